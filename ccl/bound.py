@@ -1,0 +1,65 @@
+"""Lower bounds on the makespan; each carries its witness, so that it can be drawn and checked.
+
+The bounds themselves are proved in `formulations.bounds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+BoundKind = Literal["path", "injection", "ejection", "cut", "flow", "solver"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A set of devices and what leaves it.
+
+    Parameters
+    ----------
+    inside
+        Names of the devices inside, sorted as in the topology.
+    links
+        Ends of the links that leave it.
+    bandwidth
+        GB/s of these together, shared limits counted.
+    """
+
+    inside: tuple[str, ...]
+    links: tuple[tuple[str, str], ...]
+    bandwidth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A way that some data must take at least: the devices in order."""
+
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """No plan is faster than this.
+
+    Parameters
+    ----------
+    makespan
+        µs.
+    kind
+        ``path``: the longest of the quickest ways; ``injection`` and ``ejection``: what one
+        GPU must send or receive; ``cut``: what must leave a set of devices; ``flow``: the
+        largest rate at which all demands flow together; ``solver``: an optimization model's
+        own bound, for the model named in `reference`.
+    witness
+        The cut or path that proves it, or None for a solver's.
+    reference
+        Where the argument comes from, in words for the user.
+    whole_chunks
+        Whether it holds only for plans that never split a chunk.
+    """
+
+    makespan: float
+    kind: BoundKind
+    witness: Cut | Path | None
+    reference: str
+    whole_chunks: bool = False

@@ -1,0 +1,336 @@
+"""Chunks and collectives: what has to be where at the end.
+
+A collective is its pre- and postcondition. `size` is the size of the whole buffer as nccl-tests
+defines it: the gathered vector of an all-gather, one rank's whole buffer of an all-to-all, the
+full vector of an all-reduce.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from ccl.errors import ProblemError
+
+CollectiveKind = Literal[
+    "all-gather",
+    "reduce-scatter",
+    "all-reduce",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "custom",
+]
+COLLECTIVES: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
+
+CHUNK_LIMIT = 1_000_000
+"""Most chunks that one collective may have; every one of them is kept in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Data that is sent whole.
+
+    Parameters
+    ----------
+    size
+        Bytes.
+    holders
+        Ranks that have it at the start. Of a chunk that is not reduced they all hold the same
+        bytes; of a reduced chunk each holds its own contribution.
+    destinations
+        Ranks that must have it at the end; of a reduced chunk, the sum of all contributions,
+        each exactly once.
+    reduced
+        Whether contributions are added up.
+    """
+
+    size: float
+    holders: tuple[int, ...]
+    destinations: tuple[int, ...]
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Chunks with their pre- and postcondition.
+
+    Parameters
+    ----------
+    kind
+        One of `COLLECTIVES`.
+    ranks
+        Number of ranks.
+    size
+        Bytes of the whole buffer, as nccl-tests defines it.
+    chunks
+        What has to move; a chunk's place here is its number.
+
+    Raises
+    ------
+    ProblemError
+        If it has no rank or no chunk, a size is not positive, or a rank is out of range.
+    """
+
+    kind: CollectiveKind
+    ranks: int
+    size: float
+    chunks: tuple[Chunk, ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in COLLECTIVES:
+            msg = f"collective {self.kind!r} is unknown; there are {', '.join(COLLECTIVES)}"
+            raise ProblemError(msg)
+        if not self.chunks:
+            msg = f"{self.kind} over {self.ranks} ranks moves nothing; use 2 ranks or more"
+            raise ProblemError(msg)
+        for number, chunk in enumerate(self.chunks):
+            _check(number, chunk, self.ranks)
+
+    @cached_property
+    def chunk_size(self) -> float:
+        """Bytes of the largest chunk."""
+        return max(chunk.size for chunk in self.chunks)
+
+    @cached_property
+    def reduces(self) -> bool:
+        """Whether any chunk is reduced."""
+        return any(chunk.reduced for chunk in self.chunks)
+
+    @cached_property
+    def copies(self) -> bool:
+        """Whether any chunk has several destinations, so that copying it on the way helps."""
+        return any(len(chunk.destinations) > 1 for chunk in self.chunks)
+
+    def reversed(self) -> Collective:
+        """Return the mirrored collective: what it spreads is added up, and the other way round.
+
+        ``reduce_scatter(n, size).reversed() == all_gather(n, size)`` and back; likewise reduce
+        and broadcast, gather and scatter; an all-to-all is sent back. A plan of the mirror on
+        ``topology.reversed()``, read backwards in time, is a plan of this one.
+
+        Raises
+        ------
+        ProblemError
+            If a reduced chunk has several destinations, as in an all-reduce.
+        """
+        chunks = tuple(self._mirrored(number) for number in range(len(self.chunks)))
+        kind = _MIRRORS.get(self.kind, self.kind)
+        return Collective(kind, self.ranks, self.size, chunks)
+
+    def _mirrored(self, number: int) -> Chunk:
+        chunk = self.chunks[number]
+        ends = chunk.destinations if chunk.reduced else chunk.holders
+        if len(ends) != 1:
+            msg = (
+                f"chunk {number} of {self.kind} has {len(ends)} ends and cannot be mirrored; "
+                "split the collective in two"
+            )
+            raise ProblemError(msg)
+        if chunk.reduced:
+            return Chunk(chunk.size, ends, tuple(r for r in chunk.holders if r != ends[0]))
+        if self.kind in ("all-gather", "broadcast") or len(chunk.destinations) > 1:
+            everyone = tuple(sorted({*ends, *chunk.destinations}))
+            return Chunk(chunk.size, everyone, ends, reduced=True)
+        return Chunk(chunk.size, chunk.destinations, ends)
+
+
+_MIRRORS: dict[CollectiveKind, CollectiveKind] = {
+    "all-gather": "reduce-scatter",
+    "reduce-scatter": "all-gather",
+    "broadcast": "reduce",
+    "reduce": "broadcast",
+    "gather": "scatter",
+    "scatter": "gather",
+}
+
+
+def _check(number: int, chunk: Chunk, ranks: int) -> None:
+    if not (chunk.size > 0 and math.isfinite(chunk.size)):
+        msg = f"chunk {number} has {chunk.size} bytes; give a positive size"
+        raise ProblemError(msg)
+    for what, where in (("holder", chunk.holders), ("destination", chunk.destinations)):
+        if not where or len(set(where)) < len(where):
+            msg = f"chunk {number} needs distinct {what}s, at least one; got {list(where)}"
+            raise ProblemError(msg)
+        if min(where) < 0 or max(where) >= ranks:
+            msg = f"chunk {number} has the {what}s {list(where)}; ranks go from 0 to {ranks - 1}"
+            raise ProblemError(msg)
+
+
+def all_gather(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+    """Give every rank every shard; `size` bytes is the gathered vector."""
+    nbytes = _chunk_bytes("all-gather", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    every = tuple(range(ranks))
+    return Collective(
+        "all-gather",
+        ranks,
+        size,
+        tuple(
+            Chunk(nbytes, (rank,), _others(every, rank)) for rank in every for _ in range(chunks)
+        ),
+    )
+
+
+def reduce_scatter(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+    """Give each rank the sum of its shard; `size` bytes is one rank's whole input."""
+    nbytes = _chunk_bytes("reduce-scatter", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    every = tuple(range(ranks))
+    return Collective(
+        "reduce-scatter",
+        ranks,
+        size,
+        tuple(
+            Chunk(nbytes, every, (rank,), reduced=True) for rank in every for _ in range(chunks)
+        ),
+    )
+
+
+def all_reduce(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+    """Give every rank the sum of all vectors of `size` bytes, in ``ranks * chunks`` chunks."""
+    nbytes = _chunk_bytes("all-reduce", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    every = tuple(range(ranks))
+    return Collective(
+        "all-reduce",
+        ranks,
+        size,
+        tuple(Chunk(nbytes, every, every, reduced=True) for _ in range(ranks * chunks)),
+    )
+
+
+def all_to_all(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+    """Send from each rank a different shard to each other; `size` bytes is one rank's buffer.
+
+    A rank's shard for itself is part of the buffer and does not move.
+    """
+    pairs = ranks * (ranks - 1)
+    nbytes = _chunk_bytes("all-to-all", ranks, size, parts=ranks, chunks=chunks, many=pairs)
+    return Collective(
+        "all-to-all",
+        ranks,
+        size,
+        tuple(
+            Chunk(nbytes, (src,), (dst,))
+            for src in range(ranks)
+            for dst in range(ranks)
+            if dst != src
+            for _ in range(chunks)
+        ),
+    )
+
+
+def broadcast(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+    """Give every rank the root's `size` bytes."""
+    nbytes = _chunk_bytes("broadcast", ranks, size, parts=1, chunks=chunks, many=1, root=root)
+    others = _others(range(ranks), root)
+    return Collective("broadcast", ranks, size, (Chunk(nbytes, (root,), others),) * chunks)
+
+
+def reduce(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+    """Give the root the sum of every rank's `size` bytes."""
+    nbytes = _chunk_bytes("reduce", ranks, size, parts=1, chunks=chunks, many=1, root=root)
+    every = tuple(range(ranks))
+    return Collective(
+        "reduce", ranks, size, (Chunk(nbytes, every, (root,), reduced=True),) * chunks
+    )
+
+
+def gather(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+    """Give the root every rank's shard; `size` bytes is the gathered vector."""
+    nbytes = _chunk_bytes("gather", ranks, size, parts=ranks, chunks=chunks, many=ranks, root=root)
+    return Collective(
+        "gather",
+        ranks,
+        size,
+        tuple(
+            Chunk(nbytes, (rank,), (root,))
+            for rank in _others(range(ranks), root)
+            for _ in range(chunks)
+        ),
+    )
+
+
+def scatter(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+    """Give each rank its shard of the root's vector of `size` bytes."""
+    nbytes = _chunk_bytes("scatter", ranks, size, parts=ranks, chunks=chunks, many=ranks, root=root)
+    return Collective(
+        "scatter",
+        ranks,
+        size,
+        tuple(
+            Chunk(nbytes, (root,), (rank,))
+            for rank in _others(range(ranks), root)
+            for _ in range(chunks)
+        ),
+    )
+
+
+def custom(ranks: int, chunks: Iterable[Chunk]) -> Collective:
+    """Move the chunks given; the size is the sum of theirs."""
+    listed = tuple(chunks)
+    _few(len(listed), "custom")
+    return Collective("custom", ranks, sum(chunk.size for chunk in listed), listed)
+
+
+def make_collective(
+    kind: CollectiveKind, ranks: int, size: float, *, chunks: int = 1, root: int = 0
+) -> Collective:
+    """Make the collective called `kind`; `root` counts only where there is one.
+
+    Raises
+    ------
+    ProblemError
+        If the kind is unknown or ``custom``, or a number is out of range.
+    """
+    if kind == "all-gather":
+        return all_gather(ranks, size, chunks=chunks)
+    if kind == "reduce-scatter":
+        return reduce_scatter(ranks, size, chunks=chunks)
+    if kind == "all-reduce":
+        return all_reduce(ranks, size, chunks=chunks)
+    if kind == "all-to-all":
+        return all_to_all(ranks, size, chunks=chunks)
+    rooted = {"broadcast": broadcast, "reduce": reduce, "gather": gather, "scatter": scatter}
+    if kind in rooted:
+        return rooted[kind](ranks, size, root=root, chunks=chunks)
+    known = ", ".join(each for each in COLLECTIVES if each != "custom")
+    msg = f"collective {kind!r} is not one that a name makes; there are {known}"
+    raise ProblemError(msg)
+
+
+def _others(ranks: Iterable[int], rank: int) -> tuple[int, ...]:
+    return tuple(each for each in ranks if each != rank)
+
+
+def _chunk_bytes(
+    kind: str, ranks: int, size: float, *, parts: int, chunks: int, many: int, root: int = 0
+) -> float:
+    """Bytes of one chunk, once everything that the caller was given is in range."""
+    if ranks < 2:
+        msg = f"{kind} needs 2 GPUs or more, got {ranks}; add GPUs"
+        raise ProblemError(msg)
+    if not (size > 0 and math.isfinite(size)):
+        msg = f"{kind} needs a positive size, got {size} bytes"
+        raise ProblemError(msg)
+    if chunks < 1:
+        msg = f"{kind} needs 1 chunk per shard or more, got {chunks}"
+        raise ProblemError(msg)
+    if not 0 <= root < ranks:
+        msg = f"{kind} has the root {root}; ranks go from 0 to {ranks - 1}"
+        raise ProblemError(msg)
+    _few(many * chunks, kind)
+    return size / parts / chunks
+
+
+def _few(chunks: int, kind: str) -> None:
+    if chunks > CHUNK_LIMIT:
+        msg = (
+            f"{kind} would have {chunks:,} chunks and at most {CHUNK_LIMIT:,} are kept; "
+            "ask for fewer chunks per shard"
+        )
+        raise ProblemError(msg)

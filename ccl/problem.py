@@ -1,0 +1,85 @@
+"""A collective on a topology: what a formulation is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from ccl.collective import Collective
+from ccl.errors import ProblemError
+from ccl.topology import Topology
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A topology and the collective to run on it.
+
+    Raises
+    ------
+    ProblemError
+        If the ranks do not match or a destination cannot be reached.
+    """
+
+    topology: Topology
+    collective: Collective
+
+    def __post_init__(self) -> None:
+        have, want = len(self.topology.ranks), self.collective.ranks
+        if have != want:
+            msg = (
+                f"{self.topology} has {have} GPUs and {self.collective.kind} is for {want} ranks; "
+                f"make it for {have}"
+            )
+            raise ProblemError(msg)
+        for number, chunk in enumerate(self.collective.chunks):
+            if chunk.reduced:
+                for rank in chunk.holders:
+                    self._reach(number, rank, chunk.destinations)
+            else:
+                self._reach_any(number, chunk.holders, chunk.destinations)
+
+    def _reach(self, number: int, rank: int, destinations: tuple[int, ...]) -> None:
+        self._reach_any(number, (rank,), destinations)
+
+    def _reach_any(
+        self, number: int, holders: tuple[int, ...], destinations: tuple[int, ...]
+    ) -> None:
+        reached = set().union(*(self._reachable[rank] for rank in holders))
+        for rank in destinations:
+            if rank not in reached:
+                ranks = self.topology.ranks
+                msg = (
+                    f"rank {rank} ({ranks[rank]}) cannot be reached from "
+                    f"{', '.join(ranks[each] for each in holders)}, which has chunk {number} of "
+                    f"{self.collective.kind} for it; add a link"
+                )
+                raise ProblemError(msg)
+
+    @cached_property
+    def _reachable(self) -> tuple[frozenset[int], ...]:
+        """Ranks that each rank can reach over the links, itself included."""
+        topology = self.topology
+        found = []
+        for start in topology.ranks:
+            seen, front = {start}, [start]
+            while front:
+                for link in topology.links_out[front.pop()]:
+                    if link.dst not in seen:
+                        seen.add(link.dst)
+                        front.append(link.dst)
+            found.append(frozenset(topology.rank[name] for name in seen if name in topology.rank))
+        return tuple(found)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits, equal for equal problems, whatever the topology's name."""
+        content = {
+            "devices": [asdict(each) for each in self.topology.devices],
+            "links": [asdict(each) for each in self.topology.links],
+            "limits": [asdict(each) for each in self.topology.limits],
+            "collective": asdict(self.collective),
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,166 @@
+"""What a solve hands over: a plan that was verified and replayed, and how good it is.
+
+Three questions are kept apart: why it stopped (`Stop`), whether the plan is proved optimal
+(`Status`), and what proves it (`Result.bound`, which carries its witness).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ccl.bound import Bound
+from ccl.flow import Flow
+from ccl.forest import Forest
+from ccl.metrics import bus_factor
+from ccl.problem import Problem
+from ccl.schedule import Schedule
+from ccl.simulate import simulate
+from ccl.timeline import Timeline
+from ccl.verify import verify
+
+Plan = Schedule | Forest | Flow
+
+PROOF_TOLERANCE = 1e-6
+"""A makespan within this share of a bound meets it; below solver tolerances nothing is known."""
+
+
+class Status(StrEnum):
+    """Whether the plan is proved optimal in continuous time."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+
+
+class Stop(StrEnum):
+    """Why the solve stopped."""
+
+    PROVED = "the makespan meets a lower bound"
+    MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
+    GAP = "the gap asked for is reached"
+    TIME_LIMIT = "the time limit is reached"
+    CANCELLED = "it was cancelled"
+    CONSTRUCTED = "the plan is constructed, nothing is searched"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """How large the largest model solved was, after compilation."""
+
+    variables: int
+    constraints: int
+    nonzeros: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verified plan with its replay and bounds; make it with `conclude`.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    plan
+        The answer.
+    timeline
+        The replay of the plan in continuous time.
+    bounds
+        Lower bounds, the largest first; never empty.
+    stop
+        Why the solve stopped.
+    formulation
+        Name of the formulation.
+    options
+        Its options by name, as plain values.
+    solve_time
+        Seconds, building and compiling included.
+    log
+        Sentences on what was rounded, dropped, coarsened or tried.
+    size
+        Size of the largest model solved, or None where there was none.
+    """
+
+    problem: Problem
+    plan: Plan
+    timeline: Timeline
+    bounds: tuple[Bound, ...]
+    stop: Stop
+    formulation: str
+    options: Mapping[str, Any]
+    solve_time: float
+    log: tuple[str, ...] = ()
+    size: ModelSize | None = field(default=None)
+
+    @property
+    def makespan(self) -> float:
+        """µs until the last byte is where it is needed, in the replay."""
+        return self.timeline.makespan
+
+    @property
+    def bound(self) -> Bound:
+        """The largest lower bound."""
+        return self.bounds[0]
+
+    @property
+    def gap(self) -> float:
+        """How far the makespan is above the bound, as a share of the bound."""
+        return max(0.0, self.makespan / self.bound.makespan - 1.0)
+
+    @property
+    def status(self) -> Status:
+        """Optimal when the makespan meets the bound."""
+        return Status.OPTIMAL if self.gap <= PROOF_TOLERANCE else Status.FEASIBLE
+
+    @property
+    def epochs(self) -> int | None:
+        """Number of epochs of a schedule, None for other plans."""
+        return self.plan.horizon if isinstance(self.plan, Schedule) else None
+
+    @property
+    def algbw(self) -> float:
+        """GB/s: size over makespan."""
+        return self.problem.collective.size / self.makespan * 1e-3
+
+    @property
+    def busbw(self) -> float:
+        """GB/s: algbw times the factor of nccl-tests for the collective."""
+        return self.algbw * bus_factor(self.problem.collective)
+
+
+def conclude(
+    problem: Problem,
+    plan: Plan,
+    *,
+    bounds: tuple[Bound, ...],
+    stop: Stop,
+    formulation: str,
+    options: Mapping[str, Any],
+    solve_time: float,
+    log: tuple[str, ...] = (),
+    size: ModelSize | None = None,
+) -> Result:
+    """Verify and replay a plan, and make a result of it.
+
+    Raises
+    ------
+    ScheduleError
+        If the plan breaks a rule: a bug of the formulation, never of the user.
+    """
+    verify(problem, plan)
+    timeline = simulate(problem, plan)
+    ranked = tuple(sorted(bounds, key=lambda bound: -bound.makespan))
+    met = timeline.makespan <= ranked[0].makespan * (1 + PROOF_TOLERANCE)
+    return Result(
+        problem=problem,
+        plan=plan,
+        timeline=timeline,
+        bounds=ranked,
+        stop=Stop.PROVED if met and stop is not Stop.CONSTRUCTED else stop,
+        formulation=formulation,
+        options=dict(options),
+        solve_time=solve_time,
+        log=log,
+        size=size,
+    )

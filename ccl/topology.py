@@ -1,0 +1,357 @@
+"""Devices, links and shared limits: the cluster that is drawn.
+
+Bandwidths are in GB/s (10^9 bytes a second) and one way, latencies in µs. Positions on a drawing
+are not part of a topology (`ccl.layout`): two topologies are equal when they move data alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+from ccl.errors import ProblemError
+
+DeviceKind = Literal["gpu", "switch", "memory", "nic"]
+KINDS: tuple[DeviceKind, ...] = get_args(DeviceKind)
+
+ABILITIES: dict[DeviceKind, tuple[bool, bool, bool]] = {
+    "gpu": (True, True, True),
+    "memory": (True, True, False),
+    "switch": (False, False, False),
+    "nic": (False, False, False),
+}
+"""What a device of a kind does unless it says otherwise: (stores, copies, reduces)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A vertex of the topology.
+
+    Parameters
+    ----------
+    name
+        Unique in its topology; it is the identifier.
+    kind
+        ``gpu``, ``switch``, ``memory`` or ``nic``; only GPUs have a rank.
+    host
+        Server, box or chassis that holds it, or None.
+    stores, copies, reduces
+        The sets V_b, V_c and V_r of the thesis, chapter 3: whether it keeps what it received,
+        sends it out more than once, and adds contributions together.
+    buffer_bytes
+        How much it can keep, in bytes; None means no limit.
+    """
+
+    name: str
+    kind: DeviceKind
+    host: str | None
+    stores: bool
+    copies: bool
+    reduces: bool
+    buffer_bytes: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            msg = f"a {self.kind} has an empty name; give it one, such as {self.kind}0"
+            raise ProblemError(msg)
+        if self.kind not in KINDS:
+            msg = f"device {self.name} is of kind {self.kind!r}; kinds are {', '.join(KINDS)}"
+            raise ProblemError(msg)
+        if self.kind == "gpu" and not self.stores:
+            msg = f"GPU {self.name} does not store; a GPU must keep what it receives"
+            raise ProblemError(msg)
+        if self.buffer_bytes is not None and not self.buffer_bytes > 0:
+            msg = (
+                f"device {self.name} has a buffer of {self.buffer_bytes} bytes; "
+                "give a positive number, or none for no limit"
+            )
+            raise ProblemError(msg)
+
+
+def device(
+    kind: DeviceKind,
+    name: str,
+    *,
+    host: str | None = None,
+    stores: bool | None = None,
+    copies: bool | None = None,
+    reduces: bool | None = None,
+    buffer_bytes: float | None = None,
+) -> Device:
+    """Make a device whose abilities are those of its kind unless given.
+
+    Raises
+    ------
+    ProblemError
+        If the kind is unknown, the name is empty or the buffer is not positive.
+    """
+    if kind not in ABILITIES:
+        msg = f"device {name} is of kind {kind!r}; kinds are {', '.join(KINDS)}"
+        raise ProblemError(msg)
+    usual = ABILITIES[kind]
+    return Device(
+        name=name,
+        kind=kind,
+        host=host,
+        stores=usual[0] if stores is None else stores,
+        copies=usual[1] if copies is None else copies,
+        reduces=usual[2] if reduces is None else reduces,
+        buffer_bytes=buffer_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A one-way link; sending n bytes takes ``alpha + n * beta`` microseconds.
+
+    Parameters
+    ----------
+    src, dst
+        Names of the devices it leaves and enters.
+    bandwidth
+        GB/s, one direction, of all `count` parallel links together.
+    alpha
+        Latency in µs, paid once per send; it does not occupy the link.
+    medium
+        What it is made of, for people: ``NVLink 3``, ``InfiniBand``, ``PCIe 4``.
+    count
+        Number of parallel links that it stands for.
+    """
+
+    src: str
+    dst: str
+    bandwidth: float
+    alpha: float = 0.0
+    medium: str = ""
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.src == self.dst:
+            msg = f"link {self} enters the device it leaves; link two different devices"
+            raise ProblemError(msg)
+        if not (self.bandwidth > 0 and math.isfinite(self.bandwidth)):
+            msg = f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s"
+            raise ProblemError(msg)
+        if not (self.alpha >= 0 and math.isfinite(self.alpha)):
+            msg = f"link {self} needs a latency of zero or more, got {self.alpha} µs"
+            raise ProblemError(msg)
+        if self.count < 1:
+            msg = f"link {self} stands for {self.count} links; give 1 or more"
+            raise ProblemError(msg)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """``(src, dst)``, which identifies a link in its topology."""
+        return self.src, self.dst
+
+    @property
+    def beta(self) -> float:
+        """Time per byte in µs, the inverse of the bandwidth."""
+        return 1e-3 / self.bandwidth
+
+    def transfer_time(self, nbytes: float) -> float:
+        """Time in µs until the last of `nbytes` has arrived."""
+        return self.alpha + nbytes * self.beta
+
+    def __str__(self) -> str:
+        return f"{self.src}->{self.dst}"
+
+
+def duplex(
+    first: str,
+    second: str,
+    *,
+    bandwidth: float,
+    alpha: float = 0.0,
+    medium: str = "",
+    count: int = 1,
+) -> tuple[Link, Link]:
+    """Return two opposite links with `bandwidth` GB/s in each direction."""
+    there = Link(first, second, bandwidth, alpha, medium, count)
+    return there, replace(there, src=second, dst=first)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLimit:
+    """A cap on the sum of what a set of links carries at any moment.
+
+    A memory bus, a PCIe root, a NIC shared by two GPUs, an upload limit: b(L) of the thesis.
+
+    Parameters
+    ----------
+    name
+        Unique in its topology.
+    links
+        The ends ``(src, dst)`` of its links.
+    bandwidth
+        GB/s, of all of them together.
+    """
+
+    name: str
+    links: tuple[tuple[str, str], ...]
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        if not (self.bandwidth > 0 and math.isfinite(self.bandwidth)):
+            msg = f"limit {self.name} needs a positive bandwidth, got {self.bandwidth} GB/s"
+            raise ProblemError(msg)
+        if not self.links:
+            msg = f"limit {self.name} covers no link; name at least one"
+            raise ProblemError(msg)
+        if len(set(self.links)) < len(self.links):
+            msg = f"limit {self.name} names a link twice; name each once"
+            raise ProblemError(msg)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Devices with their links and shared limits, checked once when it is made.
+
+    The GPUs in their order are the ranks. Links with the same ends become one: bandwidths and
+    counts add up, the larger alpha stays.
+
+    Raises
+    ------
+    ProblemError
+        If a name is used twice or a link or limit names what is not there.
+    """
+
+    name: str
+    devices: tuple[Device, ...]
+    links: tuple[Link, ...]
+    limits: tuple[SharedLimit, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", _merged(self.links))
+        _no_twins("device", [each.name for each in self.devices])
+        _no_twins("limit", [each.name for each in self.limits])
+        for link in self.links:
+            for end in link.ends:
+                if end not in self.index:
+                    msg = f"link {link} names {end}, which is not a device of {self.name}"
+                    raise ProblemError(msg)
+        for limit in self.limits:
+            for src, dst in limit.links:
+                if (src, dst) not in self.link_index:
+                    msg = f"limit {limit.name} names the link {src}->{dst}, which does not exist"
+                    raise ProblemError(msg)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position in `devices` of each device name."""
+        return {each.name: i for i, each in enumerate(self.devices)}
+
+    @cached_property
+    def link_index(self) -> dict[tuple[str, str], int]:
+        """Position in `links` of each pair of ends."""
+        return {each.ends: i for i, each in enumerate(self.links)}
+
+    @cached_property
+    def ranks(self) -> tuple[str, ...]:
+        """Names of the GPUs; a GPU's place here is its rank."""
+        return tuple(each.name for each in self.devices if each.kind == "gpu")
+
+    @cached_property
+    def rank(self) -> dict[str, int]:
+        """Rank of each GPU by name."""
+        return {name: i for i, name in enumerate(self.ranks)}
+
+    @cached_property
+    def links_out(self) -> dict[str, tuple[Link, ...]]:
+        """Links that leave each device."""
+        out: dict[str, list[Link]] = {each.name: [] for each in self.devices}
+        for link in self.links:
+            out[link.src].append(link)
+        return {name: tuple(links) for name, links in out.items()}
+
+    @cached_property
+    def links_in(self) -> dict[str, tuple[Link, ...]]:
+        """Links that enter each device."""
+        into: dict[str, list[Link]] = {each.name: [] for each in self.devices}
+        for link in self.links:
+            into[link.dst].append(link)
+        return {name: tuple(links) for name, links in into.items()}
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of the hosts, in the order in which they first appear."""
+        return tuple(dict.fromkeys(each.host for each in self.devices if each.host is not None))
+
+    def device(self, name: str) -> Device:
+        """Return the device called `name`.
+
+        Raises
+        ------
+        ProblemError
+            If there is none.
+        """
+        try:
+            return self.devices[self.index[name]]
+        except KeyError:
+            msg = f"{self.name} has no device called {name}"
+            raise ProblemError(msg) from None
+
+    def link(self, src: str, dst: str) -> Link:
+        """Return the link from `src` to `dst`.
+
+        Raises
+        ------
+        ProblemError
+            If there is none.
+        """
+        try:
+            return self.links[self.link_index[src, dst]]
+        except KeyError:
+            msg = f"{self.name} has no link {src}->{dst}"
+            raise ProblemError(msg) from None
+
+    def reversed(self) -> Topology:
+        """Return the same cluster with every link turned round.
+
+        A plan on it, read backwards in time, is a plan of the mirrored collective here. What
+        copies there must reduce here, so the two abilities change places.
+        """
+        return Topology(
+            name=self.name,
+            devices=tuple(
+                replace(each, copies=each.reduces, reduces=each.copies) for each in self.devices
+            ),
+            links=tuple(replace(each, src=each.dst, dst=each.src) for each in self.links),
+            limits=tuple(
+                replace(each, links=tuple((dst, src) for src, dst in each.links))
+                for each in self.limits
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _merged(links: tuple[Link, ...]) -> tuple[Link, ...]:
+    """Make one link of those with the same ends."""
+    merged: dict[tuple[str, str], Link] = {}
+    for link in links:
+        have = merged.get(link.ends)
+        merged[link.ends] = (
+            link
+            if have is None
+            else replace(
+                have,
+                bandwidth=have.bandwidth + link.bandwidth,
+                alpha=max(have.alpha, link.alpha),
+                count=have.count + link.count,
+            )
+        )
+    return tuple(merged.values())
+
+
+def _no_twins(what: str, names: list[str]) -> None:
+    """Refuse a name that is used twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            msg = f"two {what}s are called {name}; each needs a name of its own"
+            raise ProblemError(msg)
+        seen.add(name)
