@@ -1,0 +1,1 @@
+"""Our figures beside the published ones, printed as tables."""

@@ -1,0 +1,1 @@
+"""The application in the browser and the command line."""

@@ -1,0 +1,1 @@
+"""How a schedule is found and how a bound is proved."""

@@ -1,0 +1,1 @@
+"""Ready clusters as functions that return a topology."""

@@ -1,0 +1,1 @@
+"""Views of a cluster and its schedule for notebooks and for the designer."""
