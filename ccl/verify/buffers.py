@@ -1,0 +1,81 @@
+"""Whether what a device keeps fits into its buffer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ccl.errors import ScheduleError
+from ccl.problem import Problem
+from ccl.topology import Device
+from ccl.verify.times import TOLERANCE, Clock, Timed
+
+
+def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
+    """Return the first moment at which a device keeps more than its buffer takes.
+
+    A device keeps a chunk from its arrival until its last send of it starts, and for ever where
+    it is a destination; parts of a chunk are kept as amounts. What leaves at a moment makes room
+    for what arrives then.
+    """
+    found = []
+    for device in problem.topology.devices:
+        if device.stores and device.buffer_bytes is not None:
+            error = _overfull(problem, clock, device)
+            if error is not None:
+                found.append(error)
+    return min(found, key=lambda error: error.time, default=None)
+
+
+def _overfull(problem: Problem, clock: Clock, device: Device) -> ScheduleError | None:
+    assert device.buffer_bytes is not None
+    room = device.buffer_bytes * (1 + TOLERANCE)
+    kept = 0.0
+    for _, change, time, timed, number in sorted(_changes(problem, clock, device), key=_order):
+        kept += change
+        if change > 0 and kept > room:
+            epoch = 0 if timed is None else timed.send.epoch
+            msg = (
+                f"epoch {epoch}: {device.name} keeps {kept:g} bytes with chunk {number} at "
+                f"{time:g} µs and its buffer takes {device.buffer_bytes:g}; send something on "
+                "first or enlarge it"
+            )
+            return ScheduleError(msg, where=device.name, time=time, epoch=epoch)
+    return None
+
+
+_Change = tuple[float, float, float, Timed | None, int]
+"""Sorting key in µs, bytes more or less, µs, the send behind it, and the chunk."""
+
+
+def _order(change: _Change) -> tuple[float, float]:
+    return change[:2]
+
+
+def _changes(problem: Problem, clock: Clock, device: Device) -> list[_Change]:
+    """List what `device` begins and ceases to keep."""
+    came: defaultdict[int, list[Timed]] = defaultdict(list)
+    left: defaultdict[int, list[Timed]] = defaultdict(list)
+    for timed in clock.sends:
+        if timed.send.dst == device.name:
+            came[timed.send.chunk].append(timed)
+        if timed.send.src == device.name:
+            left[timed.send.chunk].append(timed)
+    rank = problem.topology.rank.get(device.name)
+    changes: list[_Change] = []
+    for number, chunk in enumerate(problem.collective.chunks):
+        arrivals, departures = came[number], left[number]
+        holds, needs = rank in chunk.holders, rank in chunk.destinations
+        if not any(each.send.fraction < 1 for each in (*arrivals, *departures)):
+            if not departures and not needs:
+                continue
+            arrivals = [] if holds else sorted(arrivals, key=lambda timed: timed.end)[:1]
+            departures = [] if needs else [max(departures, key=lambda timed: timed.start)]
+        if holds:
+            changes.append((-clock.slack, chunk.size, 0.0, None, number))
+        for each in arrivals:
+            size = each.send.fraction * chunk.size
+            changes.append((each.end + clock.slack, size, each.end, each, number))
+        for each in departures:
+            size = each.send.fraction * chunk.size
+            changes.append((each.start, -size, each.start, each, number))
+    return changes

@@ -1,0 +1,227 @@
+"""What devices hold of a chunk, and what a send of it carries: three kinds of chunks.
+
+A whole chunk is there or not. A chunk sent in parts is an amount between 0 and 1, as in a fluid.
+A reduced chunk is the set of ranks whose contributions have been added up, as bits of a number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Protocol
+
+from ccl.collective import Chunk
+from ccl.errors import ScheduleError
+from ccl.problem import Problem
+from ccl.schedule import Send
+from ccl.topology import Device
+from ccl.verify.times import TOLERANCE, Timed
+
+Content = float
+"""1 for a whole chunk, an amount, or the bits of a set, which are an `int`."""
+
+
+class Holdings(Protocol):
+    """Who holds how much of the chunks of one kind."""
+
+    def leave(self, timed: Timed, device: Device) -> Content:
+        """Return what a send from a storing device carries."""
+
+    def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        """Keep at a storing device what a send brought."""
+
+    def cross(
+        self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
+    ) -> Sequence[Content]:
+        """Return what each of the sends that leave a device that cannot store carries.
+
+        `came` is what arrived for that epoch, in order of arrival; `timed` is the first to leave.
+        """
+
+    def missing(self, number: int, rank: int) -> str | None:
+        """Say what a destination lacks at the end, or None."""
+
+
+def broken(timed: Timed, device: Device, what: str, *, arrived: bool = False) -> ScheduleError:
+    """Make the error for a send that breaks a rule at a device."""
+    epoch = timed.send.epoch
+    time = timed.end if arrived else timed.start
+    return ScheduleError(f"epoch {epoch}: {what}", where=device.name, time=time, epoch=epoch)
+
+
+def _unforwarded(timed: Timed, device: Device, *, came: int, leaves: int) -> ScheduleError:
+    what = (
+        f"chunk {timed.send.chunk} came to {device.name} {came} times for this epoch and leaves it "
+        f"{leaves} times; what cannot copy or add sends out as much as came in"
+    )
+    return broken(timed, device, what)
+
+
+def _twice(timed: Timed, device: Device) -> ScheduleError:
+    what = f"{device.name} receives {timed.send} a second time; drop one of the sends"
+    return broken(timed, device, what, arrived=True)
+
+
+def _absent(timed: Timed, device: Device) -> ScheduleError:
+    what = f"{device.name} does not hold {timed.send} at {timed.start:g} µs; send it later"
+    return broken(timed, device, what)
+
+
+class Whole:
+    """Chunks that are sent whole and not reduced."""
+
+    def __init__(self, problem: Problem, numbers: Sequence[int]) -> None:
+        self._ranks = problem.topology.ranks
+        holds = [(n, rank) for n in numbers for rank in problem.collective.chunks[n].holders]
+        self._got = {(n, self._ranks[rank]) for n, rank in holds}
+        self._left: set[tuple[int, str]] = set()
+
+    def leave(self, timed: Timed, device: Device) -> Content:
+        place = timed.send.chunk, device.name
+        if place not in self._got:
+            raise _absent(timed, device)
+        if not device.copies:
+            if place in self._left:
+                what = f"{device.name} cannot copy and sends {timed.send} a second time"
+                raise broken(timed, device, what)
+            self._left.add(place)
+        return 1
+
+    def arrive(self, timed: Timed, device: Device, _content: Content) -> None:
+        place = timed.send.chunk, device.name
+        if place in self._got:
+            raise _twice(timed, device)
+        self._got.add(place)
+
+    def cross(
+        self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
+    ) -> Sequence[Content]:
+        if len(came) != (1 if device.copies else len(leaving)):
+            raise _unforwarded(timed, device, came=len(came), leaves=len(leaving))
+        return [1] * len(leaving)
+
+    def missing(self, number: int, rank: int) -> str | None:
+        place = number, self._ranks[rank]
+        if place in self._got and place not in self._left:
+            return None
+        return f"chunk {number} is not in {self._ranks[rank]}, which needs it"
+
+
+class Parts:
+    """Chunks of which parts are sent, as amounts."""
+
+    def __init__(self, problem: Problem, numbers: Sequence[int]) -> None:
+        self._ranks = problem.topology.ranks
+        self._chunks = problem.collective.chunks
+        self._amount: defaultdict[tuple[int, str], float] = defaultdict(float)
+        for number in numbers:
+            for rank in self._chunks[number].holders:
+                self._amount[number, self._ranks[rank]] = 1.0
+
+    def leave(self, timed: Timed, device: Device) -> Content:
+        send = timed.send
+        have = self._amount[send.chunk, device.name]
+        if send.fraction > have + TOLERANCE:
+            what = (
+                f"{device.name} holds {have:g} of chunk {send.chunk} at {timed.start:g} µs and "
+                f"sends {send.fraction:g} of it to {send.dst}; send no more than it holds"
+            )
+            raise broken(timed, device, what)
+        self._amount[send.chunk, device.name] = have - send.fraction
+        return send.fraction
+
+    def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        place = timed.send.chunk, device.name
+        self._amount[place] += content
+        if self._amount[place] > 1 + TOLERANCE:
+            raise _twice(timed, device)
+
+    def cross(
+        self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
+    ) -> Sequence[Content]:
+        leaves = [send.fraction for send in leaving]
+        if abs(sum(came) - sum(leaves)) > TOLERANCE:
+            what = (
+                f"{sum(came):g} of chunk {timed.send.chunk} came to {device.name} for this epoch "
+                f"and {sum(leaves):g} leaves it; it stores nothing, so both must be equal"
+            )
+            raise broken(timed, device, what)
+        return leaves
+
+    def missing(self, number: int, rank: int) -> str | None:
+        have = self._amount[number, self._ranks[rank]]
+        if have >= 1 - TOLERANCE:
+            return None
+        return f"{have:g} of chunk {number} is in {self._ranks[rank]}, which needs all of it"
+
+
+class Sums:
+    """Reduced chunks: sets of contributions as bits."""
+
+    def __init__(self, problem: Problem, numbers: Sequence[int]) -> None:
+        self._ranks = problem.topology.ranks
+        self._chunks = problem.collective.chunks
+        self._sum: defaultdict[tuple[int, str], int] = defaultdict(int)
+        for number in numbers:
+            for rank in self._chunks[number].holders:
+                self._sum[number, self._ranks[rank]] = 1 << rank
+
+    def leave(self, timed: Timed, device: Device) -> Content:
+        place = timed.send.chunk, device.name
+        held = self._sum[place]
+        if not held:
+            raise _absent(timed, device)
+        if not device.copies:
+            self._sum[place] = 0
+        return held
+
+    def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        place = timed.send.chunk, device.name
+        held, came = self._sum[place], int(content)
+        if came == held:
+            raise _twice(timed, device)
+        if held and not held & came:
+            if not device.reduces:
+                what = f"{device.name} cannot reduce and receives {timed.send} in two parts"
+                raise broken(timed, device, what, arrived=True)
+        elif held & ~came:
+            raise self._added_twice(timed, device, held & came)
+        self._sum[place] = held | came
+
+    def cross(
+        self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
+    ) -> Sequence[Content]:
+        n = len(leaving)
+        if n == len(came) and not (device.copies and device.reduces):
+            return came
+        if (len(came) > 1 and not device.reduces) or (n > 1 and not device.copies):
+            raise _unforwarded(timed, device, came=len(came), leaves=n)
+        total = 0
+        for each in came:
+            if total & int(each):
+                raise self._added_twice(timed, device, total & int(each))
+            total |= int(each)
+        return [total] * n
+
+    def missing(self, number: int, rank: int) -> str | None:
+        lacks = _all(self._chunks[number]) & ~self._sum[number, self._ranks[rank]]
+        if not lacks:
+            return None
+        whose = self._ranks[_lowest(lacks)]
+        return f"the contribution of {whose} to chunk {number} is not in {self._ranks[rank]}"
+
+    def _added_twice(self, timed: Timed, device: Device, both: int) -> ScheduleError:
+        rank = _lowest(both)
+        what = (
+            f"{device.name} adds the contribution of rank {rank} ({self._ranks[rank]}) to chunk "
+            f"{timed.send.chunk} twice; it must be added once"
+        )
+        return broken(timed, device, what, arrived=timed.send.dst == device.name)
+
+
+def _all(chunk: Chunk) -> int:
+    return sum(1 << rank for rank in chunk.holders)
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1

@@ -1,0 +1,188 @@
+"""When each send of a schedule starts and arrives, and whether links and limits can carry it.
+
+The times are those that `ccl.schedule` defines. Over a link under a shared limit that binds (it
+is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
+send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
+last epoch ends; the limit is then kept in every epoch, and so over any window of epochs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ccl.errors import ScheduleError
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.topology import Link, Topology
+
+TOLERANCE = 1e-9
+"""The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
+and of loads as a share of a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A send with its times in µs: when it must be held, and when it is there."""
+
+    send: Send
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """One link of a way; `offset` is the sum of the alphas before it, `rest` from it on, in µs."""
+
+    link: Link
+    offset: float
+    rest: float
+    limited: bool
+
+
+class Clock:
+    """Exact times of all sends, in the order in which the schedule gives them to the links."""
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self._problem = problem
+        self._schedule = schedule
+        self._limits = [
+            limit
+            for limit in problem.topology.limits
+            if limit.bandwidth
+            < sum(problem.topology.link(*ends).bandwidth for ends in limit.links) * (1 - TOLERANCE)
+        ]
+        self._limited = {ends for limit in self._limits for ends in limit.links}
+        self._ways: dict[tuple[str, tuple[str, ...], str], tuple[_Hop, ...]] = {}
+        self.slack = TOLERANCE * schedule.duration
+        self.overload: ScheduleError | None = None
+        ordered = sorted(schedule.sends, key=lambda send: send.epoch)
+        self.sends: Sequence[Timed] = self._run(ordered)
+
+    def _run(self, ordered: list[Send]) -> list[Timed]:
+        """Give each send its times, and keep the first that its links cannot carry."""
+        free: defaultdict[tuple[str, str], float] = defaultdict(float)
+        timed = []
+        for i, send in enumerate(ordered):
+            hops = self._way(send)
+            begin = send.epoch * self._schedule.epoch_duration
+            start = max(begin, *(free[hop.link.ends] - hop.offset for hop in hops))
+            nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
+            end = 0.0
+            for hop in hops:
+                busy = nbytes * hop.link.beta
+                deadline = begin + self._epochs(busy) * self._schedule.epoch_duration
+                if start + busy > deadline + self.slack and self.overload is None:
+                    self.overload = self._overloaded(ordered, i, link=hop.link)
+                free[hop.link.ends] = start + hop.offset + busy
+                left = deadline if hop.limited else start + busy
+                end = max(end, left + hop.offset + hop.rest)
+            limited = any(hop.limited for hop in hops)
+            timed.append(Timed(send, begin if limited else start, end))
+        return timed
+
+    def _epochs(self, busy: float) -> int:
+        """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
+        return max(1, math.ceil(busy / self._schedule.epoch_duration - TOLERANCE))
+
+    def _way(self, send: Send) -> tuple[_Hop, ...]:
+        key = send.src, send.via, send.dst
+        if key not in self._ways:
+            links = [self._problem.topology.link(*ends) for ends in send.hops]
+            alphas = [link.alpha for link in links]
+            self._ways[key] = tuple(
+                _Hop(link, sum(alphas[:i]), sum(alphas[i:]), link.ends in self._limited)
+                for i, link in enumerate(links)
+            )
+        return self._ways[key]
+
+    def _overloaded(self, ordered: list[Send], late: int, *, link: Link) -> ScheduleError:
+        """Make the error for the send in place `late`, the first that does not leave in time."""
+        send = ordered[late]
+        rivals = [i for i, s in enumerate(ordered) if s.epoch == send.epoch and link.ends in s.hops]
+        time = send.epoch * self._schedule.epoch_duration
+        msg = (
+            f"epoch {send.epoch}: link {link} has {len(rivals)} sends and only "
+            f"{rivals.index(late)} fit, so {send} does not leave in time; send it in another epoch"
+        )
+        return ScheduleError(msg, where=str(link), time=time, epoch=send.epoch)
+
+    def excess(self) -> ScheduleError | None:
+        """Return the first epoch in which the links of a limit carry more than it allows."""
+        loads = self._loads()
+        found = []
+        for limit in self._limits:
+            room = limit.bandwidth * 1e3 * self._schedule.epoch_duration
+            totals: defaultdict[int, float] = defaultdict(float)
+            for ends in limit.links:
+                for epoch, load in loads[ends].items():
+                    totals[epoch] += load
+            over = [epoch for epoch, total in totals.items() if total > room * (1 + TOLERANCE)]
+            if over:
+                found.append((min(over), limit.name, totals[min(over)], room))
+        if not found:
+            return None
+        epoch, name, total, room = min(found)
+        msg = (
+            f"epoch {epoch}: the links of limit {name} carry {total:g} bytes and it allows "
+            f"{room:g} in an epoch; move a send to another epoch"
+        )
+        time = epoch * self._schedule.epoch_duration
+        return ScheduleError(msg, where=name, time=time, epoch=epoch)
+
+    def _loads(self) -> defaultdict[tuple[str, str], defaultdict[int, float]]:
+        """Sum up the bytes of each limited link in each epoch."""
+        loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
+        if not self._limited:
+            return loads
+        for send in self._schedule.sends:
+            nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
+            for hop in self._way(send):
+                late = math.floor(hop.offset / self._schedule.epoch_duration + TOLERANCE)
+                epochs = self._epochs(nbytes * hop.link.beta)
+                for epoch in range(send.epoch + late, send.epoch + late + epochs):
+                    loads[hop.link.ends][epoch] += nbytes / epochs
+        return loads
+
+
+def check_ways(problem: Problem, schedule: Schedule) -> None:
+    """Refuse sends that name what is not there, stop inside a way, or split what is whole.
+
+    Raises
+    ------
+    ScheduleError
+        At the first such send.
+    """
+    topology, chunks = problem.topology, problem.collective.chunks
+    fine: set[tuple[str, tuple[str, ...], str]] = set()
+    for send in sorted(schedule.sends, key=lambda send: send.epoch):
+        broken = None
+        if not 0 <= send.chunk < len(chunks):
+            broken = send.src, f"there is no such chunk; they go from 0 to {len(chunks) - 1}"
+        elif (send.src, send.via, send.dst) not in fine:
+            broken = _way_broken(topology, send)
+            fine.add((send.src, send.via, send.dst))
+        if broken is None and send.fraction < 1:
+            chunk = chunks[send.chunk]
+            if chunk.reduced or len(chunk.destinations) > 1:
+                broken = send.src, f"only {send.fraction:g} of it is sent; send the whole chunk"
+        if broken is not None:
+            where, what = broken
+            time = send.epoch * schedule.epoch_duration
+            msg = f"epoch {send.epoch}: {send}: {what}"
+            raise ScheduleError(msg, where=where, time=time, epoch=send.epoch)
+
+
+def _way_broken(topology: Topology, send: Send) -> tuple[str, str] | None:
+    """Say where and why the devices of a send are not a way, or None."""
+    for src, dst in send.hops:
+        if (src, dst) not in topology.link_index:
+            return f"{src}->{dst}", f"{topology} has no link {src}->{dst}; use links that exist"
+    for name in send.via:
+        if topology.device(name).stores:
+            return name, f"{name} stores what it receives; make it two sends"
+    return None
