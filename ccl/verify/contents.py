@@ -77,6 +77,7 @@ class Whole:
         self._left: set[tuple[int, str]] = set()
 
     def leave(self, timed: Timed, device: Device) -> Content:
+        """A copying device keeps it, another sends it once."""
         place = timed.send.chunk, device.name
         if place not in self._got:
             raise _absent(timed, device)
@@ -88,6 +89,7 @@ class Whole:
         return 1
 
     def arrive(self, timed: Timed, device: Device, _content: Content) -> None:
+        """It comes once."""
         place = timed.send.chunk, device.name
         if place in self._got:
             raise _twice(timed, device)
@@ -96,11 +98,13 @@ class Whole:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
+        """A switch that copies gets it once, another sends out as many as came."""
         if len(came) != (1 if device.copies else len(leaving)):
             raise _unforwarded(timed, device, came=len(came), leaves=len(leaving))
         return [1] * len(leaving)
 
     def missing(self, number: int, rank: int) -> str | None:
+        """Say where it is not."""
         place = number, self._ranks[rank]
         if place in self._got and place not in self._left:
             return None
@@ -119,6 +123,7 @@ class Parts:
                 self._amount[number, self._ranks[rank]] = 1.0
 
     def leave(self, timed: Timed, device: Device) -> Content:
+        """No more leaves than is held."""
         send = timed.send
         have = self._amount[send.chunk, device.name]
         if send.fraction > have + TOLERANCE:
@@ -131,6 +136,7 @@ class Parts:
         return send.fraction
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        """Amounts add up to the chunk at most."""
         place = timed.send.chunk, device.name
         self._amount[place] += content
         if self._amount[place] > 1 + TOLERANCE:
@@ -139,6 +145,7 @@ class Parts:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
+        """As much leaves as came."""
         leaves = [send.fraction for send in leaving]
         if abs(sum(came) - sum(leaves)) > TOLERANCE:
             what = (
@@ -149,6 +156,7 @@ class Parts:
         return leaves
 
     def missing(self, number: int, rank: int) -> str | None:
+        """Say how much is there."""
         have = self._amount[number, self._ranks[rank]]
         if have >= 1 - TOLERANCE:
             return None
@@ -167,6 +175,7 @@ class Sums:
                 self._sum[number, self._ranks[rank]] = 1 << rank
 
     def leave(self, timed: Timed, device: Device) -> Content:
+        """The sum held leaves; a device that cannot copy keeps nothing of it."""
         place = timed.send.chunk, device.name
         held = self._sum[place]
         if not held:
@@ -176,6 +185,7 @@ class Sums:
         return held
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
+        """A disjoint sum is added, a larger one that has all of the old replaces it."""
         place = timed.send.chunk, device.name
         held, came = self._sum[place], int(content)
         if came == held:
@@ -191,6 +201,7 @@ class Sums:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
+        """All is added to one sum where the device reduces; else each leaves as it came."""
         n = len(leaving)
         if n == len(came) and not (device.copies and device.reduces):
             return came
@@ -204,6 +215,7 @@ class Sums:
         return [total] * n
 
     def missing(self, number: int, rank: int) -> str | None:
+        """Say whose contribution is not there."""
         lacks = _all(self._chunks[number]) & ~self._sum[number, self._ranks[rank]]
         if not lacks:
             return None
