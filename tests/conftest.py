@@ -1,0 +1,39 @@
+"""Rules for every test: in CI a skip that is not announced here is a failure."""
+
+import os
+
+import pytest
+
+ANNOUNCED_SKIPS: dict[str, str] = {}
+"""Start of a test's id -> why it may be skipped in CI."""
+
+
+def unannounced(nodeid: str) -> bool:
+    """Say whether a skip of this test is a failure."""
+    return bool(os.environ.get("CI")) and not nodeid.startswith(tuple(ANNOUNCED_SKIPS))
+
+
+def refuse(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skipped report into a failed one that says where it was skipped and why."""
+    where = report.longrepr
+    reason = f"{where[0]}:{where[1]}: {where[2]}" if isinstance(where, tuple) else str(where)
+    report.outcome = "failed"
+    report.longrepr = f"skipped without being announced in tests/conftest.py: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Watch the skips of single tests; an expected failure is none."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and unannounced(item.nodeid):
+        refuse(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Watch the skips of whole modules."""
+    report = yield
+    if report.skipped and unannounced(collector.nodeid):
+        refuse(report)
+    return report
