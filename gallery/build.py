@@ -1,0 +1,115 @@
+"""What the modules of the gallery share: numbered GPUs, stars, networks between hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ccl.errors import ProblemError
+from ccl.topology import Device, Link, Topology, device, duplex
+
+GPU_LIMIT = 16_384
+"""Most GPUs of a gallery cluster."""
+
+Fabric = Literal["rail", "rail-only", "flat"]
+"""``rail``: one leaf switch per GPU place and a spine above; ``rail-only``: the leaves alone;
+``flat``: one switch for everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """A kind of link: GB/s one way, µs, medium, number of parallel links."""
+
+    bandwidth: float
+    alpha: float
+    medium: str
+    count: int = 1
+
+    def join(self, first: str, second: str) -> tuple[Link, Link]:
+        """Return two opposite links of this kind."""
+        return duplex(
+            first,
+            second,
+            bandwidth=self.bandwidth,
+            alpha=self.alpha,
+            medium=self.medium,
+            count=self.count,
+        )
+
+    def times(self, count: int) -> Wire:
+        """Return `count` parallel links of this kind as one."""
+        return Wire(
+            bandwidth=self.bandwidth * count,
+            alpha=self.alpha,
+            medium=self.medium,
+            count=self.count * count,
+        )
+
+
+def check(what: str, value: int, *, least: int, most: int = GPU_LIMIT) -> None:
+    """Refuse a number out of range.
+
+    Raises
+    ------
+    ProblemError
+        If it is below `least` or above `most`.
+    """
+    if not least <= value <= most:
+        msg = f"{what} must be from {least:,} to {most:,}, got {value:,}"
+        raise ProblemError(msg)
+
+
+def make_gpus(count: int, *, host: str | None = None, first: int = 0) -> list[Device]:
+    """Make GPUs called g0, g1, ... from number `first` on."""
+    return [device("gpu", f"g{first + i}", host=host) for i in range(count)]
+
+
+def star(hub: str, leaves: Iterable[str], wire: Wire) -> list[Link]:
+    """Join every leaf with the hub."""
+    return [link for leaf in leaves for link in wire.join(hub, leaf)]
+
+
+def clique(names: Sequence[str], wire: Wire) -> list[Link]:
+    """Join every two devices."""
+    return [
+        link
+        for i, first in enumerate(names)
+        for second in names[i + 1 :]
+        for link in wire.join(first, second)
+    ]
+
+
+def network(
+    ports: Sequence[Sequence[str]], wire: Wire, *, fabric: Fabric, copies: bool = False
+) -> tuple[list[Device], list[Link]]:
+    """Join hosts, given the devices of each that have a port, with plain or copying switches.
+
+    A spine carries all that its leaves take in, so that it is never what limits.
+    """
+    if len(ports) < 2:
+        return [], []
+    if fabric == "flat":
+        hub = device("switch", "fabric", copies=copies)
+        return [hub], star(hub.name, [name for host in ports for name in host], wire)
+    leaves = [device("switch", f"rail{i}", copies=copies) for i in range(len(ports[0]))]
+    links = [
+        link
+        for place, leaf in enumerate(leaves)
+        for link in star(leaf.name, [host[place] for host in ports], wire)
+    ]
+    if fabric == "rail" and len(leaves) > 1:
+        spine = device("switch", "spine", copies=copies)
+        links += star(spine.name, [leaf.name for leaf in leaves], wire.times(len(ports)))
+        return [*leaves, spine], links
+    return leaves, links
+
+
+def topology(name: str, devices: Iterable[Device], links: Iterable[Link]) -> Topology:
+    """Make a topology of any iterables."""
+    return Topology(name, tuple(devices), tuple(links))
+
+
+def count_of(hosts: int, what: str) -> str:
+    """Return ``2 × NDv2``, or ``NDv2`` for one."""
+    return what if hosts == 1 else f"{hosts} × {what}"

@@ -1,0 +1,137 @@
+"""What the gallery says about a cluster: where it comes from and what each figure rests on."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from ccl.topology import Topology
+
+Standing = Literal["spec", "planned by NCCL", "measured", "assumed"]
+"""What a figure rests on: the vendor's print, the library's plan, a test by its vendor, us."""
+
+ParameterKind = Literal["int", "float", "bool", "choice", "shape"]
+
+MEANINGS: dict[str, str] = {
+    "alpha": "latency of each link in µs",
+    "bandwidth": "GB/s of each link, one way",
+    "copies": "whether switches can send out several copies of what came in once",
+    "dimension": "number of dimensions; there are 2 to the power of it GPUs",
+    "fabric": "how the hosts are joined",
+    "gpus": "number of GPUs; in a cluster of hosts, in each host",
+    "groups": "number of groups",
+    "hosts": "number of hosts",
+    "memory_bandwidth": "GB/s that a host memory reads and writes in all; 0 is no limit",
+    "network_alpha": "latency of each network link in µs",
+    "network_bandwidth": "GB/s of each GPU's way into the network",
+    "nvlink": "whether the GPUs of a host are also joined by an NVSwitch",
+    "planes": "whether every switch chip is drawn, rather than one for all in a host",
+    "planned": "whether NVLink counts with the rate that NCCL plans with, not the data sheet's",
+    "achieved": "whether links count with the rate their vendor reaches, not the data sheet's",
+    "radix": "ports of each switch",
+    "reduces": "whether switches can add contributions together",
+    "routers": "number of routers in each group",
+    "shape": "GPUs along each dimension, such as 4x4",
+    "uplinks": "links of each router to other groups",
+}
+"""What each argument means, for forms and messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that an entry rests on.
+
+    Parameters
+    ----------
+    what
+        What it is the number of.
+    value
+        With its unit.
+    standing
+        What it rests on.
+    """
+
+    what: str
+    value: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument that an entry takes.
+
+    Parameters
+    ----------
+    name
+        As written before the equals sign.
+    kind
+        ``int``, ``float``, ``bool``, ``choice`` or ``shape`` (whole numbers joined by x).
+    default
+        Its value when it is not given.
+    choices
+        The values of a ``choice``.
+    meaning
+        What it means, in words.
+    """
+
+    name: str
+    kind: ParameterKind
+    default: Any
+    choices: tuple[str, ...]
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A ready cluster.
+
+    Parameters
+    ----------
+    name
+        What opens it, such as ``ndv2``.
+    title
+        Its name for people.
+    family
+        Under which it is listed.
+    summary
+        One sentence on how it is built.
+    source
+        Where the structure and its figures come from.
+    figures
+        The numbers and what each rests on.
+    make
+        The function that makes it; its keyword arguments are the parameters.
+    """
+
+    name: str
+    title: str
+    family: str
+    summary: str
+    source: str
+    figures: tuple[Figure, ...]
+    make: Callable[..., Topology]
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arguments that it takes, typed as in the function's signature."""
+        types = get_type_hints(self.make)
+        return tuple(
+            _parameter(each.name, types[each.name], each.default)
+            for each in inspect.signature(self.make).parameters.values()
+        )
+
+
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+    kinds: dict[Any, ParameterKind] = {int: "int", float: "float", bool: "bool"}
+    choices: tuple[str, ...] = ()
+    kind: ParameterKind
+    if get_origin(hint) is Literal:
+        kind, choices = "choice", get_args(hint)
+    elif get_origin(hint) is tuple:
+        kind = "shape"
+    else:
+        kind = kinds[hint]
+    return Parameter(name, kind, default, choices, MEANINGS[name])

@@ -1,0 +1,174 @@
+"""Small examples of the papers that Topoloom builds on.
+
+The figures are pictures; structure and numbers that their texts do not state are assumed here,
+and each entry says so.
+"""
+
+from __future__ import annotations
+
+from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
+from gallery.build import Wire, make_gpus, star, topology
+from gallery.entry import Entry, Figure
+
+_SLOW = 1e-3
+"""1 MB/s in GB/s, the unit of the links in TE-CCL's figure 2."""
+
+
+def thesis_2_2(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
+    """Three GPUs that reach one another through a host memory."""
+    return _around_memory("Thesis, figure 2.2", 3, bandwidth, alpha)
+
+
+def thesis_2_3(
+    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+) -> Topology:
+    """Four GPUs around a host memory whose own bandwidth is below what its links carry."""
+    made = _around_memory("Thesis, figure 2.3", 4, bandwidth, alpha)
+    return _limited(made, memory_bandwidth)
+
+
+def thesis_2_4(
+    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+) -> Topology:
+    """Make the same with a direct link between two of the GPUs."""
+    made = _around_memory("Thesis, figure 2.4", 4, bandwidth, alpha)
+    extra = duplex("g1", "g3", bandwidth=bandwidth, alpha=alpha)
+    return _limited(topology(made.name, made.devices, (*made.links, *extra)), memory_bandwidth)
+
+
+def thesis_3_1(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
+    """Make a server of four GPUs and one memory."""
+    return _around_memory("Thesis, figure 3.1", 4, bandwidth, alpha)
+
+
+def te_ccl_1(*, bandwidth: float = 1.0, alpha: float = 0.0) -> Topology:
+    """Four GPUs in a ring with links of equal bandwidth in both directions."""
+    devices = [device("gpu", f"n{i}") for i in range(1, 5)]
+    wire = Wire(bandwidth=bandwidth, alpha=alpha, medium="")
+    pairs = (("n1", "n2"), ("n2", "n3"), ("n3", "n4"), ("n4", "n1"))
+    return topology(
+        "TE-CCL, figure 1", devices, [link for pair in pairs for link in wire.join(*pair)]
+    )
+
+
+def te_ccl_2a(*, alpha: float = 0.0) -> Topology:
+    """One source behind a relay, three destinations: copying at the relay saves its sends."""
+    return _relay("TE-CCL, figure 2a", (("s", "h"), ("h", "d1"), ("h", "d2"), ("h", "d3")), alpha)
+
+
+def te_ccl_2b(*, alpha: float = 1.0) -> Topology:
+    """Two sources whose chunks meet at h3, where one of them queues."""
+    ways = (("s1", "h1"), ("s2", "h2"), ("h1", "h3"), ("h2", "h3"), ("h3", "d"))
+    return _relay("TE-CCL, figure 2b", ways, alpha)
+
+
+def te_ccl_2c(*, alpha: float = 0.0) -> Topology:
+    """Three sources and one relay that may hold chunks back for the doubly wide last link."""
+    made = _relay("TE-CCL, figure 2c", (("s1", "h"), ("s2", "h"), ("s3", "h")), alpha)
+    last = Link("h", "d", 2 * _SLOW, alpha)
+    return topology(made.name, [*made.devices, device("gpu", "d")], [*made.links, last])
+
+
+def _around_memory(name: str, gpus: int, bandwidth: float, alpha: float) -> Topology:
+    devices: list[Device] = make_gpus(gpus, host="h0")
+    wire = Wire(bandwidth=bandwidth, alpha=alpha, medium="PCIe 4")
+    links = star("mem0", [each.name for each in devices], wire)
+    return topology(name, [*devices, device("memory", "mem0", host="h0")], links)
+
+
+def _limited(made: Topology, memory_bandwidth: float) -> Topology:
+    """Add the limit of the memory, which counts what it reads and writes together."""
+    bus = tuple(each.ends for each in made.links if "mem0" in each.ends)
+    limit = SharedLimit("memory bus", bus, memory_bandwidth)
+    return Topology(made.name, made.devices, made.links, (limit,))
+
+
+def _relay(name: str, ways: tuple[tuple[str, str], ...], alpha: float) -> Topology:
+    names = dict.fromkeys(end for way in ways for end in way)
+    links = [Link(src, dst, _SLOW, alpha) for src, dst in ways]
+    return topology(name, [device("gpu", each) for each in names], links)
+
+
+_THESIS = "Dissertation on linear programming for collectives (sources in the README), "
+_TE_CCL = "TE-CCL, doi.org/10.1145/3651890.3672249, "
+_PCIE = Figure("each link", "32 GB/s one way, as PCIe 4 ×16", "assumed")
+_BUS = Figure(
+    "memory, read and written together", "96 GB/s, half of what its links carry", "assumed"
+)
+_MEGA = Figure("each link", "1 MB/s one way", "assumed")
+
+ENTRIES = (
+    Entry(
+        "thesis-2.2",
+        "Thesis, figure 2.2",
+        "Papers",
+        "Three GPUs around a host memory, which keeps and copies what was written once.",
+        f"{_THESIS}figure 2.2",
+        figures=(_PCIE,),
+        make=thesis_2_2,
+    ),
+    Entry(
+        "thesis-2.3",
+        "Thesis, figure 2.3",
+        "Papers",
+        "Four GPUs around a memory whose own bandwidth is what limits.",
+        f"{_THESIS}figure 2.3a",
+        figures=(_PCIE, _BUS),
+        make=thesis_2_3,
+    ),
+    Entry(
+        "thesis-2.4",
+        "Thesis, figure 2.4",
+        "Papers",
+        "Four GPUs around a limited memory, with one direct link besides.",
+        f"{_THESIS}figure 2.4a; the place of the direct link is inferred from the text",
+        figures=(_PCIE, _BUS),
+        make=thesis_2_4,
+    ),
+    Entry(
+        "thesis-3.1",
+        "Thesis, figure 3.1",
+        "Papers",
+        "A server of four GPUs and one memory.",
+        f"{_THESIS}figure 3.1a",
+        figures=(_PCIE,),
+        make=thesis_3_1,
+    ),
+    Entry(
+        "te-ccl-1",
+        "TE-CCL, figure 1",
+        "Papers",
+        "Four GPUs with equal links in both directions; their ring is assumed.",
+        f"{_TE_CCL}figure 1",
+        figures=(Figure("each link", "1 GB/s one way", "assumed"),),
+        make=te_ccl_1,
+    ),
+    Entry(
+        "te-ccl-2a",
+        "TE-CCL, figure 2a",
+        "Papers",
+        "A source, a relay and three destinations: what copying on the way saves.",
+        f"{_TE_CCL}figure 2a; structure inferred from the text",
+        figures=(_MEGA,),
+        make=te_ccl_2a,
+    ),
+    Entry(
+        "te-ccl-2b",
+        "TE-CCL, figure 2b",
+        "Papers",
+        "Two chunks arrive at h3 at the same time and one of them queues: latency must be "
+        "modelled apart from bandwidth.",
+        f"{_TE_CCL}figure 2b; structure inferred from the text",
+        figures=(_MEGA, Figure("latency of each link", "1 µs", "assumed")),
+        make=te_ccl_2b,
+    ),
+    Entry(
+        "te-ccl-2c",
+        "TE-CCL, figure 2c",
+        "Papers",
+        "Three sources, one relay: holding chunks back opens more schedules.",
+        f"{_TE_CCL}figure 2c; structure inferred from the text",
+        figures=(_MEGA, Figure("last link", "2 MB/s one way", "assumed")),
+        make=te_ccl_2c,
+    ),
+)

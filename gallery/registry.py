@@ -1,0 +1,115 @@
+"""Clusters by name: ``mi250:hosts=2`` and the list of all there are."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from ccl.errors import ProblemError
+from ccl.topology import Topology
+from gallery import amd, fabrics, nvidia, papers, servers, toys, tpu
+from gallery.entry import Entry, Parameter
+
+_ENTRIES = (
+    *toys.ENTRIES,
+    *nvidia.ENTRIES,
+    *amd.ENTRIES,
+    *tpu.ENTRIES,
+    *fabrics.ENTRIES,
+    *servers.ENTRIES,
+    *papers.ENTRIES,
+)
+_BY_NAME = {each.name: each for each in _ENTRIES}
+
+
+def catalog() -> tuple[Entry, ...]:
+    """Return all entries, grouped by family."""
+    return _ENTRIES
+
+
+def entry(name: str) -> Entry:
+    """Return the entry called `name`.
+
+    Raises
+    ------
+    ProblemError
+        If there is none.
+    """
+    found = _BY_NAME.get(name.strip().lower())
+    if found is None:
+        close = difflib.get_close_matches(name.lower(), _BY_NAME, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(close)}" if close else f"there are {', '.join(_BY_NAME)}"
+        msg = f"the gallery has no cluster called {name!r}; {hint}"
+        raise ProblemError(msg)
+    return found
+
+
+def open_cluster(text: str) -> Topology:
+    """Make a cluster from its name and arguments, such as ``dgx-a100:hosts=16,fabric=rail``.
+
+    Raises
+    ------
+    ProblemError
+        If the name or an argument is unknown, or a value is not one of its kind or range.
+    """
+    name, _, rest = text.partition(":")
+    found = entry(name)
+    arguments: dict[str, Any] = {}
+    for item in filter(None, (each.strip() for each in rest.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        parameter = _parameter(found, key)
+        if not equals:
+            msg = f"{found.name}: {key} has no value; write {key}={_written(parameter.default)}"
+            raise ProblemError(msg)
+        if key in arguments:
+            msg = f"{found.name}: {key} is given twice; give it once"
+            raise ProblemError(msg)
+        arguments[key] = _value(found, parameter, value)
+    return found.make(**arguments)
+
+
+def _parameter(found: Entry, key: str) -> Parameter:
+    known = {each.name: each for each in found.parameters}
+    if key not in known:
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}" if close else f"it takes {', '.join(known) or 'none'}"
+        msg = f"{found.name} takes no argument {key!r}; {hint}"
+        raise ProblemError(msg)
+    return known[key]
+
+
+def _value(found: Entry, parameter: Parameter, text: str) -> Any:
+    """Read a value of the kind that the parameter has."""
+    readers: dict[str, Callable[[str], Any]] = {
+        "int": int,
+        "float": float,
+        "bool": lambda word: _TRUTH[word.lower()],
+        "choice": lambda word: parameter.choices[parameter.choices.index(word)],
+        "shape": lambda word: tuple(int(side) for side in word.lower().split("x")),
+    }
+    try:
+        return readers[parameter.kind](text)
+    except (ValueError, KeyError):
+        wanted = {
+            "int": "a whole number",
+            "float": "a number",
+            "bool": "true or false",
+            "choice": " or ".join(parameter.choices),
+            "shape": "whole numbers joined by x",
+        }[parameter.kind]
+        msg = (
+            f"{found.name}: {parameter.name}={text} is not {wanted}, "
+            f"such as {parameter.name}={_written(parameter.default)}"
+        )
+        raise ProblemError(msg) from None
+
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _written(value: Any) -> str:
+    """Return a value as it is written in the name of a cluster."""
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

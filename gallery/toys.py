@@ -1,0 +1,178 @@
+"""Textbook shapes: ring, line, star, full mesh, torus, grid, hypercube."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from ccl.errors import ProblemError
+from ccl.topology import Link, Topology, device
+from gallery.build import Wire, check, clique, make_gpus, star, topology
+from gallery.entry import Entry, Figure
+
+_BANDWIDTH, _ALPHA = 50.0, 0.7
+
+
+def ring(gpus: int = 8, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
+    """GPUs in a circle, each joined with the two beside it."""
+    check("gpus of a ring", gpus, least=3)
+    return _joined(f"Ring of {gpus}", gpus, _cycle(gpus), _wire(bandwidth, alpha))
+
+
+def line(gpus: int = 4, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
+    """GPUs in a row, each joined with the ones beside it."""
+    check("gpus of a line", gpus, least=2)
+    pairs = itertools.pairwise(range(gpus))
+    return _joined(f"Line of {gpus}", gpus, pairs, _wire(bandwidth, alpha))
+
+
+def single_switch(
+    gpus: int = 8,
+    *,
+    bandwidth: float = _BANDWIDTH,
+    alpha: float = _ALPHA,
+    copies: bool = False,
+    reduces: bool = False,
+) -> Topology:
+    """GPUs around one switch."""
+    check("gpus of a star", gpus, least=2)
+    devices = make_gpus(gpus)
+    hub = device("switch", "switch", copies=copies, reduces=reduces)
+    links = star(hub.name, [each.name for each in devices], _wire(bandwidth, alpha))
+    return topology(f"Star of {gpus}", [*devices, hub], links)
+
+
+def full_mesh(gpus: int = 4, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
+    """GPUs each joined with every other."""
+    check("gpus of a full mesh", gpus, least=2, most=512)
+    devices = make_gpus(gpus)
+    links = clique([each.name for each in devices], _wire(bandwidth, alpha))
+    return topology(f"Full mesh of {gpus}", devices, links)
+
+
+def torus(
+    shape: tuple[int, ...] = (4, 4), *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA
+) -> Topology:
+    """Close the rows and columns of a grid to rings; a side of 2 stays one pair of links."""
+    return lattice(f"Torus {written(shape)}", shape, _wire(bandwidth, alpha), wrap=True)
+
+
+def mesh(
+    shape: tuple[int, ...] = (3, 3), *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA
+) -> Topology:
+    """Join each GPU of a grid with its neighbours."""
+    return lattice(f"Grid {written(shape)}", shape, _wire(bandwidth, alpha), wrap=False)
+
+
+def hypercube(
+    dimension: int = 3, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA
+) -> Topology:
+    """GPUs joined where their numbers differ in one binary digit."""
+    check("dimension of a hypercube", dimension, least=1, most=12)
+    gpus = 1 << dimension
+    pairs = ((i, i | 1 << bit) for i in range(gpus) for bit in range(dimension) if not i >> bit & 1)
+    return _joined(f"Hypercube of {gpus}", gpus, pairs, _wire(bandwidth, alpha))
+
+
+def lattice(name: str, shape: tuple[int, ...], wire: Wire, *, wrap: bool) -> Topology:
+    """Make a torus or a grid; GPUs are numbered with the last coordinate fastest.
+
+    Raises
+    ------
+    ProblemError
+        If a side is below 1, or there is but one GPU, or too many.
+    """
+    if not shape or min(shape) < 1 or len(shape) > 6:
+        msg = f"shape {written(shape)} is not one; give up to 6 whole numbers, such as 4x4"
+        raise ProblemError(msg)
+    gpus = math.prod(shape)
+    check(f"GPUs of shape {written(shape)}", gpus, least=2)
+    return _joined(name, gpus, _neighbours(shape, wrap=wrap), wire)
+
+
+def written(shape: tuple[int, ...]) -> str:
+    """Return a shape as people write it, such as ``4x4``."""
+    return "x".join(map(str, shape))
+
+
+def _neighbours(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    for number, place in enumerate(itertools.product(*map(range, shape))):
+        for axis, side in enumerate(shape):
+            if place[axis] + 1 < side:
+                yield number, number + strides[axis]
+            elif wrap and side > 2:
+                yield number, number - (side - 1) * strides[axis]
+
+
+def _cycle(gpus: int) -> Iterator[tuple[int, int]]:
+    return ((i, (i + 1) % gpus) for i in range(gpus))
+
+
+def _joined(name: str, gpus: int, pairs: Iterator[tuple[int, int]], wire: Wire) -> Topology:
+    links: list[Link] = []
+    for first, second in pairs:
+        links += wire.join(f"g{first}", f"g{second}")
+    return topology(name, make_gpus(gpus), links)
+
+
+def _wire(bandwidth: float, alpha: float) -> Wire:
+    return Wire(bandwidth=bandwidth, alpha=alpha, medium="")
+
+
+_FIGURES = (
+    Figure("each link", "50 GB/s one way", "assumed"),
+    Figure("latency of each link", "0.7 µs", "assumed"),
+)
+_SOURCE = "Textbook shape; its figures are round numbers near those of one NVLink."
+
+ENTRIES = (
+    Entry("ring", "Ring", "Shapes", "GPUs in a circle.", _SOURCE, figures=_FIGURES, make=ring),
+    Entry("line", "Line", "Shapes", "GPUs in a row.", _SOURCE, figures=_FIGURES, make=line),
+    Entry(
+        "star",
+        "Star",
+        "Shapes",
+        "GPUs around one switch.",
+        _SOURCE,
+        figures=_FIGURES,
+        make=single_switch,
+    ),
+    Entry(
+        "full-mesh",
+        "Full mesh",
+        "Shapes",
+        "Every GPU is joined with every other.",
+        _SOURCE,
+        figures=_FIGURES,
+        make=full_mesh,
+    ),
+    Entry(
+        "torus",
+        "Torus",
+        "Shapes",
+        "A grid in any number of dimensions, closed to rings.",
+        _SOURCE,
+        figures=_FIGURES,
+        make=torus,
+    ),
+    Entry(
+        "mesh",
+        "Grid",
+        "Shapes",
+        "A grid in any number of dimensions, open at its borders.",
+        _SOURCE,
+        figures=_FIGURES,
+        make=mesh,
+    ),
+    Entry(
+        "hypercube",
+        "Hypercube",
+        "Shapes",
+        "GPUs are joined where their numbers differ in one binary digit.",
+        _SOURCE,
+        figures=_FIGURES,
+        make=hypercube,
+    ),
+)
