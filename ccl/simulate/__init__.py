@@ -1,17 +1,45 @@
 """Continuous-time replay: a plan becomes a `Timeline` in which everything goes as early as it can.
 
-A link takes ``alpha + bytes * beta`` for a send and serves one at a time, in the order of the
-plan; latency overlaps the next transmission.
+A link takes ``alpha + bytes * beta`` for what it sends and serves one send at a time; latency
+overlaps the next transmission. Shared limits slow transfers down.
 """
 
 from __future__ import annotations
 
+from ccl.flow import Flow
+from ccl.forest import Forest
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.schedule import replay_schedule
+from ccl.simulate.steady import replay_flow, replay_forest
 from ccl.timeline import Timeline
 
 
-def simulate(problem: Problem, plan: Schedule, *, chunks: int | None = None) -> Timeline:
-    """Replay a plan that `ccl.verify` accepts."""
-    return replay_schedule(problem, plan)
+def simulate(
+    problem: Problem, plan: Schedule | Forest | Flow, *, chunks: int | None = None
+) -> Timeline:
+    """Replay a plan that `ccl.verify` accepts; of another the replay means nothing.
+
+    Parameters
+    ----------
+    problem
+        What the plan is for.
+    plan
+        A schedule, whose order of sends is kept while its epochs are forgotten, or a forest or a
+        flow, which are cut into parts.
+    chunks
+        In about how many parts each chunk of a forest or flow is cut: each of its trees or paths
+        takes its exact share in equal parts, one at least. By default as many as keep the
+        crossings of links below 50,000, at most 64; `Timeline.chunks` says how many. A schedule
+        sends its chunks whole, whatever is given here.
+
+    Raises
+    ------
+    ScheduleError
+        If sends of a schedule wait for one another for ever.
+    """
+    if isinstance(plan, Schedule):
+        return replay_schedule(problem, plan)
+    if isinstance(plan, Forest):
+        return replay_forest(problem, plan, chunks=chunks)
+    return replay_flow(problem, plan, chunks=chunks)

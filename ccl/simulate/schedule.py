@@ -1,249 +1,101 @@
-"""Replay of a schedule: the order of the sends stays, the epochs go.
-
-A send starts when its links are free of the sends before it and what it carries has come:
-
-* of a whole chunk, the arrival that the schedule relies on;
-* of a reduced chunk, every contribution that the schedule has there before the send starts;
-* of a part of a chunk, as many of the parts in order of arrival as make up what has left so far
-  and leaves now;
-* from a device that cannot store, everything that the schedule forwards in the same epoch. Such
-  a device keeps the order of the plan and so may queue at its exits, as real switches do.
-
-All of these are there by the time at which the schedule starts the send, so the replay starts
-no send later than the schedule does.
-"""
+"""Replay of a schedule: every link keeps the order of its sends, and no send waits for an epoch."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.schedule import Schedule
+from ccl.simulate.engine import binding
+from ccl.simulate.limited import replay_limited
+from ccl.simulate.plan import Planned, needs_of, plan_sends
 from ccl.timeline import Timeline, Transfer
-
-_SAME_MOMENT = 1e-9
-"""Times closer than this share of the duration are one moment."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """One link of a way: its number, µs per byte, alpha, alphas before it and from it on."""
-
-    link: int
-    ends: tuple[str, str]
-    beta: float
-    alpha: float
-    offset: float
-    rest: float
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A send to be replayed, with its way, its bytes and its times in the schedule in µs."""
-
-    send: Send
-    hops: tuple[Hop, ...]
-    nbytes: float
-    start: float
-    end: float
 
 
 def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
-    """Replay a schedule; its shared limits, where they bind, slow transfers down."""
-    jobs = plan_jobs(problem, schedule)
-    needs = plan_needs(problem, schedule, jobs)
-    transfers, ends = _replay(jobs, needs, links=len(problem.topology.links))
-    return Timeline(transfers, makespan=last_needed(problem, jobs, ends))
+    """Replay a schedule.
 
-
-def plan_jobs(problem: Problem, schedule: Schedule) -> list[Job]:
-    """Return the sends in the order in which they are given to their links."""
-    sizes = [chunk.size for chunk in problem.collective.chunks]
-    free = [0.0] * len(problem.topology.links)
-    ways: dict[tuple[str, tuple[str, ...], str], tuple[Hop, ...]] = {}
-    jobs = []
-    for send in sorted(schedule.sends, key=lambda send: send.epoch):
-        key = send.src, send.via, send.dst
-        hops = ways.get(key)
-        if hops is None:
-            hops = ways[key] = _hops(problem, send)
-        nbytes = sizes[send.chunk] * send.fraction
-        start = send.epoch * schedule.epoch_duration
-        for hop in hops:
-            start = max(start, free[hop.link] - hop.offset)
-        end = 0.0
-        for hop in hops:
-            left = start + nbytes * hop.beta
-            free[hop.link] = left + hop.offset
-            end = max(end, left)
-        jobs.append(Job(send, hops, nbytes, start, end + hops[0].rest))
-    return jobs
-
-
-def _hops(problem: Problem, send: Send) -> tuple[Hop, ...]:
-    topology = problem.topology
-    links = [topology.link(*ends) for ends in send.hops]
-    alphas = [link.alpha for link in links]
-    return tuple(
-        Hop(
-            topology.link_index[link.ends],
-            link.ends,
-            link.beta,
-            link.alpha,
-            sum(alphas[:i]),
-            sum(alphas[i:]),
-        )
-        for i, link in enumerate(links)
-    )
-
-
-def plan_needs(problem: Problem, schedule: Schedule, jobs: Sequence[Job]) -> list[list[int]]:
-    """Return for each job the jobs that must have arrived before it starts."""
-    arrivals: defaultdict[tuple[int, str], list[tuple[float, int]]] = defaultdict(list)
-    departures: defaultdict[tuple[int, str], list[tuple[float, int]]] = defaultdict(list)
-    for i, job in enumerate(jobs):
-        arrivals[job.send.chunk, job.send.dst].append((job.end, i))
-        departures[job.send.chunk, job.send.src].append((job.start, i))
-    needs: list[list[int]] = [[] for _ in jobs]
-    stores = {each.name: each.stores for each in problem.topology.devices}
-    slack = _SAME_MOMENT * schedule.duration
-    for (number, device), leaving in departures.items():
-        came = sorted(arrivals.get((number, device), ()))
-        if not came:
-            continue
-        leaving.sort()
-        chunk = problem.collective.chunks[number]
-        if not stores[device]:
-            _forwarded(needs, jobs, came=came, leaving=leaving, epoch=schedule.epoch_duration)
-        elif chunk.reduced:
-            for start, i in leaving:
-                needs[i] = [j for end, j in came if end <= start + slack]
-        else:
-            rank = problem.topology.rank.get(device)
-            held = 1.0 if rank in chunk.holders else 0.0
-            _in_order(needs, jobs, came=came, leaving=leaving, held=held)
-    return needs
-
-
-def _forwarded(
-    needs: list[list[int]],
-    jobs: Sequence[Job],
-    *,
-    came: list[tuple[float, int]],
-    leaving: list[tuple[float, int]],
-    epoch: float,
-) -> None:
-    """Wait for all that the schedule lets a device which cannot store send out in that epoch."""
-    by_epoch: defaultdict[int, list[int]] = defaultdict(list)
-    for end, j in came:
-        by_epoch[math.ceil(end / epoch * (1 - _SAME_MOMENT))].append(j)
-    for _, i in leaving:
-        needs[i] = by_epoch[jobs[i].send.epoch]
-
-
-def _in_order(
-    needs: list[list[int]],
-    jobs: Sequence[Job],
-    *,
-    came: list[tuple[float, int]],
-    leaving: list[tuple[float, int]],
-    held: float,
-) -> None:
-    """Wait for as much, in order of arrival, as leaves; a whole chunk comes once and is copied."""
-    whole = all(jobs[i].send.fraction == 1 for _, i in (*came, *leaving))
-    waited: list[int] = []
-    queue = iter(came)
-    left = 0.0
-    for _, i in leaving:
-        left = 1.0 if whole else left + jobs[i].send.fraction
-        while held < left - _SAME_MOMENT:
-            found = next(queue, None)
-            if found is None:
-                break
-            held += jobs[found[1]].send.fraction
-            waited.append(found[1])
-        needs[i] = waited[:]
+    A send starts when its links are free, each at its own offset, and what it carries is there.
+    No send starts later than the schedule starts it; where shared limits bind, this holds for
+    its epoch, and not for sends that cross several links at once.
+    """
+    limits = binding(problem.topology)
+    limited = {ends for limit in limits for ends in limit.links}
+    planned = plan_sends(problem, schedule, limited)
+    needs = needs_of(problem, schedule, planned)
+    if limits:
+        transfers, arrivals = replay_limited(problem, schedule, planned=planned, needs=needs)
+    else:
+        transfers, arrivals = _replay(planned, needs, links=len(problem.topology.links))
+    transfers.sort(key=lambda transfer: transfer.start)
+    return Timeline(tuple(transfers), makespan=_last_needed(problem, planned, arrivals))
 
 
 def _replay(
-    jobs: Sequence[Job], needs: Sequence[Sequence[int]], *, links: int
-) -> tuple[tuple[Transfer, ...], list[float]]:
-    """Start each job as early as its links and needs allow; return transfers and arrivals."""
-    before = _before(jobs, links)
+    planned: Sequence[Planned], needs: Sequence[Sequence[int]], *, links: int
+) -> tuple[list[Transfer], list[float]]:
+    """Start each send as early as its links and needs allow; return transfers and arrivals."""
+    before = _before(planned, links)
     free = [0.0] * links
-    ends: list[float | None] = [None] * len(jobs)
+    arrivals: list[float | None] = [None] * len(planned)
     transfers: list[Transfer] = []
-    for first in sorted(range(len(jobs)), key=lambda i: jobs[i].start):
+    opened: set[int] = set()
+    for first in sorted(range(len(planned)), key=lambda i: planned[i].start):
+        # Nearly always what is waited for has its times already; only sends over several links
+        # can start before one that goes first on a link of theirs. What is opened twice waits
+        # for itself and is let go.
         waiting = [first]
         while waiting:
-            i = waiting[-1]
-            if ends[i] is not None:
-                waiting.pop()
+            i = waiting.pop()
+            if arrivals[i] is not None:
                 continue
-            pending = [j for j in (*needs[i], *before[i]) if ends[j] is None]
-            if pending:
-                waiting.extend(pending)
+            pending = [j for j in (*needs[i], *before[i]) if arrivals[j] is None]
+            if pending and i not in opened:
+                opened.add(i)
+                waiting += [i, *pending]
                 continue
-            waiting.pop()
-            job = jobs[i]
-            start = max((ends[j] or 0.0 for j in needs[i]), default=0.0)
-            for hop in job.hops:
+            start = max((arrivals[j] or 0.0 for j in needs[i]), default=0.0)
+            for hop in planned[i].hops:
                 start = max(start, free[hop.link] - hop.offset)
-            ends[i] = _cross(job, start, free=free, transfers=transfers)
-    transfers.sort(key=lambda transfer: transfer.start)
-    return tuple(transfers), [end or 0.0 for end in ends]
+            arrivals[i] = _cross(planned[i], start, free=free, transfers=transfers)
+    return transfers, [arrival or 0.0 for arrival in arrivals]
 
 
-def _before(jobs: Sequence[Job], links: int) -> list[list[int]]:
-    """Return for each job the one before it on each of its links."""
+def _before(planned: Sequence[Planned], links: int) -> list[list[int]]:
+    """Return for each send the one before it on each of its links."""
     last: list[int | None] = [None] * links
     before: list[list[int]] = []
-    for i, job in enumerate(jobs):
-        found = (last[hop.link] for hop in job.hops)
+    for i, each in enumerate(planned):
+        found = (last[hop.link] for hop in each.hops)
         before.append([j for j in found if j is not None])
-        for hop in job.hops:
+        for hop in each.hops:
             last[hop.link] = i
     return before
 
 
-def _cross(job: Job, start: float, *, free: list[float], transfers: list[Transfer]) -> float:
-    """Let a job cross its links from `start` on; return when it is there, in µs."""
+def _cross(each: Planned, start: float, *, free: list[float], transfers: list[Transfer]) -> float:
+    """Let a send cross its links from `start` on; return when it is there, in µs."""
     longest = 0.0
-    for hop in job.hops:
+    for hop in each.hops:
         begin = start + hop.offset
-        busy = job.nbytes * hop.beta
+        busy = each.nbytes * hop.beta
         sent = free[hop.link] = begin + busy
         longest = max(longest, busy)
         src, dst = hop.ends
-        transfers.append(
-            Transfer(
-                job.send.chunk,
-                src,
-                dst,
-                begin,
-                sent,
-                sent + hop.alpha,
-                job.nbytes,
-                job.send.epoch,
-            )
-        )
-    return start + longest + job.hops[0].rest
+        end, send = sent + hop.alpha, each.send
+        transfers.append(Transfer(send.chunk, src, dst, begin, sent, end, each.nbytes, send.epoch))
+    return start + longest + each.hops[0].rest
 
 
-def last_needed(problem: Problem, jobs: Sequence[Job], ends: Sequence[float]) -> float:
-    """Return when the last job that brings something to its destination is there, in µs."""
-    topology = problem.topology
-    wanted = [
-        {topology.ranks[rank] for rank in chunk.destinations} for chunk in problem.collective.chunks
-    ]
+def _last_needed(problem: Problem, planned: Sequence[Planned], arrivals: Sequence[float]) -> float:
+    """Return when the last send that brings something to its destination is there, in µs."""
+    ranks, chunks = problem.topology.ranks, problem.collective.chunks
+    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
     return max(
         (
-            end
-            for job, end in zip(jobs, ends, strict=True)
-            if job.send.dst in wanted[job.send.chunk]
+            arrival
+            for each, arrival in zip(planned, arrivals, strict=True)
+            if each.send.dst in wanted[each.send.chunk]
         ),
         default=0.0,
     )

@@ -1,4 +1,4 @@
-"""Whether a plan does what it promises: it replays the rules, never the solver's arithmetic.
+"""Whether a plan does what it promises: it follows the data, never the solver's arithmetic.
 
 Nothing here is shared with a formulation or with the replay (`ccl.simulate`), so that a mistake
 there cannot hide here.
@@ -6,17 +6,30 @@ there cannot hide here.
 
 from __future__ import annotations
 
+from ccl.flow import Flow
+from ccl.forest import Forest
 from ccl.problem import Problem
 from ccl.schedule import Schedule
+from ccl.verify.flow import verify_flow
+from ccl.verify.forest import verify_forest
 from ccl.verify.schedule import verify_schedule
+from ccl.verify.timeline import verify_timeline
+
+__all__ = ["verify", "verify_timeline"]
 
 
-def verify(problem: Problem, plan: Schedule) -> None:
+def verify(problem: Problem, plan: Schedule | Forest | Flow) -> None:
     """Return if `plan` solves `problem`, raise otherwise.
 
     Raises
     ------
     ScheduleError
-        At the first broken rule in time; it names the device, link or limit.
+        At the first broken rule, in time where the plan has a time; it names the device, link or
+        limit.
     """
-    verify_schedule(problem, plan)
+    if isinstance(plan, Schedule):
+        verify_schedule(problem, plan)
+    elif isinstance(plan, Forest):
+        verify_forest(problem, plan)
+    else:
+        verify_flow(problem, plan)

@@ -77,7 +77,7 @@ class Whole:
         self._left: set[tuple[int, str]] = set()
 
     def leave(self, timed: Timed, device: Device) -> Content:
-        """A copying device keeps it, another sends it once."""
+        """Let a device that cannot copy send it once, and another keep it."""
         place = timed.send.chunk, device.name
         if place not in self._got:
             raise _absent(timed, device)
@@ -89,7 +89,7 @@ class Whole:
         return 1
 
     def arrive(self, timed: Timed, device: Device, _content: Content) -> None:
-        """It comes once."""
+        """Take it once."""
         place = timed.send.chunk, device.name
         if place in self._got:
             raise _twice(timed, device)
@@ -98,7 +98,7 @@ class Whole:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
-        """A switch that copies gets it once, another sends out as many as came."""
+        """Copy what came once where the device copies; else send out as many as came."""
         if len(came) != (1 if device.copies else len(leaving)):
             raise _unforwarded(timed, device, came=len(came), leaves=len(leaving))
         return [1] * len(leaving)
@@ -123,7 +123,7 @@ class Parts:
                 self._amount[number, self._ranks[rank]] = 1.0
 
     def leave(self, timed: Timed, device: Device) -> Content:
-        """No more leaves than is held."""
+        """Send no more than is held."""
         send = timed.send
         have = self._amount[send.chunk, device.name]
         if send.fraction > have + TOLERANCE:
@@ -136,7 +136,7 @@ class Parts:
         return send.fraction
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
-        """Amounts add up to the chunk at most."""
+        """Add up amounts, to the chunk at most."""
         place = timed.send.chunk, device.name
         self._amount[place] += content
         if self._amount[place] > 1 + TOLERANCE:
@@ -145,7 +145,7 @@ class Parts:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
-        """As much leaves as came."""
+        """Send as much as came."""
         leaves = [send.fraction for send in leaving]
         if abs(sum(came) - sum(leaves)) > TOLERANCE:
             what = (
@@ -175,7 +175,7 @@ class Sums:
                 self._sum[number, self._ranks[rank]] = 1 << rank
 
     def leave(self, timed: Timed, device: Device) -> Content:
-        """The sum held leaves; a device that cannot copy keeps nothing of it."""
+        """Send the sum held; a device that cannot copy keeps nothing of it."""
         place = timed.send.chunk, device.name
         held = self._sum[place]
         if not held:
@@ -185,7 +185,7 @@ class Sums:
         return held
 
     def arrive(self, timed: Timed, device: Device, content: Content) -> None:
-        """A disjoint sum is added, a larger one that has all of the old replaces it."""
+        """Add a disjoint sum; one that has more than all of the old replaces it."""
         place = timed.send.chunk, device.name
         held, came = self._sum[place], int(content)
         if came == held:
@@ -201,7 +201,7 @@ class Sums:
     def cross(
         self, timed: Timed, device: Device, *, came: Sequence[Content], leaving: Sequence[Send]
     ) -> Sequence[Content]:
-        """All is added to one sum where the device reduces; else each leaves as it came."""
+        """Add all to one sum where the device reduces; else send each as it came."""
         n = len(leaving)
         if n == len(came) and not (device.copies and device.reduces):
             return came

@@ -1,0 +1,193 @@
+"""What a schedule says about order: when it means each send to go, and what each waits for.
+
+The replay keeps this and forgets the epochs. A send waits for
+
+* of a whole chunk, the arrival that the schedule relies on;
+* of a reduced chunk, every contribution that the schedule has there before the send starts;
+* of a part of a chunk, as many of the parts in order of arrival as make up what has left so far
+  and leaves now;
+* from a device that cannot store, everything that the schedule sends on in the same epoch. Such
+  a device keeps the order of the plan and so may queue at its exits, as real switches do.
+
+All of these are there by the time at which the schedule starts the send.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+
+SAME_MOMENT = 1e-9
+"""Times closer than this share of the duration are one moment; likewise shares of a chunk."""
+
+_Moments = list[tuple[float, int]]
+"""Times in µs, each with the place of a send."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One link of a way.
+
+    Parameters
+    ----------
+    link, ends
+        Its number and its ends.
+    beta, alpha
+        Its µs per byte and its latency in µs.
+    offset, rest
+        µs of alphas before it, and from it on to the end of the way.
+    limited
+        Whether it is under a shared limit that binds.
+    """
+
+    link: int
+    ends: tuple[str, str]
+    beta: float
+    alpha: float
+    offset: float
+    rest: float
+    limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A send with its way, its bytes, and when the schedule starts it and has it there, in µs."""
+
+    send: Send
+    hops: tuple[Hop, ...]
+    nbytes: float
+    start: float
+    end: float
+
+
+def plan_sends(
+    problem: Problem, schedule: Schedule, limited: Collection[tuple[str, str]]
+) -> list[Planned]:
+    """Return the sends in the order in which they are given to their links.
+
+    Over the links in `limited` a send takes the whole of its epochs, as in `ccl.verify`.
+    """
+    sizes = [chunk.size for chunk in problem.collective.chunks]
+    free = [0.0] * len(problem.topology.links)
+    ways: dict[tuple[str, tuple[str, ...], str], tuple[Hop, ...]] = {}
+    planned = []
+    for send in sorted(schedule.sends, key=lambda send: send.epoch):
+        key = send.src, send.via, send.dst
+        hops = ways.get(key)
+        if hops is None:
+            hops = ways[key] = _hops(problem, send, limited)
+        nbytes = sizes[send.chunk] * send.fraction
+        begin = start = send.epoch * schedule.epoch_duration
+        for hop in hops:
+            start = max(start, free[hop.link] - hop.offset)
+        left = start
+        for hop in hops:
+            busy = nbytes * hop.beta
+            free[hop.link] = start + busy + hop.offset
+            if hop.limited:
+                left = max(left, begin + epochs_of(schedule, busy) * schedule.epoch_duration)
+            else:
+                left = max(left, start + busy)
+        if any(hop.limited for hop in hops):
+            start = begin
+        planned.append(Planned(send, hops, nbytes, start, left + hops[0].rest))
+    return planned
+
+
+def epochs_of(schedule: Schedule, busy: float) -> int:
+    """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
+    return max(1, math.ceil(busy / schedule.epoch_duration - SAME_MOMENT))
+
+
+def _hops(problem: Problem, send: Send, limited: Collection[tuple[str, str]]) -> tuple[Hop, ...]:
+    topology = problem.topology
+    links = [topology.link(*ends) for ends in send.hops]
+    alphas = [link.alpha for link in links]
+    return tuple(
+        Hop(
+            link=topology.link_index[link.ends],
+            ends=link.ends,
+            beta=link.beta,
+            alpha=link.alpha,
+            offset=sum(alphas[:i]),
+            rest=sum(alphas[i:]),
+            limited=link.ends in limited,
+        )
+        for i, link in enumerate(links)
+    )
+
+
+def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -> list[list[int]]:
+    """Return for each send the places of those that must have arrived before it starts."""
+    arrivals: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
+    departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
+    for i, each in enumerate(planned):
+        arrivals[each.send.chunk, each.send.dst].append((each.end, i))
+        departures[each.send.chunk, each.send.src].append((each.start, i))
+    needs: list[list[int]] = [[] for _ in planned]
+    stores = {each.name: each.stores for each in problem.topology.devices}
+    slack = SAME_MOMENT * schedule.duration
+    for (number, device), leaving in departures.items():
+        came = sorted(arrivals.get((number, device), ()))
+        leaving.sort()
+        chunk = problem.collective.chunks[number]
+        if not came:
+            continue
+        if not stores[device]:
+            _forwarded(needs, planned, came=came, leaving=leaving, schedule=schedule)
+        elif chunk.reduced:
+            for start, i in leaving:
+                needs[i] = [j for end, j in came if end <= start + slack]
+        else:
+            held = float(problem.topology.rank.get(device) in chunk.holders)
+            _in_order(needs, planned, came=came, leaving=leaving, held=held)
+    # The slack must not make two sends wait for each other.
+    return [
+        [j for j in those if planned[j].start < planned[i].start] for i, those in enumerate(needs)
+    ]
+
+
+def _forwarded(
+    needs: list[list[int]],
+    planned: Sequence[Planned],
+    *,
+    came: _Moments,
+    leaving: _Moments,
+    schedule: Schedule,
+) -> None:
+    """Wait for all that a device which cannot store sends on in the same epoch."""
+    slack = SAME_MOMENT * schedule.duration
+    by_epoch: defaultdict[int, list[int]] = defaultdict(list)
+    for end, j in came:
+        by_epoch[math.ceil((end - slack) / schedule.epoch_duration)].append(j)
+    for _, i in leaving:
+        needs[i] = by_epoch[planned[i].send.epoch]
+
+
+def _in_order(
+    needs: list[list[int]],
+    planned: Sequence[Planned],
+    *,
+    came: _Moments,
+    leaving: _Moments,
+    held: float,
+) -> None:
+    """Wait for as much, in order of arrival, as leaves; a whole chunk comes once and is copied."""
+    whole = all(planned[i].send.fraction == 1 for _, i in (*came, *leaving))
+    waited: list[int] = []
+    queue = iter(came)
+    left = 0.0
+    for _, i in leaving:
+        left = 1.0 if whole else left + planned[i].send.fraction
+        while held < left - SAME_MOMENT:
+            found = next(queue, None)
+            if found is None:
+                break
+            held += planned[found[1]].send.fraction
+            waited.append(found[1])
+        needs[i] = waited[:]

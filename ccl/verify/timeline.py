@@ -1,0 +1,103 @@
+"""Whether a replay obeys the laws of links: one send at a time, bandwidth, limits, causality."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from ccl.errors import ScheduleError
+from ccl.problem import Problem
+from ccl.timeline import Timeline, Transfer
+from ccl.topology import SharedLimit
+from ccl.verify.times import TOLERANCE
+
+
+def verify_timeline(problem: Problem, timeline: Timeline) -> None:
+    """Check a timeline as such, whatever plan it comes from.
+
+    Each link carries one transfer at a time and none faster than its bandwidth; over every
+    window between the starts and ends of transfers, what the links of a limit must have carried
+    in it fits; nothing leaves a device before the first of it could have come there (cut-through
+    counted). It takes quadratic time in the transfers under a limit.
+
+    Raises
+    ------
+    ScheduleError
+        At a transfer that breaks one of these.
+    """
+    slack = TOLERANCE * max((each.end for each in timeline.transfers), default=0.0)
+    by_link: defaultdict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    for each in timeline.transfers:
+        by_link[each.src, each.dst].append(each)
+    for ends, transfers in by_link.items():
+        _check_link(problem, ends, transfers=transfers, slack=slack)
+    for limit in problem.topology.limits:
+        _check_limit(problem, limit, by_link=by_link, slack=slack)
+    _check_causes(problem, timeline, slack)
+
+
+def _check_link(
+    problem: Problem, ends: tuple[str, str], *, transfers: list[Transfer], slack: float
+) -> None:
+    link = problem.topology.link(*ends)
+    free = 0.0
+    for each in transfers:
+        if each.start < free - slack:
+            msg = f"link {link} sends two things at once at {each.start:g} µs"
+            raise ScheduleError(msg, where=str(link), time=each.start)
+        if each.sent - each.start < each.nbytes * link.beta - slack:
+            msg = f"link {link} sends faster than {link.bandwidth:g} GB/s at {each.start:g} µs"
+            raise ScheduleError(msg, where=str(link), time=each.start)
+        if abs(each.end - each.sent - link.alpha) > slack:
+            msg = f"link {link} takes {each.end - each.sent:g} µs, not its {link.alpha:g} µs alpha"
+            raise ScheduleError(msg, where=str(link), time=each.sent)
+        free = each.sent
+
+
+def _check_limit(
+    problem: Problem,
+    limit: SharedLimit,
+    *,
+    by_link: dict[tuple[str, str], list[Transfer]],
+    slack: float,
+) -> None:
+    """Count in each window what cannot have been carried outside it at the links' bandwidths."""
+    rows = [
+        (each.start, each.sent, each.nbytes, problem.topology.link(*ends).bandwidth * 1e3)
+        for ends in limit.links
+        for each in by_link.get(ends, ())
+    ]
+    if not rows:
+        return
+    starts, sents, nbytes, speeds = np.array(rows).T
+    moments = np.unique(np.concatenate([starts, sents]))
+    room = limit.bandwidth * 1e3
+    for begin in moments:
+        ends_at = moments[moments > begin][:, None]
+        before = np.clip(np.minimum(sents, begin) - starts, 0, None)
+        after = np.clip(sents - np.maximum(starts, ends_at), 0, None)
+        inside = np.clip(nbytes - speeds * (before + after), 0, None)
+        inside[(sents <= begin) | (starts >= ends_at)] = 0
+        over = inside.sum(axis=1) - room * (ends_at[:, 0] - begin + slack) > 0
+        if over.any():
+            msg = f"limit {limit.name} is exceeded after {begin:g} µs"
+            raise ScheduleError(msg, where=limit.name, time=float(begin))
+
+
+def _check_causes(problem: Problem, timeline: Timeline, slack: float) -> None:
+    """Refuse a transfer from where nothing of its chunk can be yet."""
+    topology, chunks = problem.topology, problem.collective.chunks
+    first: dict[tuple[int, str], float] = {}
+    for each in timeline.transfers:
+        alpha = topology.link(each.src, each.dst).alpha
+        # A device that cannot store may send on the first byte while the last is on its way.
+        there = each.end if topology.device(each.dst).stores else each.start + alpha
+        key = each.chunk, each.dst
+        first[key] = min(first.get(key, there), there)
+    for each in timeline.transfers:
+        if topology.rank.get(each.src) in chunks[each.chunk].holders:
+            continue
+        if first.get((each.chunk, each.src), np.inf) > each.start + slack:
+            msg = f"{each.src} sends chunk {each.chunk} at {each.start:g} µs before it has come"
+            raise ScheduleError(msg, where=each.src, time=each.start)
