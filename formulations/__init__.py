@@ -1,1 +1,134 @@
-"""How a schedule is found and how a bound is proved."""
+"""How a schedule is found and how a bound is proved.
+
+>>> from formulations import solve
+>>> from gallery import open_cluster
+>>> from ccl.collective import all_gather
+>>> from ccl.problem import Problem
+>>> problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
+>>> solve(problem, "te-ccl-milp").makespan  # doctest: +SKIP
+
+Importing this package loads no solver; a formulation loads its own when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.result import Result
+from formulations.options import OptionField, make_options, option_fields
+from formulations.registry import Formulation, available, formulation
+
+if TYPE_CHECKING:
+    from formulations.jobs import SolveJob
+    from formulations.run import Progress
+
+__all__ = [
+    "Formulation",
+    "OptionField",
+    "available",
+    "formulation",
+    "option_fields",
+    "solve",
+    "start",
+]
+
+DEFAULT = "te-ccl-milp"
+
+
+def solve(
+    problem: Problem,
+    formulation: str = DEFAULT,
+    *,
+    options: Mapping[str, Any] | None = None,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    solver: str = "HIGHS",
+) -> Result:
+    """Solve `problem` in this process.
+
+    Parameters
+    ----------
+    problem
+        What to solve.
+    formulation
+        Name of the formulation; `available` lists them.
+    options
+        Its options by name, those of `option_fields(formulation.options)`.
+    time_limit
+        Seconds for everything; the best plan so far is kept.
+    gap
+        Stop when the makespan is within this share above the lower bound.
+    progress
+        Called with every news, as often as there is any.
+    solver
+        Name of a solver that CVXPY knows.
+
+    Raises
+    ------
+    ProblemError
+        If the formulation is unknown, refuses the problem or an option is wrong.
+    Infeasible
+        If no plan exists under the options.
+    LimitReached
+        If the time limit came before the first plan.
+    """
+    chosen = _chosen(problem, formulation)
+    made = make_options(chosen.options, options or {})
+    from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
+    from formulations.bounds import lower_bounds  # noqa: PLC0415
+    from formulations.run import Run  # noqa: PLC0415
+
+    run = Run(
+        problem=problem,
+        formulation=chosen.name,
+        options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
+        backend=Backend(solver=solver),
+        bounds=lower_bounds(problem),
+        time_limit=time_limit,
+        gap=gap,
+        progress=progress,
+    )
+    return chosen.run(run, made)
+
+
+def start(
+    problem: Problem,
+    formulation: str = DEFAULT,
+    *,
+    options: Mapping[str, Any] | None = None,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    solver: str = "HIGHS",
+) -> SolveJob:
+    """Solve `problem` in a child process, as `solve` does; see `SolveJob`.
+
+    Raises
+    ------
+    ProblemError
+        If the formulation is unknown, refuses the problem or an option is wrong.
+    """
+    chosen = _chosen(problem, formulation)
+    make_options(chosen.options, options or {})
+    from formulations.jobs import SolveJob  # noqa: PLC0415
+
+    return SolveJob(
+        problem,
+        chosen.name,
+        options=dict(options or {}),
+        time_limit=time_limit,
+        gap=gap,
+        solver=solver,
+    )
+
+
+def _chosen(problem: Problem, name: str) -> Formulation:
+    chosen = formulation(name)
+    reason = chosen.why_not(problem)
+    if reason is not None:
+        msg = f"{chosen.name} cannot take {problem.collective.kind} on {problem.topology}: {reason}"
+        raise ProblemError(msg)
+    return chosen

@@ -1,0 +1,282 @@
+"""The integer program of whole chunks on a grid of epochs, built with sparse matrices.
+
+Its mathematics is the docstring of `formulations.models.te_ccl_milp`; here is how the rows are
+laid out. Every variable is one entry of a flat vector whose indices (epoch, hop, chunk) or
+(epoch, device, chunk) are arrays; every family of rows is one sparse matrix.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from ccl.errors import Infeasible
+from ccl.schedule import Schedule, Send
+from formulations.backends import Ending, Report
+from formulations.demand import Demand
+from formulations.hops import Hops
+from formulations.plans import schedule
+from formulations.run import Run
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The variables that exist for one horizon.
+
+    Parameters
+    ----------
+    horizon
+        K.
+    epoch, hop, chunk
+        Indices of each send variable f, shape (n,).
+    held
+        Number of the buffer variable b of (epoch, device, chunk), -1 where there is none,
+        shape (K + 1, devices, chunks).
+    """
+
+    horizon: int
+    epoch: np.ndarray
+    hop: np.ndarray
+    chunk: np.ndarray
+    held: np.ndarray
+
+    @property
+    def buffers(self) -> int:
+        """Number of buffer variables."""
+        return int(self.held.max(initial=-1)) + 1
+
+
+class ChunkModel:
+    """Models of one demand on one grid, for any horizon.
+
+    Parameters
+    ----------
+    hops
+        Links or hyper-edges on the grid.
+    demand
+        Who has and wants which chunk.
+    run
+        Gives limits and hears news.
+    """
+
+    def __init__(self, hops: Hops, demand: Demand, run: Run) -> None:
+        self.hops, self.demand, self.run = hops, demand, run
+        self.earliest = demand.earliest(hops.distance)
+        self.tail = demand.tail(hops.distance)
+        self.proved = False
+        self.build_seconds = self.solve_seconds = 0.0
+
+    def solve(self, horizon: int, *, reward: bool = False) -> Schedule:
+        """Return a schedule of at most `horizon` epochs.
+
+        Parameters
+        ----------
+        horizon
+            K.
+        reward
+            Whether early arrivals are rewarded; else any solution will do.
+
+        Raises
+        ------
+        Infeasible
+            If there is none.
+        LimitReached
+            If the time limit came first.
+        """
+        self._check(horizon)
+        run, begin = self.run, time.perf_counter()
+        run.report(f"building the model of {horizon} epochs")
+        cells = self._cells(horizon)
+        sends = cp.Variable(len(cells.epoch), boolean=True)
+        buffers = cp.Variable(cells.buffers, bounds=[0, 1])
+        rules = self._rules(cells, sends, buffers)
+        objective = self._reward(cells, buffers) if reward else cp.Minimize(0)
+        model = cp.Problem(objective, rules)
+        built = time.perf_counter() - begin
+
+        def improved() -> None:
+            run.offer(self._schedule(cells, sends))
+
+        outcome = run.backend.solve(
+            model,
+            time_limit=run.left,
+            gap=run.gap if reward else None,
+            on_report=self._heard(horizon),
+            on_solution=improved if reward else None,
+        )
+        self.build_seconds += built + outcome.build_seconds
+        self.solve_seconds += outcome.solve_seconds
+        self.proved = outcome.ending is Ending.OPTIMAL
+        run.met(outcome.size)
+        return self._schedule(cells, sends)
+
+    def _check(self, horizon: int) -> None:
+        """Say which arrival makes a horizon too small before a solver has to find out."""
+        late = np.where(self.demand.wants, self.earliest, 0.0)
+        needed = int(late.max())
+        if needed > horizon:
+            device, chunk = np.unravel_index(int(late.argmax()), late.shape)
+            name = self.hops.topology.devices[int(device)].name
+            tau = self.hops.grid.epoch_duration
+            msg = (
+                f"horizon of {horizon} epochs: chunk {chunk} cannot be at {name} before epoch "
+                f"{needed} with epochs of {tau:.6g} µs; allow {needed} epochs or more"
+            )
+            raise Infeasible(msg)
+
+    def _heard(self, horizon: int) -> Callable[[Report], bool]:
+        def heard(_: Report) -> bool:
+            self.run.report(f"solving for {horizon} epochs")
+            return self.run.expired
+
+        return heard
+
+    def _cells(self, horizon: int) -> _Cells:
+        """Lay out the variables inside their windows."""
+        hops, demand = self.hops, self.demand
+        latest = horizon - self.tail
+        start = np.arange(horizon)[:, None, None]
+        useful = (
+            (start >= self.earliest[hops.src])
+            & (start + hops.delay[:, None] <= latest[hops.dst])
+            & ~demand.has[hops.dst]
+        )
+        epoch, hop, chunk = np.nonzero(useful)
+        moment = np.arange(horizon + 1)[:, None, None]
+        exists = (
+            (moment >= self.earliest)
+            & (self.earliest <= latest)
+            & ~demand.has
+            & hops.stores[:, None]
+        )
+        held = np.full(exists.shape, -1)
+        held[exists] = np.arange(int(exists.sum()))
+        return _Cells(horizon, epoch, hop, chunk, held)
+
+    def _rules(
+        self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
+    ) -> list[cp.Constraint]:
+        hops = self.hops
+        stores, held = hops.stores[hops.src[cells.hop]], ~self.demand.has[
+            hops.src[cells.hop], cells.chunk
+        ]
+        rules = [*self._buffer_rows(cells, sends, buffers)]
+        needs = np.flatnonzero(stores & held)
+        if needs.size:
+            source = cells.held[cells.epoch[needs], hops.src[cells.hop[needs]], cells.chunk[needs]]
+            rules.append(sends[needs] <= buffers[source])
+        rules += self._switch_rows(cells, sends)
+        rules += self._capacity_rows(cells, sends)
+        rules += self._limit_rows(cells, sends)
+        return rules
+
+    def _buffer_rows(
+        self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
+    ) -> list[cp.Constraint]:
+        """What a device holds is what it held and what arrives; at the end it has what it wants."""
+        hops, held, count = self.hops, cells.held, cells.buffers
+        arrival = cells.epoch + hops.delay[cells.hop]
+        row = held[arrival, hops.dst[cells.hop], cells.chunk]
+        stored = np.flatnonzero(row >= 0)
+        shape = (count, len(cells.epoch))
+        arrive = sparse.csr_array((np.ones(len(stored)), (row[stored], stored)), shape=shape)
+        before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
+        after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
+        shift = sparse.csr_array((np.ones(len(after)), (after, before)), shape=(count, count))
+        step = sparse.csr_array(sparse.eye_array(count)) - shift
+        final = held[-1][self.demand.wants]
+        return [step @ buffers == arrive @ sends, buffers[final] == 1]
+
+    def _switch_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
+        """What leaves a device that cannot store is what came in for that epoch."""
+        hops = self.hops
+        devices, chunks = self.demand.has.shape
+        shape = (cells.horizon + 1, devices, chunks)
+        many = int(np.prod(shape))
+        columns = np.arange(len(cells.epoch))
+        arrival = cells.epoch + hops.delay[cells.hop]
+        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
+        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
+        into = sparse.csr_array((np.ones(len(columns)), (enters, columns)), shape=(many, len(columns)))
+        relay = ~hops.stores[hops.src[cells.hop]]
+        copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
+        rules = []
+        if copied.size:
+            rules.append(sends[copied] <= into[leaves[copied]] @ sends)
+        plain = ~hops.stores & ~hops.copies
+        if plain.any():
+            out = sparse.csr_array(
+                (np.ones(len(columns)), (leaves, columns)), shape=(many, len(columns))
+            )
+            rows = np.broadcast_to(plain[None, :, None], shape).ravel()
+            touched = np.flatnonzero(rows & ((into.sum(axis=1) > 0) | (out.sum(axis=1) > 0)))
+            if touched.size:
+                rules.append((out[touched] - into[touched]) @ sends == 0)
+        return rules
+
+    def _spans(self, cells: _Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Return every (send, epoch) such that the send holds its links in the epoch."""
+        many = self.hops.occupancy[cells.hop]
+        which = np.repeat(np.arange(len(many)), many)
+        first = np.repeat(np.cumsum(many) - many, many)
+        return which, cells.epoch[which] + np.arange(len(which)) - first
+
+    def _capacity_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
+        """A link carries no more than it has room for; rows that cannot bind are left out."""
+        hops = self.hops
+        which, epoch = self._spans(cells)
+        uses = sparse.csc_array(hops.uses)
+        many = np.diff(uses.indptr)[cells.hop[which]]
+        begin = uses.indptr[:-1][cells.hop[which]]
+        spread = np.repeat(np.arange(len(which)), many)
+        place = np.arange(len(spread)) - np.repeat(np.cumsum(many) - many, many)
+        link = uses.indices[begin[spread] + place]
+        width = int(epoch.max(initial=0)) + 1
+        shape = (uses.shape[0] * width, len(cells.epoch))
+        rows = link * width + epoch[spread]
+        matrix = sparse.csr_array((np.ones(len(rows)), (rows, which[spread])), shape=shape)
+        room = np.repeat(hops.room, width)
+        binding = np.flatnonzero(np.diff(matrix.indptr) > room)
+        return [matrix[binding] @ sends <= room[binding]] if binding.size else []
+
+    def _limit_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
+        """A shared limit lets no more through in an epoch than its bandwidth."""
+        hops, topology = self.hops, self.hops.topology
+        if not topology.limits:
+            return []
+        grid = hops.grid
+        which, epoch = self._spans(cells)
+        width = int(epoch.max(initial=0)) + 1
+        share = 1.0 / hops.occupancy[cells.hop[which]]
+        rules = []
+        for limit in topology.limits:
+            links = [topology.link_index[ends] for ends in limit.links]
+            crossed = np.asarray(hops.uses[links].sum(axis=0)).ravel()[cells.hop[which]]
+            matrix = sparse.csr_array(
+                (share * crossed, (epoch, which)), shape=(width, len(cells.epoch))
+            )
+            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
+            rules.append(matrix @ sends <= most)
+        return rules
+
+    def _reward(self, cells: _Cells, buffers: cp.Variable) -> cp.Maximize:
+        weight = np.zeros(cells.buffers)
+        for moment in range(1, cells.horizon + 1):
+            wanted = cells.held[moment][self.demand.wants]
+            weight[wanted[wanted >= 0]] = 1.0 / moment
+        return cp.Maximize(weight @ buffers)
+
+    def _schedule(self, cells: _Cells, sends: cp.Variable) -> Schedule:
+        hops = self.hops
+        chosen = np.flatnonzero(np.asarray(sends.value) > 0.5)  # noqa: PLR2004
+        listed = []
+        for cell in chosen.tolist():
+            route = hops.routes[cells.hop[cell]]
+            epoch, chunk = int(cells.epoch[cell]), int(cells.chunk[cell])
+            listed.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
+        return schedule(listed, hops, self.demand)

@@ -1,0 +1,158 @@
+"""What a model may choose in an epoch: one hop of one chunk, over a link or a hyper-edge.
+
+With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
+hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole way between
+two devices that store, crossed without stopping, and every link of the way is held. The paper
+lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
+has ports; holding the links of the way, one hop at a time each, says both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from ccl.topology import Topology
+from formulations.epochs import ROUNDING, EpochGrid
+
+LONGEST_WAY = 6
+"""Most links of one way through devices that cannot store: up and down a three-level tree."""
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Hops as arrays; `n` hops, `links` rows of capacity.
+
+    Parameters
+    ----------
+    grid
+        The epochs.
+    routes
+        Device names along each hop, two or more.
+    src, dst
+        Positions of the devices at its ends, shape (n,).
+    delay
+        Epochs after which the chunk can be sent on, shape (n,).
+    occupancy
+        Epochs for which it holds its links, shape (n,).
+    uses
+        Which hop holds which link, sparse 0/1 of shape (links, n).
+    room
+        Chunks that may start on each link in that link's occupancy, shape (links,).
+    """
+
+    grid: EpochGrid
+    routes: tuple[tuple[str, ...], ...]
+    src: np.ndarray
+    dst: np.ndarray
+    delay: np.ndarray
+    occupancy: np.ndarray
+    uses: sparse.csr_array
+    room: np.ndarray
+
+    @property
+    def topology(self) -> Topology:
+        """The topology of the grid."""
+        return self.grid.topology
+
+    @cached_property
+    def distance(self) -> np.ndarray:
+        """Fewest epochs from device to device, shape (devices, devices); inf if unreachable."""
+        count = len(self.topology.devices)
+        far = np.full((count, count), np.inf)
+        np.fill_diagonal(far, 0.0)
+        np.minimum.at(far, (self.src, self.dst), self.delay.astype(float))
+        for middle in range(count):
+            np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
+        return far
+
+    @cached_property
+    def stores(self) -> np.ndarray:
+        """Whether each device stores, shape (devices,)."""
+        return np.array([each.stores for each in self.topology.devices], dtype=bool)
+
+    @cached_property
+    def copies(self) -> np.ndarray:
+        """Whether each device copies, shape (devices,)."""
+        return np.array([each.copies for each in self.topology.devices], dtype=bool)
+
+    @cached_property
+    def links(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the links that each hop holds, in order."""
+        index = self.topology.link_index
+        return tuple(
+            tuple(index[pair] for pair in zip(route, route[1:], strict=False))
+            for route in self.routes
+        )
+
+
+def link_hops(grid: EpochGrid) -> Hops:
+    """Every link is a hop."""
+    links = grid.topology.links
+    src, dst = grid.ends
+    return Hops(
+        grid=grid,
+        routes=tuple(link.ends for link in links),
+        src=src,
+        dst=dst,
+        delay=grid.delay,
+        occupancy=grid.occupancy,
+        uses=sparse.csr_array(sparse.eye_array(len(links))),
+        room=grid.room,
+    )
+
+
+def hyper_edges(grid: EpochGrid) -> Hops:
+    """Every way between two storing devices that crosses only others is a hop."""
+    topology, tau = grid.topology, grid.epoch_duration
+    routes = tuple(ways(topology))
+    index = topology.link_index
+    held = [
+        [index[pair] for pair in zip(route, route[1:], strict=False)] for route in routes
+    ]
+    hold = np.array([max(grid.hold[links]) for links in held])
+    lag = np.array([sum(grid.alpha[links[:-1]]) for links in held])
+    alpha = np.array([sum(grid.alpha[links]) for links in held])
+    rows = np.concatenate([np.array(links) for links in held])
+    columns = np.repeat(np.arange(len(held)), [len(links) for links in held])
+    shape = (len(topology.links), len(routes))
+    uses = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    crossed = np.zeros(len(topology.links), dtype=bool)
+    for links in held:
+        crossed[links] |= len(links) > 1
+    position = topology.index
+    return Hops(
+        grid=grid,
+        routes=routes,
+        src=np.array([position[route[0]] for route in routes]),
+        dst=np.array([position[route[-1]] for route in routes]),
+        delay=np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
+        # A later link of the way is held later by the latencies before it, so that two hops of
+        # different ways over it need that much more between them.
+        occupancy=np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int)),
+        uses=uses,
+        room=np.where(crossed, 1, grid.room),
+    )
+
+
+def ways(topology: Topology) -> Iterator[tuple[str, ...]]:
+    """Yield every way from one storing device to another over devices that cannot store."""
+    stores = {each.name: each.stores for each in topology.devices}
+
+    def onwards(way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for link in topology.links_out[way[-1]]:
+            if link.dst in way:
+                continue
+            longer = (*way, link.dst)
+            if stores[link.dst]:
+                yield longer
+            elif len(longer) <= LONGEST_WAY:
+                yield from onwards(longer)
+
+    for each in topology.devices:
+        if each.stores:
+            yield from onwards((each.name,))

@@ -1,0 +1,1 @@
+"""Optimization models, one file or folder per formulation of a paper."""

@@ -1,0 +1,139 @@
+"""Options of a formulation: one dataclass drives the form, the flags and the checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Literal
+
+from ccl.errors import ProblemError
+
+OptionKind = Literal["int", "float", "bool", "choice"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionField:
+    """One row of the form.
+
+    Parameters
+    ----------
+    name
+        Of the field; with hyphens it is the flag.
+    label, unit, help
+        For people; the unit is empty where there is none.
+    kind
+        What is typed.
+    default
+        Value when nothing is said; None means that the formulation decides.
+    minimum, maximum
+        Smallest and largest value, or None.
+    choices
+        Of a choice, the values.
+    """
+
+    name: str
+    label: str
+    unit: str
+    help: str
+    kind: OptionKind
+    default: Any
+    minimum: float | None
+    maximum: float | None
+    choices: tuple[str, ...]
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be left empty."""
+        return self.default is None
+
+
+def option_fields(options: type) -> tuple[OptionField, ...]:
+    """Describe each field of an options dataclass.
+
+    Metadata keys: ``label``, ``unit``, ``help``, ``min``, ``max``; types are int, float, bool,
+    a Literal of strings, or one of these or None.
+    """
+    hints = typing.get_type_hints(options)
+    rows = []
+    for each in dataclasses.fields(options):
+        kind, choices = _kind(hints[each.name])
+        meta = each.metadata
+        rows.append(
+            OptionField(
+                name=each.name,
+                label=meta["label"],
+                unit=meta.get("unit", ""),
+                help=meta.get("help", ""),
+                kind=kind,
+                default=each.default,
+                minimum=meta.get("min"),
+                maximum=meta.get("max"),
+                choices=choices,
+            )
+        )
+    return tuple(rows)
+
+
+def make_options(options: type, values: Mapping[str, Any]) -> Any:
+    """Make the options from plain values, checked against the form.
+
+    Raises
+    ------
+    ProblemError
+        If a name is unknown or a value out of range.
+    """
+    rows = {row.name: row for row in option_fields(options)}
+    taken = {}
+    for name, value in values.items():
+        if name not in rows:
+            msg = f"option {name!r} is unknown; there are {', '.join(rows) or 'none'}"
+            raise ProblemError(msg)
+        if value is not None:
+            taken[name] = _checked(rows[name], value)
+    return options(**taken)
+
+
+def _kind(hint: Any) -> tuple[OptionKind, tuple[str, ...]]:
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    if typing.get_origin(hint) is Literal:
+        return "choice", typing.get_args(hint)
+    kinds: dict[type, OptionKind] = {int: "int", float: "float", bool: "bool"}
+    return kinds[hint], ()
+
+
+def _checked(row: OptionField, value: Any) -> Any:
+    what = f"option {row.name} is {value!r}"
+    if row.kind == "choice":
+        if value not in row.choices:
+            msg = f"{what}; choose one of {', '.join(row.choices)}"
+            raise ProblemError(msg)
+        return value
+    if row.kind == "bool":
+        if not isinstance(value, bool):
+            msg = f"{what}; give true or false"
+            raise ProblemError(msg)
+        return value
+    return _number(row, value, what)
+
+
+def _number(row: OptionField, value: Any, what: str) -> float:
+    unit = f" {row.unit}" if row.unit else ""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        msg = f"{what}; give a number{unit and ' in' + unit}"
+        raise ProblemError(msg) from None
+    if row.kind == "int" and number != int(number):
+        msg = f"{what}; give a whole number"
+        raise ProblemError(msg)
+    low, high = row.minimum, row.maximum
+    if (low is not None and not number >= low) or (high is not None and not number <= high):
+        limits = [f"at least {low}{unit}"] * (low is not None)
+        limits += [f"at most {high}{unit}"] * (high is not None)
+        msg = f"{what}; give {' and '.join(limits)}"
+        raise ProblemError(msg)
+    return int(number) if row.kind == "int" else number

@@ -1,0 +1,97 @@
+"""What a formulation is, and where all of them are found.
+
+Every module in `formulations.models` and `formulations.schedules` that has a ``FORMULATION`` is
+one. Modules are imported when they are first needed, and import their solver when they run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ccl.collective import CollectiveKind
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+
+if TYPE_CHECKING:
+    from ccl.result import Result
+    from formulations.run import Run
+
+ROOMS = ("formulations.models", "formulations.schedules")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formulation:
+    """A way to find a schedule.
+
+    Parameters
+    ----------
+    name
+        As typed on a command line.
+    title
+        As shown in a menu.
+    reference
+        Where it comes from.
+    collectives
+        Kinds that it takes.
+    options
+        Frozen keyword-only dataclass; each field's metadata describes a row of a form.
+    refuses
+        Says in words why it cannot take a problem, or None.
+    run
+        Finds a plan; told by its `Run` what to ask and report to.
+    mathematics
+        Its module's docstring, shown beside the solve.
+    """
+
+    name: str
+    title: str
+    reference: str
+    collectives: frozenset[CollectiveKind]
+    options: type
+    refuses: Callable[[Problem], str | None]
+    run: Callable[[Run, Any], Result]
+    mathematics: str = field(default="", repr=False)
+
+    def why_not(self, problem: Problem) -> str | None:
+        """Say in words why it cannot take `problem`, or None if it can."""
+        kind = problem.collective.kind
+        if kind not in self.collectives:
+            return f"it does not solve {kind}; it solves {', '.join(sorted(self.collectives))}"
+        return self.refuses(problem)
+
+
+@cache
+def available() -> tuple[Formulation, ...]:
+    """Return every formulation, those of papers first."""
+    found = []
+    for room in ROOMS:
+        package = import_module(room)
+        for each in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
+            module = import_module(f"{room}.{each}")
+            if hasattr(module, "FORMULATION"):
+                found.append(module.FORMULATION)
+    return tuple(found)
+
+
+def formulation(name: str) -> Formulation:
+    """Return the formulation called `name`.
+
+    Raises
+    ------
+    ProblemError
+        If there is none.
+    """
+    for each in available():
+        if each.name == name:
+            return each
+    names = [each.name for each in available()]
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+    msg = f"no formulation is called {name!r}; {hint}"
+    raise ProblemError(msg)

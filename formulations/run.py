@@ -1,0 +1,178 @@
+"""One run of a formulation: its limits, its reports, the best result so far.
+
+A formulation offers every plan that it finds; an offer is verified and replayed, kept if it is
+better than the best so far, and reported. So a limit or a cancel never loses a plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ccl.bound import Bound
+from ccl.errors import LimitReached
+from ccl.problem import Problem
+from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
+from formulations.backends import Backend
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a solve stands.
+
+    Parameters
+    ----------
+    seconds
+        Since it began.
+    incumbent, bound
+        Best makespan and largest lower bound in µs, None before the first.
+    message
+        What it does now.
+    result
+        The best result when it is new, else None.
+    """
+
+    seconds: float
+    incumbent: float | None
+    bound: float | None
+    message: str = ""
+    result: Result | None = None
+
+
+@dataclass
+class Run:
+    """What a formulation is given to work with.
+
+    Parameters
+    ----------
+    problem
+        What is asked; offers answer this problem.
+    formulation
+        Name for the results.
+    options
+        Plain values for the results.
+    backend
+        The solver.
+    bounds
+        Proved lower bounds of the problem.
+    time_limit
+        Seconds for everything, or None.
+    gap
+        Gap to the bound at which it is good enough, or None.
+    progress
+        Called with every news.
+    epoch_duration
+        µs of an epoch that the plan must have, or None where the formulation may choose.
+    best
+        The best result so far.
+    log
+        Sentences for the result.
+    size
+        Size of the largest model so far.
+    begin
+        When it began, on the clock of `time.perf_counter`.
+    """
+
+    problem: Problem
+    formulation: str
+    options: Mapping[str, Any]
+    backend: Backend
+    bounds: tuple[Bound, ...]
+    time_limit: float | None = None
+    gap: float | None = None
+    progress: Callable[[Progress], None] | None = None
+    epoch_duration: float | None = None
+    best: Result | None = None
+    log: list[str] = field(default_factory=list)
+    size: ModelSize | None = None
+    begin: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self.begin
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, at least a hundredth; None without a limit."""
+        return None if self.time_limit is None else max(0.01, self.time_limit - self.seconds)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.time_limit is not None and self.seconds >= self.time_limit
+
+    def note(self, sentence: str) -> None:
+        """Write into the log of the result, once."""
+        if sentence not in self.log:
+            self.log.append(sentence)
+
+    def met(self, size: ModelSize) -> None:
+        """Remember the size of the largest model."""
+        if self.size is None or size.variables > self.size.variables:
+            self.size = size
+
+    def report(self, message: str, result: Result | None = None) -> None:
+        """Tell how it stands."""
+        if self.progress is not None:
+            self.progress(
+                Progress(
+                    self.seconds,
+                    self.best.makespan if self.best else None,
+                    self.bounds[0].makespan,
+                    message,
+                    result,
+                )
+            )
+
+    def offer(self, plan: Plan, *, message: str = "a better schedule") -> bool:
+        """Verify and replay `plan`; keep it if it is the best. Return whether it is good enough.
+
+        Raises
+        ------
+        ScheduleError
+            If the plan breaks a rule, which is a bug of the formulation.
+        """
+        result = self._result(plan, Stop.TIME_LIMIT)
+        if self.best is None or result.makespan < self.best.makespan * (1 - 1e-9):
+            self.best = result
+            self.report(message, result)
+        return self.enough
+
+    @property
+    def enough(self) -> bool:
+        """Whether the best so far is proved or within the gap asked for."""
+        best = self.best
+        if best is None:
+            return False
+        return best.status is Status.OPTIMAL or (self.gap is not None and best.gap <= self.gap)
+
+    def finish(self, stop: Stop) -> Result:
+        """Return the best result with the reason why it stopped.
+
+        Raises
+        ------
+        LimitReached
+            If there is none.
+        """
+        if self.best is None:
+            msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
+            raise LimitReached(msg)
+        if stop is Stop.TIME_LIMIT and self.gap is not None and self.best.gap <= self.gap:
+            stop = Stop.GAP
+        return self._result(self.best.plan, stop)
+
+    def _result(self, plan: Plan, stop: Stop) -> Result:
+        return conclude(
+            self.problem,
+            plan,
+            bounds=self.bounds,
+            stop=stop,
+            formulation=self.formulation,
+            options=self.options,
+            solve_time=self.seconds,
+            log=tuple(self.log),
+            size=self.size,
+        )

@@ -1,0 +1,1 @@
+"""Closed forms and constructive methods, one file each."""
