@@ -6,6 +6,7 @@ The file holds no address, so it serves whichever index the machine is set up fo
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
+OLDEST_PYTHON = "3.11.0"
+"""Debian 12 has 3.11.2, and some packages ask for a later 3.11."""
+
 HEADER = """\
 # The versions that CI ran, made by `make lock`; the Makefile uses them as constraints.
 """
@@ -22,7 +26,12 @@ HEADER = """\
 def pins(report: dict[str, Any]) -> list[str]:
     """Return the sorted pins of what an installation report of pip lists."""
     found = [entry["metadata"] for entry in report["install"]]
-    return sorted(f"{each['name'].lower().replace('_', '-')}=={each['version']}" for each in found)
+    return sorted(f"{_plain(each['name'])}=={each['version']}" for each in found)
+
+
+def _plain(name: str) -> str:
+    """Return the one spelling that stands for all of a package's."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def resolve() -> dict[str, Any]:
@@ -30,13 +39,20 @@ def resolve() -> dict[str, Any]:
 
     Raises
     ------
+    RuntimeError
+        If this Python is not of the oldest kind, whose requirements pip would then not see.
     subprocess.CalledProcessError
         If the requirements contradict one another.
     """
+    if not OLDEST_PYTHON.startswith(f"{sys.version_info[0]}.{sys.version_info[1]}."):
+        msg = f"the lock is made with Python {OLDEST_PYTHON[:-2]}, this is {sys.version.split()[0]}"
+        raise RuntimeError(msg)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project, build = settings["project"], settings["build-system"]["requires"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["test"], *build]
     command = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
+    # Wheels alone, so that nobody needs a compiler, and such as the oldest Python takes.
+    command += ["--only-binary=:all:", f"--python-version={OLDEST_PYTHON}"]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *command, "editables", *wanted],
         stdout=subprocess.PIPE,
