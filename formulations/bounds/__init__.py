@@ -1,0 +1,76 @@
+"""Lower bounds on the makespan that hold for every plan, each with its witness.
+
+Unless asked for whole chunks, chunks may be split without end, copied, stored and cut through
+switches at will; what is proved here no verified plan can beat.
+"""
+
+from __future__ import annotations
+
+from ccl.bound import Bound
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from formulations.bounds.cuts import Network, common_cuts, cut_bounds
+from formulations.bounds.joint import joint_bounds
+from formulations.bounds.paths import path_bound
+from formulations.bounds.search import binding_cuts
+
+FLOW_LIMIT = 40_000
+"""Most variables of the linear program of `formulations.bounds.rates` (links times sources)."""
+
+
+def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
+    """Return lower bounds on the makespan, the largest first.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    whole_chunks
+        Whether plans that split chunks may be left out; bounds that need this say so.
+
+    Raises
+    ------
+    ProblemError
+        If nothing has to move, so that no time can be proved.
+    """
+    network = Network(problem)
+    cuts = [*common_cuts(network), *binding_cuts(network)]
+    found = [*cut_bounds(network, cuts), *joint_bounds(network)]
+    found += _paths(network, whole_chunks=whole_chunks)
+    if not found:
+        msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
+        raise ProblemError(msg)
+    found += _rates(network, proved=max(each.makespan for each in found))
+    return tuple(sorted(found, key=lambda bound: -bound.makespan))
+
+
+def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
+    """Return the largest lower bound on the makespan.
+
+    Raises
+    ------
+    ProblemError
+        If nothing has to move.
+    """
+    return lower_bounds(problem, whole_chunks=whole_chunks)[0]
+
+
+def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
+    kinds = {False, whole_chunks}
+    found = [path_bound(network, whole_chunks=kind) for kind in sorted(kinds)]
+    return [each for each in found if each is not None]
+
+
+def _rates(network: Network, *, proved: float) -> list[Bound]:
+    """Solve the linear program where it applies and is small enough to be worth it."""
+    traffic = network.demand.traffic
+    sources, sinks = int(traffic.any(axis=1).sum()), int(traffic.any(axis=0).sum())
+    if len(network.demand.sizes) or min(sources, sinks) < 2:
+        return []
+    if sources * len(network.bandwidth) > FLOW_LIMIT:
+        return []
+    # Loading CVXPY takes longer than all other bounds together.
+    from formulations.bounds.rates import rate_bound  # noqa: PLC0415
+
+    bound = rate_bound(network, proved=proved)
+    return [] if bound is None else [bound]

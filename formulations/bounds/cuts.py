@@ -1,0 +1,206 @@
+"""Cuts: what must leave a set of devices takes at least its bytes over the bandwidth that leaves.
+
+Let S be a set of devices, D its demand in bytes (`formulations.bounds.demand`), and e = (u, v) a
+link that leaves S. A byte that crosses e and is of use
+
+* begins to cross no earlier than the sum of latencies from the nearest GPU of S that holds
+  anything to u (`head`): what crosses e last on its way out of S came from inside;
+* has crossed no later than the makespan T minus the latency of e and of the nearest way from v
+  to a GPU outside S that needs anything (`tail`).
+
+So e carries at most b(e) max(0, T - head(e) - tail(e)) useful bytes, whatever is split, copied
+or cut through on the way; the links of a shared limit carry at most what the limit allows in the
+longest of their windows. T must be so large that all of this together is D. This holds for every
+plan that is verified, at copying and reducing switches too, since D counts each byte once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import igraph
+import numpy as np
+
+from ccl.bound import Bound, BoundKind, Cut
+from ccl.problem import Problem
+from formulations.bounds.demand import Demand, Floats, Mask, demand_of
+
+BYTES = 1e3
+"""Bytes in a microsecond at 1 GB/s."""
+
+_REFERENCE = (
+    "bytes that must cross over the bandwidth of the cut, with the latencies before and after"
+)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A problem as arrays; devices, links and ranks are numbered as in the topology."""
+
+    problem: Problem
+
+    @cached_property
+    def demand(self) -> Demand:
+        """What must cross."""
+        return demand_of(self.problem.collective)
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """(links, 2): numbers of the devices that each link leaves and enters."""
+        index = self.problem.topology.index
+        pairs = [(index[each.src], index[each.dst]) for each in self.problem.topology.links]
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    @cached_property
+    def bandwidth(self) -> Floats:
+        """(links,): GB/s."""
+        return np.array([each.bandwidth for each in self.problem.topology.links], dtype=float)
+
+    @cached_property
+    def alpha(self) -> Floats:
+        """(links,): µs."""
+        return np.array([each.alpha for each in self.problem.topology.links], dtype=float)
+
+    @cached_property
+    def gpus(self) -> np.ndarray:
+        """(ranks,): the number of the device of each rank."""
+        topology = self.problem.topology
+        return np.array([topology.index[name] for name in topology.ranks], dtype=np.int64)
+
+    @cached_property
+    def limits(self) -> tuple[tuple[float, np.ndarray], ...]:
+        """GB/s and link numbers of each shared limit, the tightest first."""
+        topology = self.problem.topology
+        return tuple(
+            (each.bandwidth, np.array([topology.link_index[ends] for ends in each.links]))
+            for each in sorted(topology.limits, key=lambda limit: limit.bandwidth)
+        )
+
+    @cached_property
+    def graph(self) -> igraph.Graph:
+        """The links as edges in their order."""
+        return igraph.Graph(
+            n=len(self.problem.topology.devices), edges=self.ends.tolist(), directed=True
+        )
+
+    @cached_property
+    def latency(self) -> Floats:
+        """(ranks, devices): least sum of latencies from each rank, in µs."""
+        return self._latencies("out")
+
+    @cached_property
+    def latency_to(self) -> Floats:
+        """(ranks, devices): least sum of latencies to each rank, in µs."""
+        return self._latencies("in")
+
+    def _latencies(self, mode: str) -> Floats:
+        shape = len(self.gpus), len(self.problem.topology.devices)
+        if not self.alpha.any():
+            return np.zeros(shape)
+        found = self.graph.distances(self.gpus.tolist(), weights=self.alpha.tolist(), mode=mode)
+        return np.asarray(found, dtype=float).reshape(shape)
+
+    def crossing(self, inside: Mask) -> np.ndarray:
+        """Return the numbers of the links that leave a set of devices, a mask over them."""
+        return np.flatnonzero(inside[self.ends[:, 0]] & ~inside[self.ends[:, 1]])
+
+
+def common_cuts(network: Network) -> list[Mask]:
+    """Return every single GPU, every host, and everything but each of these."""
+    devices = network.problem.topology.devices
+    numbers = np.arange(len(devices))
+    found = [numbers == gpu for gpu in network.gpus]
+    hosts: dict[str, list[int]] = {}
+    for number, each in enumerate(devices):
+        if each.host is not None:
+            hosts.setdefault(each.host, []).append(number)
+    if len(hosts) > 1:
+        found += [np.isin(numbers, members) for members in hosts.values()]
+    return [*found, *(~each for each in found)]
+
+
+def cut_bounds(network: Network, cuts: Iterable[Mask]) -> list[Bound]:
+    """Return the best bound of each kind (injection, ejection, cut) that the cuts prove."""
+    sides = np.array(list(cuts))
+    leaving = network.demand.leaving(sides[:, network.gpus])
+    best: dict[BoundKind, tuple[float, Mask]] = {}
+    for inside, nbytes in zip(sides, leaving, strict=True):
+        if nbytes > 0:
+            kind = _kind(network, inside)
+            makespan = cut_makespan(network, inside, nbytes)
+            if kind not in best or makespan > best[kind][0]:
+                best[kind] = makespan, inside
+    return [
+        Bound(makespan, kind, witness(network, inside), _REFERENCE)
+        for kind, (makespan, inside) in best.items()
+    ]
+
+
+def cut_makespan(network: Network, inside: Mask, nbytes: float) -> float:
+    """Return the µs that a cut proves when `nbytes` must leave it."""
+    links = network.crossing(inside)
+    rates, waits = _pipes(network, links, windows(network, inside, links))
+    return filled(rates * BYTES, waits, nbytes)
+
+
+def windows(network: Network, inside: Mask, links: np.ndarray) -> Floats:
+    """Return for each link that leaves a set the µs of the makespan in which it is of no use."""
+    at_gpus = inside[network.gpus]
+    starts = at_gpus & network.demand.holding
+    stops = ~at_gpus & network.demand.needing
+    tails, heads = network.ends[links, 0], network.ends[links, 1]
+    before = network.latency[np.ix_(starts, tails)].min(axis=0)
+    after = network.latency_to[np.ix_(stops, heads)].min(axis=0)
+    return np.asarray(before + network.alpha[links] + after)
+
+
+def filled(rates: Floats, waits: Floats, nbytes: float) -> float:
+    """Return when pipes of `rates` bytes/µs, each open after its wait, have let `nbytes` pass."""
+    order = np.argsort(waits, kind="stable")
+    rate = np.cumsum(rates[order])
+    times = (nbytes + np.cumsum(rates[order] * waits[order])) / rate
+    # With more pipes than are open by then the time comes out later, so the least is right.
+    return float(times.min())
+
+
+def witness(network: Network, inside: Mask) -> Cut:
+    """Return the cut as it is shown."""
+    topology = network.problem.topology
+    links = network.crossing(inside)
+    rates, _ = _pipes(network, links, np.zeros(len(links)))
+    return Cut(
+        inside=tuple(topology.devices[i].name for i in np.flatnonzero(inside)),
+        links=tuple(topology.links[i].ends for i in links),
+        bandwidth=float(rates.sum()),
+    )
+
+
+def _kind(network: Network, inside: Mask) -> BoundKind:
+    count = int(inside.sum())
+    if count == 1:
+        return "injection"
+    if count == len(inside) - 1 and not inside[network.gpus].all():
+        return "ejection"
+    return "cut"
+
+
+def _pipes(network: Network, links: np.ndarray, waits: Floats) -> tuple[Floats, Floats]:
+    """Return GB/s and waits of links, those that a limit throttles together taken as one.
+
+    A link counts in one limit at most, the tightest, which can only allow more than is true.
+    """
+    rates = network.bandwidth[links]
+    free = np.ones(len(links), dtype=bool)
+    joint: list[tuple[float, float]] = []
+    for allowed, members in network.limits:
+        shared = free & np.isin(links, members)
+        if rates[shared].sum() > allowed:
+            joint.append((allowed, float(waits[shared].min())))
+            free &= ~shared
+    extra = np.array(joint, dtype=float).reshape(-1, 2)
+    return (
+        np.concatenate([rates[free], extra[:, 0]]),
+        np.concatenate([waits[free], extra[:, 1]]),
+    )
