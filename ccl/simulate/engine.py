@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 
 from ccl.topology import SharedLimit, Topology
 
+_SAME_RATE = 1e-9
+"""A limit within this share of the sum of its links never slows anything."""
+
 _NOTHING = 1e-12
 """Rates below this share of a link's bandwidth are rounding errors."""
 
@@ -65,7 +68,8 @@ def binding(topology: Topology) -> tuple[SharedLimit, ...]:
     return tuple(
         limit
         for limit in topology.limits
-        if limit.bandwidth < sum(topology.link(*ends).bandwidth for ends in limit.links)
+        if limit.bandwidth
+        < sum(topology.link(*ends).bandwidth for ends in limit.links) * (1 - _SAME_RATE)
     )
 
 

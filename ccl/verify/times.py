@@ -68,14 +68,15 @@ class Clock:
         for i, send in enumerate(ordered):
             hops = self._way(send)
             begin = send.epoch * self._schedule.epoch_duration
-            start = max(begin, *(free[hop.link.ends] - hop.offset for hop in hops))
+            last = max(hops, key=lambda hop: free[hop.link.ends] - hop.offset)
+            start = max(begin, free[last.link.ends] - last.offset)
             nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
             end = 0.0
             for hop in hops:
                 busy = nbytes * hop.link.beta
                 deadline = begin + self._epochs(busy) * self._schedule.epoch_duration
                 if start + busy > deadline + self.slack and self.overload is None:
-                    self.overload = self._overloaded(ordered, i, link=hop.link)
+                    self.overload = self._overloaded(ordered, i, link=last.link)
                 free[hop.link.ends] = start + hop.offset + busy
                 left = deadline if hop.limited else start + busy
                 end = max(end, left + hop.offset + hop.rest)
