@@ -87,7 +87,7 @@ def solve(
         formulation=chosen.name,
         options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
         backend=Backend(solver=solver),
-        bounds=lower_bounds(problem),
+        bounds=lower_bounds(problem, whole_chunks=chosen.whole_chunks),
         time_limit=time_limit,
         gap=gap,
         progress=progress,

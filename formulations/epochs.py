@@ -54,7 +54,8 @@ class EpochGrid:
     epoch_duration
         tau, in µs.
     fluid
-        Whether amounts are real numbers.
+        None for whole chunks; for amounts, the least share of an epoch that every link must have
+        for sending: 1 keeps all bandwidth and delays a little longer, 0 the other way round.
 
     Raises
     ------
@@ -65,7 +66,7 @@ class EpochGrid:
     topology: Topology
     chunk_size: float
     epoch_duration: float
-    fluid: bool = False
+    fluid: float | None = None
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):
@@ -85,17 +86,18 @@ class EpochGrid:
     @cached_property
     def occupancy(self) -> np.ndarray:
         """Epochs that one chunk holds each link, shape (links,); 1 for fluid amounts."""
-        if self.fluid:
+        if self.fluid is not None:
             return np.ones(len(self.hold), dtype=int)
         return np.maximum(1, _ceil(self.hold / self.epoch_duration))
 
     @cached_property
     def delay(self) -> np.ndarray:
         """Epochs after which a chunk can be sent on, shape (links,)."""
-        if not self.fluid:
+        if self.fluid is None:
             return np.maximum(1, _ceil((self.hold + self.alpha) / self.epoch_duration))
-        # The shortest delay that leaves at least half an epoch, or a whole chunk, for sending.
+        # At least half an epoch or a whole chunk, whatever the share.
         least = np.minimum(self.hold, 0.5 * self.epoch_duration)
+        least = np.maximum(least, self.fluid * self.epoch_duration)
         return np.maximum(1, _ceil((least + self.alpha) / self.epoch_duration))
 
     @cached_property
@@ -106,7 +108,7 @@ class EpochGrid:
         """
         tau = self.epoch_duration
         free = np.minimum(tau, self.delay * tau - self.alpha) / self.hold
-        if self.fluid:
+        if self.fluid is not None:
             return free
         return np.where(self.occupancy > 1, 1, np.maximum(1, np.floor(free + ROUNDING)))
 
@@ -141,8 +143,8 @@ def durations(
         raise ProblemError(msg)
     hold = [chunk_size * link.beta for link in topology.links]
     hops = [link.transfer_time(chunk_size) for link in topology.links]
-    fastest = _stretched(topology, chunk_size, min(hold))
-    slowest = _stretched(topology, chunk_size, max(hold))
+    fastest = stretched(topology, min(hold), chunk_size)
+    slowest = stretched(topology, max(hold), chunk_size)
     if by == "fastest":
         return [fastest]
     if by == "slowest":
@@ -151,14 +153,18 @@ def durations(
     return sorted({tau for tau in tried if tau >= fastest})
 
 
-def _stretched(topology: Topology, chunk_size: float, hold: float) -> float:
-    """`hold` plus the longest short latency of the links that need all of it."""
-    latencies = [
+def stretched(topology: Topology, epoch_duration: float, chunk_size: float = math.inf) -> float:
+    """Return an epoch duration in µs plus the longest latency that is short beside it.
+
+    Only links count on which a chunk of `chunk_size` bytes takes all of the epoch.
+    """
+    short = [
         link.alpha
         for link in topology.links
-        if link.alpha <= SHORT * hold and chunk_size * link.beta >= hold * (1 - ROUNDING)
+        if link.alpha <= SHORT * epoch_duration
+        and chunk_size * link.beta >= epoch_duration * (1 - ROUNDING)
     ]
-    return hold + max(latencies, default=0.0)
+    return epoch_duration + max(short, default=0.0)
 
 
 def _ceil(ratio: np.ndarray) -> np.ndarray:

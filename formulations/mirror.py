@@ -86,7 +86,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
         formulation=run.formulation,
         options=run.options,
         backend=run.backend,
-        bounds=lower_bounds(problem),
+        bounds=lower_bounds(problem, whole_chunks=True),
         time_limit=limit,
         gap=run.gap,
         progress=lambda news: run.report(news.message),

@@ -45,6 +45,8 @@ class Formulation:
         Says in words why it cannot take a problem, or None.
     run
         Finds a plan; told by its `Run` what to ask and report to.
+    whole_chunks
+        Whether its plans never split a chunk, so that stronger bounds hold for them.
     mathematics
         Its module's docstring, shown beside the solve.
     """
@@ -56,6 +58,7 @@ class Formulation:
     options: type
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
+    whole_chunks: bool = True
     mathematics: str = field(default="", repr=False)
 
     def why_not(self, problem: Problem) -> str | None:

@@ -1,0 +1,215 @@
+"""A solve in a child process that speaks JSON lines and dies with its parent.
+
+The parent writes one line, the request, and keeps the pipe open: when it closes, because the
+parent closed it or is gone, the child ends at once, whatever its solver is doing. The child
+writes one line for every news; a line with a result carries the plan, so that cancelling loses
+nothing. Lines are objects with an ``event``: ``progress``, ``result`` or ``error``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import IO, Any
+
+import ccl.errors
+from ccl.errors import CclError, SolveError
+from ccl.formats.topoloom import (
+    problem_from_json,
+    problem_to_json,
+    result_from_json,
+    result_to_json,
+)
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.run import Progress
+
+PAUSE = 0.1
+"""Seconds between two lines that carry no plan."""
+
+
+class SolveJob:
+    """A running solve; iterate over it for its news.
+
+    Parameters
+    ----------
+    problem, formulation, options, time_limit, gap, solver
+        As for `formulations.solve`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        formulation: str,
+        *,
+        options: Mapping[str, Any],
+        time_limit: float | None = None,
+        gap: float | None = None,
+        solver: str = "HIGHS",
+    ) -> None:
+        self.best: Result | None = None
+        """The best result so far, kept when the job is cancelled."""
+        self._final: Result | None = None
+        self._error: CclError | None = None
+        self.cancelled = False
+        request = {
+            "problem": problem_to_json(problem),
+            "formulation": formulation,
+            "options": dict(options),
+            "time_limit": time_limit,
+            "gap": gap,
+            "solver": solver,
+        }
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "formulations"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """Number of the solver's process."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the solver's process is still there."""
+        return self._process.poll() is None
+
+    def __iter__(self) -> Iterator[Progress]:
+        """Yield news until the solve ends or is cancelled."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            news = self._read(json.loads(line))
+            if news is not None:
+                yield news
+        self._process.wait()
+        if self._final is None and self._error is None and not self.cancelled:
+            self._error = SolveError(self._last_words())
+        self._close()
+
+    def result(self) -> Result:
+        """Wait for the end and return the result, the best so far if it was cancelled.
+
+        Raises
+        ------
+        CclError
+            As `formulations.solve` does; SolveError if it was cancelled before the first plan or
+            if the solver's process died.
+        """
+        for _ in self:
+            pass
+        if self._final is not None:
+            return self._final
+        if self._error is not None:
+            raise self._error
+        if self.best is None:
+            msg = "the solve was cancelled before the first schedule was found"
+            raise SolveError(msg)
+        return replace(self.best, stop=Stop.CANCELLED)
+
+    def cancel(self) -> None:
+        """Stop at once; the best result so far stays. Does nothing when it has ended."""
+        if self._process.poll() is None:
+            self.cancelled = True
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self, event: Mapping[str, Any]) -> Progress | None:
+        if event["event"] == "progress":
+            result = None if event["result"] is None else result_from_json(event["result"])
+            if result is not None:
+                self.best = result
+            return Progress(
+                event["seconds"], event["incumbent"], event["bound"], event["message"], result
+            )
+        if event["event"] == "result":
+            self.best = self._final = result_from_json(event["result"])
+        else:
+            kind = getattr(ccl.errors, event["kind"], SolveError)
+            self._error = kind(event["message"])
+        return None
+
+    def _last_words(self) -> str:
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit code {self._process.returncode}"
+        return f"the solver's process ended without a result: {why}"
+
+    def _close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer the one request that `requests` holds; the body of the child process."""
+    request = json.loads(requests.readline())
+    threading.Thread(target=_until_abandoned, args=(requests,), daemon=True).start()
+    speak = _Speaker(answers)
+    from formulations import solve  # noqa: PLC0415  it is this package
+
+    try:
+        result = solve(
+            problem_from_json(request["problem"]),
+            request["formulation"],
+            options=request["options"],
+            time_limit=request["time_limit"],
+            gap=request["gap"],
+            solver=request["solver"],
+            progress=speak.progress,
+        )
+    except CclError as error:
+        speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
+    else:
+        speak.line({"event": "result", "result": result_to_json(result)})
+
+
+def _until_abandoned(requests: IO[bytes]) -> None:
+    """End the process when nobody holds the other end of the pipe any more."""
+    requests.read()
+    os._exit(3)
+
+
+class _Speaker:
+    """Writes lines, not too many of those that carry no plan."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self.answers = answers
+        self.last, self.said = 0.0, ""
+
+    def progress(self, news: Progress) -> None:
+        now = time.monotonic()
+        stale = news.message == self.said and now - self.last < PAUSE
+        if news.result is None and stale:
+            return
+        self.last, self.said = now, news.message
+        self.line(
+            {
+                "event": "progress",
+                "seconds": news.seconds,
+                "incumbent": news.incumbent,
+                "bound": news.bound,
+                "message": news.message,
+                "result": None if news.result is None else result_to_json(news.result),
+            }
+        )
+
+    def line(self, event: Mapping[str, Any]) -> None:
+        self.answers.write(json.dumps(event).encode() + b"\n")
+        self.answers.flush()
