@@ -37,7 +37,7 @@ lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
 
 js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	$(call say,node --test)
-	@cd widgets/js && ../../$(PY) ../../tools/bundle.py npm test --silent
+	@$(PY) tools/bundle.py test --silent
 
 # One run and one closing line. Not in parallel: the browser tests time themselves on the same cores.
 pytest: $(VENV)/.for-test $(BUNDLE)

