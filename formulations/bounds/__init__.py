@@ -6,16 +6,21 @@ switches at will; what is proved here no verified plan can beat.
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
 from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
+from formulations.bounds.prices import price_bound, rows_of
 from formulations.bounds.search import binding_cuts
 
-FLOW_LIMIT = 40_000
-"""Most variables of the linear program of `formulations.bounds.rates` (links times sources)."""
+FLOW_LIMIT = 20_000
+"""Most variables of the linear program in `formulations.bounds.rates`: links times sources."""
 
 
 def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
@@ -41,7 +46,7 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
         msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
         raise ProblemError(msg)
     found += _rates(network, proved=max(each.makespan for each in found))
-    return tuple(sorted(found, key=lambda bound: -bound.makespan))
+    return tuple(sorted(found, key=_order))
 
 
 def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
@@ -55,6 +60,13 @@ def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
     return lower_bounds(problem, whole_chunks=whole_chunks)[0]
 
 
+def _order(bound: Bound) -> tuple[float, int]:
+    """Sort by makespan; of equal ones those first that show most on a drawing."""
+    shown: tuple[str, ...] = ("cut", "ejection", "injection", "path", "flow")
+    exponent = math.floor(math.log10(bound.makespan))
+    return -round(bound.makespan, 9 - exponent), shown.index(bound.kind)
+
+
 def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
     kinds = {False, whole_chunks}
     found = [path_bound(network, whole_chunks=kind) for kind in sorted(kinds)]
@@ -62,15 +74,19 @@ def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
 
 
 def _rates(network: Network, *, proved: float) -> list[Bound]:
-    """Solve the linear program where it applies and is small enough to be worth it."""
+    """Return what equal prices of links prove and, unless it is too large, the best prices."""
     traffic = network.demand.traffic
     sources, sinks = int(traffic.any(axis=1).sum()), int(traffic.any(axis=0).sum())
     if len(network.demand.sizes) or min(sources, sinks) < 2:
         return []
-    if sources * len(network.bandwidth) > FLOW_LIMIT:
-        return []
-    # Loading CVXPY takes longer than all other bounds together.
-    from formulations.bounds.rates import rate_bound  # noqa: PLC0415
+    rows = rows_of(network, proved)
+    links = len(network.bandwidth)
+    tried = [(np.arange(len(rows.rates)) < links).astype(float)]
+    if sources * links <= FLOW_LIMIT:
+        # Loading CVXPY takes longer than all other bounds together.
+        from formulations.bounds.rates import best_prices  # noqa: PLC0415
 
-    bound = rate_bound(network, proved=proved)
-    return [] if bound is None else [bound]
+        tried.append(best_prices(network, rows))
+    found = [price_bound(network, rows, prices) for prices in tried]
+    best = [each for each in found if each is not None]
+    return [max(best, key=lambda bound: bound.makespan)]

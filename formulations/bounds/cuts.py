@@ -25,6 +25,7 @@ import numpy as np
 
 from ccl.bound import Bound, BoundKind, Cut
 from ccl.problem import Problem
+from ccl.topology import SharedLimit
 from formulations.bounds.demand import Demand, Floats, Mask, demand_of
 
 BYTES = 1e3
@@ -70,11 +71,11 @@ class Network:
         return np.array([topology.index[name] for name in topology.ranks], dtype=np.int64)
 
     @cached_property
-    def limits(self) -> tuple[tuple[float, np.ndarray], ...]:
-        """GB/s and link numbers of each shared limit, the tightest first."""
+    def limits(self) -> tuple[tuple[SharedLimit, np.ndarray], ...]:
+        """Each shared limit with the numbers of its links, the tightest first."""
         topology = self.problem.topology
         return tuple(
-            (each.bandwidth, np.array([topology.link_index[ends] for ends in each.links]))
+            (each, np.array([topology.link_index[ends] for ends in each.links]))
             for each in sorted(topology.limits, key=lambda limit: limit.bandwidth)
         )
 
@@ -194,10 +195,10 @@ def _pipes(network: Network, links: np.ndarray, waits: Floats) -> tuple[Floats, 
     rates = network.bandwidth[links]
     free = np.ones(len(links), dtype=bool)
     joint: list[tuple[float, float]] = []
-    for allowed, members in network.limits:
+    for limit, members in network.limits:
         shared = free & np.isin(links, members)
-        if rates[shared].sum() > allowed:
-            joint.append((allowed, float(waits[shared].min())))
+        if rates[shared].sum() > limit.bandwidth:
+            joint.append((limit.bandwidth, float(waits[shared].min())))
             free &= ~shared
     extra = np.array(joint, dtype=float).reshape(-1, 2)
     return (

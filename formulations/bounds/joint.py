@@ -22,19 +22,20 @@ import igraph
 import numpy as np
 
 from ccl.bound import Bound, Cut
+from ccl.topology import SharedLimit
 from formulations.bounds.cuts import BYTES, Network, filled
 from formulations.bounds.demand import Mask
 
 
 def joint_bounds(network: Network) -> list[Bound]:
     """Return what shared limits and, for sums that all need, groups of GPUs prove."""
-    found = [_limit_bound(network, allowed, links) for allowed, links in network.limits]
+    found = [_limit_bound(network, limit, links) for limit, links in network.limits]
     found += [_group_bound(network, groups) for groups in _groupings(network)]
     return [each for each in found if each is not None]
 
 
-def _limit_bound(network: Network, allowed: float, links: np.ndarray) -> Bound | None:
-    """Return what a limit of `allowed` GB/s over some links proves."""
+def _limit_bound(network: Network, limit: SharedLimit, links: np.ndarray) -> Bound | None:
+    """Return what a limit proves, given the numbers of its links."""
     kept = np.ones(len(network.bandwidth), dtype=bool)
     kept[links] = False
     devices = network.problem.topology.devices
@@ -49,15 +50,10 @@ def _limit_bound(network: Network, allowed: float, links: np.ndarray) -> Bound |
         nbytes += leaving.sum()
     if nbytes == 0:
         return None
-    limit = next(
-        each
-        for each in network.problem.topology.limits
-        if set(each.links) == {network.problem.topology.links[i].ends for i in links}
-    )
     return Bound(
-        float(nbytes / (allowed * BYTES) + network.alpha[links].min()),
+        float(nbytes / (limit.bandwidth * BYTES) + network.alpha[links].min()),
         "cut",
-        Cut((), limit.links, allowed),
+        Cut((), limit.links, limit.bandwidth),
         f"what must pass the shared limit {limit.name} in all",
     )
 

@@ -1,78 +1,42 @@
-"""The largest rate at which all demands flow together, as a bound on the makespan.
+"""The largest rate at which all demands flow together: a linear program for the best prices.
 
-For chunks with one holder and one destination that are not reduced, any plan sends each byte
-along some way. Summed over time, with sources s, links e and
+For chunks with one holder and one destination that are not reduced, with sources s, links e and
 
     flow[e, s] >= 0    bytes of chunks from s that cross e,
     T                  the makespan, in µs,
 
-every plan satisfies
+every plan, summed over time, satisfies
 
     sum of flow[., s] out of v - into v = what s has to send if v is s, else - what v needs of s
     sum over s of flow[e, s]            <= b(e) (T - wait(e))     for every link
     sum over e in L and s of flow[e, s] <= b(L) (T - wait(L))     for every shared limit L
 
-where wait(e) is the time in which e is of no use: latency from the nearest source to its tail,
-its own, and that from its head to the nearest destination, or a makespan already proved, if that
-is less; wait(L) is the least of its links. The least T is a bound: the time-free linear program
-for all-to-all (the thesis, section 4.2, without its time axis), with latencies added.
-
-Its dual prices are a certificate that needs no trust in a solver. For any prices p(e), q(L) >= 0
-let P(e) be p(e) plus the prices of the limits with e, and dist(s, d) the cheapest way from s to d
-under P. Multiplying the rows by their prices and adding up,
-
-    T >= (sum of bytes(s, d) dist(s, d) + sum p(e) b(e) wait(e) + sum q(L) b(L) wait(L))
-         / (sum p(e) b(e) + sum q(L) b(L)),
-
-and this is what is returned, worked out from the prices of the solver.
+with the waits of `formulations.bounds.prices`. The least T is a bound: the time-free linear
+program for all-to-all (the thesis, section 4.2, without its time axis), with latencies added.
+The bound is worked out from the prices of its rows, so that no solver has to be trusted.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from ccl.bound import Bound
 from ccl.errors import SolveError
 from formulations.backends import Backend
 from formulations.bounds.cuts import BYTES, Network
 from formulations.bounds.demand import Floats
+from formulations.bounds.prices import Rows
+
+_SECONDS = 30.0
+"""The program is never worth more than this."""
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Links and limits that bind: which links each row sums, GB/s and waits of each row."""
-
-    members: sparse.csr_array
-    rates: Floats
-    waits: Floats
-
-
-def rate_bound(network: Network, *, proved: float) -> Bound | None:
-    """Return the bound of the linear program, or None if no price came out of it.
-
-    Parameters
-    ----------
-    network
-        A problem whose chunks have one holder and one destination and are not reduced.
-    proved
-        A makespan in µs that is already proved.
-    """
-    rows = _rows(network, proved)
+def best_prices(network: Network, rows: Rows) -> Floats:
+    """Return the prices of links and limits, zeros if the program was not solved in time."""
     traffic = network.demand.traffic
     sources = np.flatnonzero(traffic.any(axis=1))
     devices, links = len(network.problem.topology.devices), len(network.bandwidth)
-    every = np.arange(links)
-    ends = sparse.csr_array(
-        (
-            np.concatenate([np.ones(links), -np.ones(links)]),
-            (np.concatenate([network.ends[:, 0], network.ends[:, 1]]), np.tile(every, 2)),
-        ),
-        shape=(devices, links),
-    )
     supply = np.zeros((devices, len(sources)))
     supply[network.gpus] = -traffic[sources].T
     supply[network.gpus[sources], np.arange(len(sources))] = traffic[sources].sum(axis=1)
@@ -80,54 +44,27 @@ def rate_bound(network: Network, *, proved: float) -> Bound | None:
 
     flow = cp.Variable((links, len(sources)), nonneg=True)
     makespan = cp.Variable()
-    carried = rows.members @ cp.sum(flow, axis=1)
-    # In GB/s times the time of `unit` bytes at 1 GB/s; the row prices then are per unit too.
-    room = cp.multiply(rows.rates, makespan - rows.waits * BYTES / unit)
-    fits = carried <= room
-    model = cp.Problem(cp.Minimize(makespan), [ends @ flow == supply / unit, fits])
+    carried = rows.members @ (flow @ np.ones(len(sources)))
+    # The time of `unit` bytes at 1 GB/s is the unit of time.
+    fits = carried <= makespan * rows.rates - rows.rates * rows.waits * BYTES / unit
+    model = cp.Problem(cp.Minimize(makespan), [_ends(network) @ flow == supply / unit, fits])
     try:
-        Backend().solve(model, time_limit=30.0, method="ipm" if flow.size > 5000 else "choose")
+        # Interior points are far faster than the simplex method on flows by source.
+        method = "ipm" if flow.size > 5000 else "choose"
+        Backend().solve(model, time_limit=_SECONDS, method=method)
     except SolveError:
-        return None
-    prices = np.maximum(np.asarray(fits.dual_value, dtype=float).ravel(), 0.0)
-    value = _certified(network, rows, prices)
-    if value is None:
-        return None
-    return Bound(value, "flow", None, "the largest rate at which all chunks flow together")
+        return np.zeros(len(rows.rates))
+    prices: Floats = np.maximum(np.asarray(fits.dual_value, dtype=float).ravel(), 0.0)
+    return prices
 
 
-def _rows(network: Network, proved: float) -> _Rows:
+def _ends(network: Network) -> sparse.csr_array:
+    """Return (devices, links): 1 where a link leaves a device, -1 where it enters one."""
     links = len(network.bandwidth)
-    waits = np.minimum(_waits(network), proved)
-    places = [*zip(range(links), range(links), strict=True)]
-    rates, held = [*network.bandwidth], [*waits]
-    for row, (allowed, members) in enumerate(network.limits, start=links):
-        places += [(row, int(link)) for link in members]
-        rates.append(allowed)
-        held.append(waits[members].min())
-    at = np.array(places).T
-    members = sparse.csr_array((np.ones(len(places)), (at[0], at[1])), shape=(len(rates), links))
-    return _Rows(members, np.array(rates), np.array(held))
-
-
-def _waits(network: Network) -> Floats:
-    """Return the µs of the makespan in which each link is of no use to any chunk."""
-    before = network.latency[network.demand.holding].min(axis=0)
-    after = network.latency_to[network.demand.needing].min(axis=0)
-    return np.asarray(before[network.ends[:, 0]] + network.alpha + after[network.ends[:, 1]])
-
-
-def _certified(network: Network, rows: _Rows, prices: Floats) -> float | None:
-    """Return what prices of the rows prove, in µs."""
-    worth = float(prices @ rows.rates) * BYTES
-    if worth <= 0:
-        return None
-    costs = rows.members.T @ prices
-    found = network.graph.distances(
-        network.gpus.tolist(), network.gpus.tolist(), weights=costs.tolist()
+    return sparse.csr_array(
+        (
+            np.repeat([1.0, -1.0], links),
+            (network.ends.T.ravel(), np.tile(np.arange(links), 2)),
+        ),
+        shape=(len(network.problem.topology.devices), links),
     )
-    ways = np.asarray(found, dtype=float)
-    traffic = network.demand.traffic
-    needed = float((traffic[traffic > 0] * ways[traffic > 0]).sum())
-    waited = float((prices * rows.rates) @ rows.waits) * BYTES
-    return (needed + waited) / worth
