@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,9 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, Topology, device, duplex
 from tests.ccl.clusters import gpus, line, mesh, ring, star
+
+UNKNOWN: Any = "shuffle"
+"""No kind of anything, as it may come out of a file."""
 
 
 class TestDevice:
@@ -59,7 +63,7 @@ class TestDevice:
 
     def test_refuses_an_unknown_kind_also_without_the_helper(self):
         with pytest.raises(ProblemError, match="kinds are"):
-            Device(name="t", kind="tpu", host=None, stores=True, copies=True, reduces=True)
+            Device(name="t", kind=UNKNOWN, host=None, stores=True, copies=True, reduces=True)
 
 
 class TestLink:
@@ -227,7 +231,7 @@ class TestCollective:
             (lambda: broadcast(2, 1e6, root=2), "root 2; ranks go from 0 to 1"),
             (lambda: all_to_all(1001, 1e6), "1,001,000 chunks and at most 1,000,000"),
             (lambda: broadcast(2, 1e6, chunks=10**9), "1,000,000,000 chunks"),
-            (lambda: make_collective("shuffle", 2, 1e6), "'shuffle' is not one that a name makes"),
+            (lambda: make_collective(UNKNOWN, 2, 1e6), "'shuffle' is not one that a name makes"),
             (lambda: make_collective("custom", 2, 1e6), "'custom' is not one that a name makes"),
             (lambda: custom(2, []), "moves nothing"),
             (lambda: custom(2, [Chunk(-1, (0,), (1,))]), "chunk 0 has -1 bytes"),
@@ -237,7 +241,7 @@ class TestCollective:
                 lambda: custom(2, [Chunk(1, (0,), (2,))]),
                 r"destinations \[2\]; ranks go from 0 to 1",
             ),
-            (lambda: Collective("shuffle", 2, 1, (Chunk(1, (0,), (1,)),)), "'shuffle' is unknown"),
+            (lambda: Collective(UNKNOWN, 2, 1, (Chunk(1, (0,), (1,)),)), "'shuffle' is unknown"),
         ],
     )
     def test_refuses(self, make, says):
