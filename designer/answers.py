@@ -1,0 +1,88 @@
+"""What the page is told of a solve: nothing new, a better plan, or the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ccl.formats.topoloom import result_to_json
+from ccl.result import Result
+from designer.charts import link_load
+from designer.results import summary_of
+from designer.solving import State
+from widgets.scene import scene
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What changes on the page; None where nothing does.
+
+    Parameters
+    ----------
+    news
+        Whether there is a plan that the page has not seen.
+    running
+        Whether the solve goes on.
+    found
+        How many plans have been found.
+    scene, summary, load
+        Of the best plan: for the canvas, the panel and the heat map.
+    document
+        The result as it is saved, at the end only.
+    remark
+        A sentence for the user, or None.
+    """
+
+    news: bool
+    running: bool
+    found: int
+    scene: dict[str, Any] | None = None
+    summary: dict[str, Any] | None = None
+    load: dict[str, Any] | None = None
+    document: dict[str, Any] | None = None
+    remark: str | None = None
+
+    def job(self, key: str) -> dict[str, Any] | None:
+        """Return what the page keeps of the solve; None when it is over."""
+        return {"key": key, "found": self.found} if self.running else None
+
+
+def answer(state: State, question: Any, *, seen: int) -> Answer:
+    """Say what the page has to change.
+
+    Parameters
+    ----------
+    state
+        Where the solve stands.
+    question
+        What was asked, kept beside the schedule so that a changed question shows.
+    seen
+        How many plans the page has seen already.
+    """
+    best, over = state.best, not state.running
+    if best is None:
+        remark = "cancelled before the first schedule was found" if over else None
+        return Answer(news=False, running=state.running, found=state.found, remark=remark)
+    if state.running and state.found <= seen:
+        return Answer(news=False, running=True, found=state.found)
+    return Answer(
+        news=True,
+        running=state.running,
+        found=state.found,
+        document=result_to_json(best) if over else None,
+        remark="cancelled; the best schedule so far is kept" if over and state.cancelled else None,
+        **shown(best, question, running=state.running),
+    )
+
+
+def shown(best: Result, question: Any, *, running: bool = False) -> dict[str, Any]:
+    """Return scene, summary and load of a result."""
+    played = scene(best.problem, best.plan, best.timeline)
+    summary = {**summary_of(best), "asked": question, "running": running}
+    if running:
+        summary["stop"] = "the best so far, the solve goes on"
+    return {
+        "scene": played,
+        "summary": summary,
+        "load": link_load(best.timeline, played["epoch_duration"]),
+    }

@@ -1,0 +1,82 @@
+"""The Designer as a Dash application, and serving it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import webbrowser
+from typing import Any
+
+from dash import Dash, set_props
+
+from designer import ids
+from designer.callbacks import register
+from designer.files import drawing_of
+from designer.layout import page
+from designer.notes import note
+from designer.solving import Jobs
+from formulations import start
+from gallery import open_cluster
+
+HOME_CLUSTER = "ndv2:hosts=2"
+"""What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""
+
+log = logging.getLogger(__name__)
+
+
+def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = None) -> Dash:
+    """Return the application.
+
+    Parameters
+    ----------
+    drawing
+        What is open at first: ``{"topology": ..., "positions": ...}``; None opens what the
+        browser kept, or a cluster of the gallery on the first visit.
+    jobs
+        Where solves run; by default in child processes.
+    """
+    app = Dash(
+        __name__,
+        title="Topoloom",
+        update_title=None,
+        on_error=_bug,
+        suppress_callback_exceptions=True,
+    )
+    shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
+    app.layout = page(shown, chosen=drawing is not None)
+    register(app, jobs or Jobs(start))
+    return app
+
+
+def serve(
+    drawing: dict[str, Any] | None, *, host: str, port: int, open_browser: bool
+) -> None:
+    """Serve the application until it is interrupted; running solves end with it.
+
+    Parameters
+    ----------
+    drawing
+        What is open at first, or None.
+    host, port
+        Where it listens.
+    open_browser
+        Whether to open a browser once it listens.
+    """
+    jobs = Jobs(start)
+    app = create_app(drawing, jobs=jobs)
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    if open_browser:
+        timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/"])
+        timer.daemon = True
+        timer.start()
+    try:
+        app.run(host=host, port=port, debug=False)
+    finally:
+        jobs.close()
+
+
+def _bug(error: Exception) -> None:
+    """Show and log what is not an error of the user's: a bug, and the page stays up."""
+    log.error("a callback failed", exc_info=error)
+    sentence = f"this is a bug in Topoloom, nothing is lost ({type(error).__name__}: {error})"
+    set_props(ids.NOTES, {"sendNotifications": note(sentence, title="Internal error")})

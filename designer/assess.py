@@ -1,0 +1,87 @@
+"""What can be said about a drawing before a solve: counts, bounds, and who would take it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ccl.bound import Bound
+from ccl.errors import CclError
+from ccl.problem import Problem
+from designer.presets import ROOTED
+from designer.request import Request, problem_of, read_request
+from formulations import available
+from formulations.bounds import lower_bounds
+
+LIVE_GPUS = 40
+"""Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a drawing and a request amount to.
+
+    Parameters
+    ----------
+    trouble
+        Why no formulation could begin, in a sentence, or None.
+    bounds
+        Lower bounds, the largest first.
+    refusals
+        Why each formulation would not take it, by name; absent if it would.
+    """
+
+    trouble: str | None
+    bounds: tuple[Bound, ...]
+    refusals: Mapping[str, str]
+
+
+def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Assessment:
+    """Prove bounds and ask each formulation, as far as the input allows."""
+    try:
+        request = read_request(data)
+        problem = problem_of(topology, request)
+        bounds = lower_bounds(problem) if len(problem.topology.ranks) <= LIVE_GPUS else ()
+    except CclError as error:
+        return Assessment(str(error), (), {})
+    return Assessment(None, bounds, _refusals(problem))
+
+
+def _refusals(problem: Problem) -> dict[str, str]:
+    reasons = {each.name: each.why_not(problem) for each in available()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the menu of formulations; one that refuses is grey and says why."""
+    return [
+        {
+            "value": each.name,
+            "label": each.title,
+            "note": refusals.get(each.name, each.reference),
+            "disabled": each.name in refusals,
+        }
+        for each in available()
+    ]
+
+
+def can_solve(assessment: Assessment, request: Request) -> str | None:
+    """Say why this request cannot be solved, or None if it can be tried."""
+    if assessment.trouble:
+        return assessment.trouble
+    reason = assessment.refusals.get(request.formulation)
+    return f"{request.formulation} cannot solve this: {reason}" if reason else None
+
+
+QUESTION = ("collective", "size", "chunks", "root")
+
+
+def same_question(summary: Mapping[str, Any] | None, request: Mapping[str, Any] | None) -> bool:
+    """Whether a schedule answers what is asked now, whatever it was found with."""
+    if summary is None or request is None:
+        return True
+    asked = summary.get("asked") or {}
+    rooted = request.get("collective") in ROOTED
+    keys = QUESTION if rooted else QUESTION[:-1]
+    return all(asked.get(key) == request.get(key) for key in keys)

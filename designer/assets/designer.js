@@ -1,0 +1,168 @@
+/* What must be quick or must happen in the page: keeping the drawing, asking after a pause,
+   numbering commands, keys that work everywhere. Everything else is a callback in Python. */
+(function () {
+  "use strict";
+
+  const no = () => window.dash_clientside.no_update; // there only once Dash has started
+  const STORE = "topoloom.drawing.";
+  const KEPT = 6;
+  const PAUSE = 350; // ms without an edit before bounds are asked for
+
+  /** A short text that differs for different drawings. */
+  const digest = (text) => {
+    let hash = 5381;
+    for (let i = 0; i < text.length; i++) hash = ((hash * 33) ^ text.charCodeAt(i)) >>> 0;
+    return hash.toString(36);
+  };
+
+  /** Where this page keeps its drawing: one place for the usual page, one per file asked for. */
+  const place = (home) => STORE + (home.chosen ? digest(JSON.stringify(home.drawing)) : "usual");
+
+  const read = (key) => {
+    try {
+      return JSON.parse(window.localStorage.getItem(key));
+    } catch {
+      return null;
+    }
+  };
+
+  /** Write, and let the oldest go when the browser has no room. */
+  const write = (key, value) => {
+    const others = Object.keys(window.localStorage)
+      .filter((each) => each.startsWith(STORE) && each !== key)
+      .sort((a, b) => (read(b)?.at ?? 0) - (read(a)?.at ?? 0));
+    while (others.length >= KEPT) window.localStorage.removeItem(others.pop());
+    for (;;) {
+      try {
+        window.localStorage.setItem(key, JSON.stringify(value));
+        return;
+      } catch {
+        if (!others.length) return;
+        window.localStorage.removeItem(others.pop());
+      }
+    }
+  };
+
+  let restored = false;
+  let saving = 0;
+  let asking = 0;
+  let asked = "";
+
+  const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
+
+  const counts = ({ devices, links }) => {
+    const of = (kind) => devices.filter((each) => each.kind === kind).length;
+    const ends = new Set(links.map(({ src, dst }) => [src, dst].sort().join("\n")));
+    const parts = [count(of("gpu"), "GPU", "GPUs")];
+    if (of("switch")) parts.push(count(of("switch"), "switch", "switches"));
+    if (of("memory")) parts.push(count(of("memory"), "memory", "memories"));
+    if (of("nic")) parts.push(count(of("nic"), "NIC", "NICs"));
+    parts.push(count(ends.size, "link", "links"));
+    return parts.join(" · ");
+  };
+
+  const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    topoloom: {
+      /** Bring back the drawing that this page was left with. */
+      restore(home) {
+        restored = true;
+        const kept = read(place(home));
+        if (!kept || JSON.stringify(kept.drawing) === JSON.stringify(home.drawing)) return [no(), no()];
+        const message = {
+          action: "show",
+          id: "restored",
+          title: "Restored",
+          message: `${kept.drawing.topology.name} is back as you left it. Open another one from the gallery, or start a new one.`,
+          color: "azure",
+          autoClose: 6000,
+          withBorder: true,
+        };
+        return [kept.drawing, [message]];
+      },
+
+      /** Keep the drawing in the browser; show its name and what it has. */
+      keep(drawing, home) {
+        if (!drawing) return [no(), no()];
+        if (restored) {
+          clearTimeout(saving);
+          saving = setTimeout(() => write(place(home), { drawing, at: Date.now() }), 150);
+        }
+        return [drawing.topology.name, counts(drawing.topology)];
+      },
+
+      rename(name, drawing) {
+        const now = (name ?? "").trim();
+        if (!drawing || !now || now === drawing.topology.name) return no();
+        return command("rename_topology", { name: now });
+      },
+
+      add(clicks) {
+        const asked = window.dash_clientside.callback_context.triggered_id;
+        if (!asked || !clicks.some(Boolean)) return no();
+        return command("add", { kind: asked.device });
+      },
+
+      view: (value) => value,
+
+      /** Gather the settings of the header. */
+      request(collective, size, chunks, root, formulation, options, timeLimit, gap) {
+        const rooted = ["broadcast", "reduce", "gather", "scatter"].includes(collective);
+        const request = {
+          collective, size, chunks, root: rooted ? root : 0, formulation,
+          options: options?.[formulation] ?? {}, time_limit: timeLimit, gap,
+        };
+        return [request, !rooted];
+      },
+
+      /** After a pause, ask what can be said about the drawing; a move changes nothing. */
+      ask(drawing, request) {
+        clearTimeout(asking);
+        if (!drawing || !request) return no();
+        const { name, ...moving } = drawing.topology;
+        const text = JSON.stringify([moving, request]);
+        if (text === asked) return no();
+        asking = setTimeout(() => {
+          asked = text;
+          window.dash_clientside.set_props("problem-request", {
+            data: { topology: drawing.topology, request },
+          });
+        }, asked ? PAUSE : 0);
+        return no();
+      },
+
+      /** Show Solve or Cancel, and ask for news only while there may be some. */
+      running(job, summary) {
+        const shown = job ? {} : { display: "none" };
+        return [job ? { display: "none" } : {}, shown, !job, !job && !summary];
+      },
+    },
+  });
+
+  /** An entry of the menu of formulations, with where it comes from or why it is grey. */
+  const functions = (window.dashMantineFunctions = window.dashMantineFunctions || {});
+  functions.formulationOption = ({ option, checked }) => {
+    const h = window.React.createElement;
+    return h(
+      "span",
+      { className: "tl-option", "data-checked": checked || undefined },
+      h("b", null, option.label),
+      h("small", null, option.disabled ? `Not here: ${option.note}` : option.note),
+    );
+  };
+
+  document.addEventListener("dragstart", (event) => {
+    const tile = event.target.closest?.("[data-topology]");
+    if (!tile) return;
+    event.dataTransfer.setData("application/x-topology", tile.dataset.topology);
+    event.dataTransfer.effectAllowed = "copy";
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
+      document.getElementById("solve")?.click();
+      event.preventDefault();
+    }
+  });
+})();

@@ -1,0 +1,15 @@
+"""What happens when: each module wires names to functions that know no Dash."""
+
+from __future__ import annotations
+
+from dash import Dash
+
+from designer.callbacks import asking, drawing, files, gallery, inspecting, panels, solve, tables
+from designer.solving import Jobs
+
+
+def register(app: Dash, jobs: Jobs) -> None:
+    """Wire the whole page."""
+    for room in (asking, drawing, files, gallery, inspecting, panels, tables):
+        room.register(app)
+    solve.register(app, jobs)

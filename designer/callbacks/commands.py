@@ -1,0 +1,25 @@
+"""Commands to the canvas, numbered so that the same one can be given twice."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dash import Output
+
+from designer import ids
+
+
+def numbered(command: dict[str, Any]) -> dict[str, Any]:
+    """Give a command the number by which the canvas tells it from the one before."""
+    return {**command, "n": time.time_ns() // 1000}
+
+
+def output() -> Output:
+    """Return the canvas' command as an output that many callbacks share."""
+    return Output(ids.CANVAS, "command", allow_duplicate=True)
+
+
+def notes() -> Output:
+    """Return the notifications as an output that many callbacks share."""
+    return Output(ids.NOTES, "sendNotifications", allow_duplicate=True)

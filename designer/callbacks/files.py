@@ -1,0 +1,125 @@
+"""Opening, saving and exporting."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
+from ccl.formats.topoloom import result_from_json
+from designer import answers, files, ids
+from designer.callbacks import commands
+from designer.notes import note
+from widgets.export import standalone_html
+
+NO_RESULT = "there is no schedule to export; solve first"
+
+
+def register(app: Dash) -> None:
+    """Wire the files."""
+    _open(app)
+    _save(app)
+    _export(app)
+
+
+def _open(app: Dash) -> None:
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        Output(ids.CANVAS, "scene", allow_duplicate=True),
+        Output(ids.SUMMARY, "data", allow_duplicate=True),
+        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.COLLECTIVE, "value"),
+        Output(ids.SIZE, "value"),
+        Output(ids.CHUNKS, "value"),
+        Output(ids.ROOT, "value"),
+        Output(ids.UPLOAD, "contents"),
+        commands.notes(),
+        Input(ids.UPLOAD, "contents"),
+        State(ids.UPLOAD, "filename"),
+        prevent_initial_call=True,
+    )
+    def on_file(contents: str | None, name: str | None) -> tuple[Any, ...]:
+        nothing = (no_update,) * 9
+        if not contents:
+            return (*nothing, no_update, no_update)
+        try:
+            opened = files.open_file(name or "file", base64.b64decode(contents.partition(",")[2]))
+        except CclError as error:
+            return (*nothing, None, note(str(error), title="Cannot open"))
+        asked = opened.request
+        settings = [asked.get(key, no_update) for key in ("collective", "size", "chunks", "root")]
+        if opened.result is None:
+            return (opened.drawing, None, None, None, None, *settings, None, no_update)
+        shown = answers.shown(opened.result, asked)
+        return (
+            opened.drawing,
+            shown["scene"],
+            shown["summary"],
+            shown["load"],
+            opened.document,
+            *settings,
+            None,
+            no_update,
+        )
+
+
+def _save(app: Dash) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data"),
+        commands.notes(),
+        Input(ids.SAVE, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_save(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, Any]:
+        try:
+            content = files.save_drawing(drawing)
+        except CclError as error:
+            return no_update, note(str(error), title="Cannot save")
+        return _download(content, drawing, "topology.json"), no_update
+
+
+def _export(app: Dash) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        commands.output(),
+        commands.notes(),
+        Input({"export": ALL}, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.CANVAS, "scene"),
+        State(ids.CANVAS, "cuts"),
+        State(ids.REQUEST, "data"),
+        State(ids.RESULT, "data"),
+        State(ids.SCHEME, "computedColorScheme"),
+        prevent_initial_call=True,
+    )
+    def on_export(clicks: list[int | None], *given: Any) -> tuple[Any, Any, Any]:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update, no_update
+        kind = ctx.triggered_id["export"]
+        drawing, scene, cuts, asked, result, scheme = given
+        try:
+            if kind == "json":
+                content = files.export_json(drawing, asked, result)
+                return _download(content, drawing, "json"), no_update, no_update
+            if kind == "html":
+                page = standalone_html(drawing, scene, cuts or (), theme=scheme or "auto")
+                return _download(page, drawing, "html"), no_update, no_update
+            if kind == "csv":
+                if result is None:
+                    return no_update, no_update, note(NO_RESULT)
+                content = files.export_csv(result_from_json(result))
+                return _download(content, drawing, "csv"), no_update, no_update
+        except CclError as error:
+            return no_update, no_update, note(str(error), title="Cannot export")
+        if scene is None and kind != "png":
+            return no_update, no_update, note(NO_RESULT)
+        command = {"name": f"export_{kind}", "args": {}}
+        return no_update, commands.numbered(command), no_update
+
+
+def _download(content: str, drawing: dict[str, Any], ending: str) -> dict[str, Any]:
+    return {"content": content, "filename": files.file_name(drawing["topology"], ending)}

@@ -1,0 +1,68 @@
+"""Ready clusters: the list, the dialog, and a fresh drawing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
+from designer import ids
+from designer.callbacks import commands
+from designer.clusters import cluster_form, cluster_list, opened
+from designer.files import drawing_of
+from designer.notes import note
+
+EMPTY: dict[str, Any] = {
+    "topology": {"name": "untitled", "devices": [], "links": [], "limits": []},
+    "positions": {},
+}
+
+
+def register(app: Dash) -> None:
+    """Wire the gallery."""
+
+    @app.callback(Output(ids.GALLERY_LIST, "children"), Input(ids.GALLERY_SEARCH, "value"))
+    def on_search(words: str | None) -> Any:
+        return cluster_list(words)
+
+    @app.callback(
+        Output(ids.GALLERY_DIALOG, "opened"),
+        Output(ids.GALLERY_FORM, "children"),
+        Output(ids.GALLERY_OPEN, "name"),
+        Input({"cluster": ALL}, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_cluster(clicks: list[int | None]) -> tuple[Any, Any, Any]:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update, no_update
+        name = ctx.triggered_id["cluster"]
+        return True, cluster_form(name), name
+
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
+        commands.notes(),
+        Input(ids.GALLERY_OPEN, "n_clicks"),
+        State(ids.GALLERY_OPEN, "name"),
+        State({"parameter": ALL}, "value"),
+        State({"parameter": ALL}, "checked"),
+        prevent_initial_call=True,
+    )
+    def on_open(
+        _clicks: int, name: str, _values: list[Any], _flags: list[Any]
+    ) -> tuple[Any, Any, Any]:
+        rows = [row for group in ctx.states_list[1:] for row in group]
+        given = {row["id"]["parameter"]: row["value"] for row in rows if "value" in row}
+        try:
+            return drawing_of(opened(name, given)), False, no_update
+        except CclError as error:
+            return no_update, no_update, note(str(error))
+
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        Input(ids.NEW, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_new(_clicks: int) -> dict[str, Any]:
+        return EMPTY

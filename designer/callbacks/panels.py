@@ -1,0 +1,123 @@
+"""The panels at the right: verdict, bounds, link load, mathematics, shortcuts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from designer import charts, ids, results
+from designer.assess import same_question
+from formulations import formulation
+
+
+def register(app: Dash) -> None:
+    """Wire the panels."""
+    _schedule(app)
+    _bounds(app)
+    _charts(app)
+    _mathematics(app)
+
+
+def _schedule(app: Dash) -> None:
+    @app.callback(
+        Output(ids.SCHEDULE, "children"),
+        Output(ids.TROUBLE, "children"),
+        Output(ids.SOLVE, "disabled"),
+        Input(ids.SUMMARY, "data"),
+        Input(ids.CANVAS, "stale"),
+        Input(ids.REQUEST, "data"),
+        Input(ids.ASSESSMENT, "data"),
+    )
+    def on_summary(
+        summary: dict[str, Any] | None,
+        stale: bool | None,
+        request: dict[str, Any] | None,
+        known: dict[str, Any] | None,
+    ) -> tuple[Any, Any, bool]:
+        trouble = (known or {}).get("trouble")
+        old = bool(stale) or not same_question(summary, request)
+        return (
+            results.schedule_panel(summary, stale=old),
+            results.trouble(trouble),
+            bool(trouble),
+        )
+
+
+def _bounds(app: Dash) -> None:
+    @app.callback(
+        Output(ids.BOUNDS, "children"),
+        Output(ids.CANVAS, "cuts"),
+        Input(ids.ASSESSMENT, "data"),
+        Input(ids.SUMMARY, "data"),
+        Input(ids.CUT, "data"),
+        Input(ids.CANVAS, "stale"),
+        State(ids.REQUEST, "data"),
+    )
+    def on_bounds(
+        known: dict[str, Any] | None,
+        summary: dict[str, Any] | None,
+        choice: str | int | None,
+        stale: bool | None,
+        request: dict[str, Any] | None,
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        fresh = summary is not None and not stale and same_question(summary, request)
+        bounds = summary["bounds"] if fresh and summary else (known or {}).get("bounds", [])
+        shown = results.shown_cut(bounds, choice)
+        makespan = summary["makespan"] if fresh and summary else None
+        cuts = [] if shown is None else [results.cut_of(bounds[shown])]
+        return results.bounds_panel(bounds, makespan=makespan, shown=shown), cuts
+
+    @app.callback(
+        Output(ids.CUT, "data"),
+        Output(ids.CANVAS, "selection", allow_duplicate=True),
+        Input({"bound": ALL}, "n_clicks"),
+        State({"bound": ALL}, "aria-pressed"),
+        State(ids.ASSESSMENT, "data"),
+        prevent_initial_call=True,
+    )
+    def on_bound(
+        clicks: list[int | None], _pressed: list[str], known: dict[str, Any] | None
+    ) -> tuple[Any, Any]:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update
+        number = ctx.triggered_id["bound"]
+        states = {row["id"]["bound"]: row.get("value") for row in ctx.states_list[0]}
+        bounds = (known or {}).get("bounds", [])
+        path = bounds[number]["path"] if number < len(bounds) else None
+        if path:
+            return None, {"devices": path, "links": [], "hosts": []}
+        return (None if states.get(number) == "true" else number), no_update
+
+
+def _charts(app: Dash) -> None:
+    @app.callback(
+        Output(ids.LOAD, "figure"),
+        Output(ids.LOAD_BOX, "hidden"),
+        Input(ids.LOAD_DATA, "data"),
+        Input(ids.SCHEME, "computedColorScheme"),
+    )
+    def on_load(load: dict[str, Any] | None, scheme: str | None) -> tuple[Any, bool]:
+        if not load or not load["links"]:
+            return no_update, True
+        return charts.link_load_figure(load, scheme), False
+
+
+def _mathematics(app: Dash) -> None:
+    @app.callback(
+        Output(ids.MATHEMATICS, "opened"),
+        Output(ids.MATHEMATICS_TEXT, "children"),
+        Input(ids.MATHEMATICS_OPEN, "n_clicks"),
+        State(ids.FORMULATION, "value"),
+        prevent_initial_call=True,
+    )
+    def on_mathematics(_clicks: int, name: str) -> tuple[bool, Any]:
+        found = formulation(name)
+        return True, results.mathematics(found.title, found.reference, found.mathematics)
+
+    app.clientside_callback(
+        "(clicks) => Boolean(clicks)",
+        Output(ids.SHORTCUTS, "opened"),
+        Input(ids.SHORTCUTS_OPEN, "n_clicks"),
+        prevent_initial_call=True,
+    )

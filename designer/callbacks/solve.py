@@ -1,0 +1,107 @@
+"""Solving: start, watch, cancel. The solves themselves live in `designer.solving`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, no_update
+
+from ccl.errors import CclError
+from designer import answers, charts, ids, results
+from designer.callbacks import commands
+from designer.notes import note
+from designer.request import problem_of, read_request
+from designer.solving import Jobs
+
+
+def register(app: Dash, jobs: Jobs) -> None:
+    """Wire the solve."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "running"),
+        Output(ids.SOLVE, "style"),
+        Output(ids.CANCEL, "style"),
+        Output(ids.TICK, "disabled"),
+        Output(ids.CONVERGENCE_BOX, "hidden"),
+        Input(ids.JOB, "data"),
+        Input(ids.SUMMARY, "data"),
+    )
+    _start(app, jobs)
+    _cancel(app, jobs)
+    _watch(app, jobs)
+
+
+def _start(app: Dash, jobs: Jobs) -> None:
+    @app.callback(
+        Output(ids.JOB, "data"),
+        commands.notes(),
+        Output(ids.CUT, "data", allow_duplicate=True),
+        Input(ids.SOLVE, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.REQUEST, "data"),
+        State(ids.JOB, "data"),
+        running=[(Output(ids.SOLVE, "loading"), True, False)],
+        prevent_initial_call=True,
+    )
+    def on_solve(
+        _clicks: int, drawing: dict[str, Any], asked: dict[str, Any], job: dict[str, Any] | None
+    ) -> tuple[Any, Any, Any]:
+        if job and jobs.running(job["key"]):
+            return no_update, no_update, no_update
+        try:
+            request = read_request(asked)
+            key = jobs.start(problem_of(drawing["topology"], request), request, question=asked)
+        except CclError as error:
+            return no_update, note(str(error), title="Cannot solve"), no_update
+        return {"key": key, "found": 0}, no_update, "auto"
+
+
+def _cancel(app: Dash, jobs: Jobs) -> None:
+    @app.callback(
+        Output(ids.CANCEL, "n_clicks"),
+        Input(ids.CANCEL, "n_clicks"),
+        State(ids.JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_cancel(clicks: int | None, job: dict[str, Any] | None) -> Any:
+        if clicks and job:
+            jobs.cancel(job["key"])
+        return no_update
+
+
+def _watch(app: Dash, jobs: Jobs) -> None:
+    @app.callback(
+        Output(ids.PROGRESS, "children"),
+        Output(ids.CONVERGENCE, "figure"),
+        Output(ids.JOB, "data", allow_duplicate=True),
+        Output(ids.CANVAS, "scene"),
+        Output(ids.SUMMARY, "data"),
+        Output(ids.LOAD_DATA, "data"),
+        Output(ids.RESULT, "data"),
+        commands.notes(),
+        Input(ids.TICK, "n_intervals"),
+        State(ids.JOB, "data"),
+        State(ids.SCHEME, "computedColorScheme"),
+        prevent_initial_call=True,
+    )
+    def on_tick(_n: int, job: dict[str, Any] | None, scheme: str | None) -> tuple[Any, ...]:
+        nothing = (no_update,) * 8
+        if not job:
+            return nothing
+        question = jobs.question(job["key"])
+        try:
+            state = jobs.state(job["key"])
+        except CclError as error:
+            return (*nothing[:2], None, *nothing[3:7], note(str(error), title="No schedule"))
+        if state is None:
+            return (*nothing[:2], None, *nothing[3:])
+        answer = answers.answer(state, question, seen=job["found"])
+        return (
+            results.running_line(state.seconds, state.message, running=state.running),
+            charts.convergence_figure(state.points, scheme),
+            answer.job(job["key"]) if answer.news or not state.running else no_update,
+            answer.scene or no_update,
+            answer.summary or no_update,
+            answer.load or no_update,
+            answer.document or no_update,
+            note(answer.remark, "plain") if answer.remark else no_update,
+        )

@@ -1,0 +1,77 @@
+"""The table view: sorting, paging and editing in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
+from designer import edits, ids
+from designer.callbacks import commands
+from designer.notes import note
+from designer.table import Sorting, tables
+
+
+def register(app: Dash) -> None:
+    """Wire the table."""
+
+    @app.callback(
+        Output(ids.TABLE, "children"),
+        Input(ids.CANVAS, "drawing"),
+        Input(ids.VIEW, "value"),
+        Input(ids.SORTING, "data"),
+    )
+    def on_table(drawing: dict[str, Any], view: str, sorting: dict[str, Any]) -> Any:
+        if view != "table":
+            return no_update
+        return tables(
+            drawing["topology"], Sorting(**sorting["device"]), Sorting(**sorting["link"])
+        )
+
+    @app.callback(
+        Output(ids.SORTING, "data"),
+        Input({"table-sort": ALL, "key": ALL}, "n_clicks"),
+        Input({"table-page": ALL}, "value"),
+        State(ids.SORTING, "data"),
+        prevent_initial_call=True,
+    )
+    def on_sort(clicks: list[int | None], _pages: list[int], sorting: dict[str, Any]) -> Any:
+        asked = ctx.triggered_id
+        if len(ctx.triggered) != 1 or asked is None:
+            return no_update
+        if "table-page" in asked:
+            what, page = asked["table-page"], ctx.triggered[0]["value"]
+            now = {**sorting, what: {**sorting[what], "page": page}}
+            return no_update if now == sorting else now
+        if not any(clicks):
+            return no_update
+        what = asked["table-sort"]
+        clicked = Sorting(**sorting[what]).clicked(asked["key"])
+        return {**sorting, what: {"key": clicked.key, "down": clicked.down, "page": 1}}
+
+    @app.callback(
+        commands.output(),
+        commands.notes(),
+        Input({"table": "device", "row": ALL, "key": ALL}, "value"),
+        Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
+        Input({"table": "link", "row": ALL, "key": ALL}, "value"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_cell(*given: Any) -> tuple[Any, Any]:
+        asked, topology = ctx.triggered_id, given[-1]["topology"]
+        if len(ctx.triggered) != 1 or asked is None:
+            return no_update, no_update
+        value = ctx.triggered[0]["value"]
+        try:
+            if asked["table"] == "link":
+                src, dst = asked["row"].split("\n")
+                command = edits.edit_link(
+                    topology, [(src, dst)], asked["key"], value=value, both=False
+                )
+            else:
+                command = edits.edit_device(topology, [asked["row"]], asked["key"], value)
+        except CclError as error:
+            return no_update, note(str(error))
+        return (commands.numbered(command) if command else no_update), no_update

@@ -1,0 +1,141 @@
+"""Plotly figures, and the numbers that they show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ccl.timeline import Timeline
+from designer import text
+from designer.theme import FONT, Palette, palette
+
+ROWS = 24
+"""Links shown beside the canvas: the busiest ones."""
+COLUMNS = 96
+"""More epochs than this are drawn in equal groups; a screen has no room for them."""
+CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True}
+
+
+def link_load(
+    timeline: Timeline, epoch_duration: float, *, columns: int = COLUMNS
+) -> dict[str, Any]:
+    """Say how busy each used link is in each epoch.
+
+    Parameters
+    ----------
+    timeline
+        The replay.
+    epoch_duration
+        µs of one step of the player.
+
+    Returns
+    -------
+    dict
+        ``links``, the names, the busiest first; ``busy``, a row per link with the share of each
+        column's time during which it sends; ``step``, µs per column.
+    """
+    steps = max(1, int(np.ceil(timeline.makespan / epoch_duration - 1e-9)))
+    step = epoch_duration * max(1, -(-steps // columns))
+    edges = np.arange(max(1, int(np.ceil(timeline.makespan / step - 1e-9))) + 1) * step
+    rows: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
+    for each in timeline.transfers:
+        row = rows.setdefault((each.src, each.dst), np.zeros(len(edges) - 1))
+        row += np.clip(np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None)
+    order = sorted(rows, key=lambda ends: -float(rows[ends].sum()))
+    return {
+        "links": [f"{src} → {dst}" for src, dst in order],
+        "busy": [np.round(np.minimum(rows[ends] / step, 1), 3).tolist() for ends in order],
+        "step": step,
+    }
+
+
+def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = ROWS) -> go.Figure:
+    """Draw the heat map of `link_load`: links downwards, time to the right."""
+    colours = palette(scheme)
+    names, busy = load["links"][:rows], load["busy"][:rows]
+    times = [text.duration(load["step"] * k) for k in range(len(busy[0]) + 1)]
+    figure = go.Figure(
+        go.Heatmap(
+            z=busy,
+            x=[k + 0.5 for k in range(len(busy[0]))],
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorscale=[[0, colours.empty], [0.5, colours.middle], [1, colours.full]],
+            showscale=False,
+            xgap=2 if len(busy[0]) <= 40 else 0,
+            ygap=2,
+            customdata=[[f"{a} to {b}" for a, b in zip(times, times[1:], strict=False)]] * len(names),
+            hovertemplate="%{y}<br>%{customdata}<br>busy %{z:.0%}<extra></extra>",
+        )
+    )
+    _dress(figure, colours, height=46 + 13 * len(names))
+    figure.update_layout(margin={"l": 4, "r": 6, "t": 4, "b": 4})
+    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="", dtick=1)
+    figure.update_xaxes(
+        showgrid=False,
+        automargin=True,
+        tickvals=(ticks := _ticks(len(busy[0]))),
+        ticktext=[text.duration(load["step"] * k) for k in ticks],
+    )
+    return figure
+
+
+def convergence_figure(points: Sequence[Sequence[float | None]], scheme: str | None) -> go.Figure:
+    """Draw the best makespan and the bound over time.
+
+    Parameters
+    ----------
+    points
+        Rows of (seconds, incumbent in µs or None, bound in µs or None), in order.
+    scheme
+        ``light`` or ``dark``.
+    """
+    colours = palette(scheme)
+    seconds = [row[0] for row in points]
+    figure = go.Figure()
+    lines = (("Bound", 2, colours.bound, "dash"), ("Makespan", 1, colours.incumbent, "solid"))
+    for name, column, colour, dash in lines:
+        figure.add_scatter(
+            x=seconds,
+            y=[row[column] for row in points],
+            name=name,
+            mode="lines",
+            line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+            hovertemplate=f"{name} %{{y:,.4g}} µs<br>after %{{x:.2f}} s<extra></extra>",
+        )
+    _dress(figure, colours, height=168)
+    figure.update_layout(
+        margin={"l": 4, "r": 8, "t": 26, "b": 4},
+        showlegend=True,
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "reversed"},
+        uirevision="convergence",
+    )
+    figure.update_xaxes(ticksuffix=" s", gridcolor=colours.line, automargin=True, rangemode="tozero")
+    figure.update_yaxes(ticksuffix=" µs", gridcolor=colours.line, automargin=True, nticks=5)
+    return figure
+
+
+def _dress(figure: go.Figure, colours: Palette, *, height: int) -> None:
+    """Give a figure the look of the page."""
+    figure.update_layout(
+        template="none",
+        height=height,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 10.5, "color": colours.soft},
+        hoverlabel={"font": {"family": FONT, "size": 12}},
+        showlegend=False,
+        dragmode=False,
+    )
+    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=colours.line)
+    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=colours.line)
+
+
+def _ticks(columns: int) -> list[int]:
+    """Return at most five column borders, evenly apart."""
+    apart = max(1, -(-columns // 4))
+    return list(range(0, columns + 1, apart))

@@ -1,0 +1,142 @@
+"""The page: header, palette, canvas or table, inspector, and what floats above them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+from widgets import TopologyCanvas
+
+from designer import dialogs, ids, results
+from designer.header import header
+from designer.icons import heading, icon
+from designer.palette import palette
+from designer.presets import DEFAULT_LINK, link_type
+from designer.table import Sorting
+from designer.theme import THEME
+
+HEADER_HEIGHT = 56
+LEFT_WIDTH = 232
+RIGHT_WIDTH = 336
+
+
+def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    drawing
+        What the canvas shows first.
+    chosen
+        Whether the user asked for this drawing; if not, the one kept in the browser comes back.
+    """
+    return dmc.MantineProvider(
+        [
+            dmc.NotificationContainer(id=ids.NOTES, position="bottom-left", limit=4),
+            *_stores(drawing, chosen=chosen),
+            dmc.AppShell(
+                [header(), palette(), _main(drawing), _aside()],
+                header={"height": HEADER_HEIGHT},
+                navbar={"width": LEFT_WIDTH, "breakpoint": 0},
+                aside={"width": RIGHT_WIDTH, "breakpoint": 0},
+                padding=0,
+            ),
+            *dialogs.dialogs(),
+        ],
+        theme=THEME,
+        defaultColorScheme="auto",
+    )
+
+
+def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
+    return [
+        dcc.Store(id=ids.HOME, data={"drawing": drawing, "chosen": chosen}),
+        dcc.Store(id=ids.REQUEST),
+        dcc.Store(id=ids.PROBLEM),
+        dcc.Store(id=ids.ASSESSMENT),
+        dcc.Store(id=ids.CUT, data="auto"),
+        dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
+        dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
+        dcc.Store(id=ids.JOB, storage_type="session"),
+        dcc.Store(id=ids.RESULT),
+        dcc.Store(id=ids.SUMMARY),
+        dcc.Store(id=ids.LOAD_DATA),
+        dcc.Interval(id=ids.TICK, interval=250, disabled=True),
+        dcc.Download(id=ids.DOWNLOAD),
+    ]
+
+
+def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
+    return dmc.AppShellMain(
+        className="tl-main",
+        children=html.Div(
+            [
+                dmc.SegmentedControl(
+                    id=ids.VIEW,
+                    data=[
+                        {"value": "canvas", "label": "Canvas"},
+                        {"value": "table", "label": "Table"},
+                    ],
+                    value="canvas",
+                    size="xs",
+                    className="tl-view",
+                    **{"aria-label": "How the cluster is shown"},
+                ),
+                html.Div(
+                    TopologyCanvas(
+                        id=ids.CANVAS,
+                        drawing=drawing,
+                        cuts=[],
+                        link_preset=link_type(DEFAULT_LINK).preset(),
+                        theme="auto",
+                        height="100%",
+                    ),
+                    id="canvas-pane",
+                    className="tl-pane",
+                ),
+                html.Div(html.Div(id=ids.TABLE), id="table-pane", className="tl-pane tl-table-pane"),
+            ],
+            id="stage",
+            className="tl-stage",
+            **{"data-view": "canvas"},
+        ),
+    )
+
+
+def _aside() -> dmc.AppShellAside:
+    return dmc.AppShellAside(
+        className="tl-side tl-right",
+        children=[
+            html.Section(
+                [heading("Selection"), html.Div(id=ids.INSPECTOR)], **{"aria-label": "Selection"}
+            ),
+            html.Section(
+                [
+                    heading(
+                        "Schedule",
+                        dmc.Button(
+                            "Mathematics",
+                            id=ids.MATHEMATICS_OPEN,
+                            leftSection=icon("formula"),
+                            size="compact-xs",
+                            variant="subtle",
+                            color="gray",
+                        ),
+                    ),
+                    html.Div(id=ids.TROUBLE, role="alert"),
+                    html.Div(results.convergence(), id=ids.CONVERGENCE_BOX, hidden=True),
+                    html.Div(id=ids.SCHEDULE),
+                ],
+                **{"aria-label": "Schedule"},
+            ),
+            html.Section(
+                [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
+                **{"aria-label": "Lower bounds"},
+            ),
+            html.Section(
+                results.link_load(), id=ids.LOAD_BOX, hidden=True, **{"aria-label": "Link load"}
+            ),
+        ],
+    )

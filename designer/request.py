@@ -1,0 +1,137 @@
+"""What the header asks for, and the problem that it makes of a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ccl.collective import Collective, CollectiveKind, make_collective
+from ccl.errors import ProblemError
+from ccl.formats.size import parse_size
+from ccl.formats.topoloom import topology_from_json
+from ccl.problem import Problem
+from ccl.topology import Topology
+
+DEFAULT_FORMULATION = "te-ccl-milp"
+DEFAULT_TIME_LIMIT = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The settings of a solve as the user left them.
+
+    Parameters
+    ----------
+    collective
+        Its kind.
+    size
+        The whole buffer as typed, such as ``1GB`` or ``64 KiB``.
+    chunks
+        Chunks per shard.
+    root
+        Rank of the root, where there is one.
+    formulation
+        Its name.
+    options
+        Values of its form by name.
+    time_limit
+        Seconds, or None.
+    gap
+        Gap to the bound that is good enough, as a share, or None.
+    """
+
+    collective: str = "all-gather"
+    size: str = "1MB"
+    chunks: int = 1
+    root: int = 0
+    formulation: str = DEFAULT_FORMULATION
+    options: Mapping[str, Any] = field(default_factory=dict)
+    time_limit: float | None = DEFAULT_TIME_LIMIT
+    gap: float | None = None
+
+
+def read_request(data: Mapping[str, Any] | None) -> Request:
+    """Make a request of what the page keeps.
+
+    Raises
+    ------
+    ProblemError
+        If a number is missing or out of range.
+    """
+    given = data or {}
+    percent = given.get("gap")
+    limit = given.get("time_limit")
+    return Request(
+        collective=str(given.get("collective") or "all-gather"),
+        size=str(given.get("size") or ""),
+        chunks=_whole("chunks per shard", given.get("chunks"), least=1),
+        root=_whole("the root's rank", given.get("root") or 0, least=0),
+        formulation=str(given.get("formulation") or DEFAULT_FORMULATION),
+        options=dict(given.get("options") or {}),
+        time_limit=None if limit in {None, ""} else _positive("the time limit", limit, "s"),
+        gap=None if percent in {None, "", 0} else _positive("the gap", percent, "%") / 100,
+    )
+
+
+def collective_of(request: Request, ranks: int) -> Collective:
+    """Make the collective for a number of ranks.
+
+    Raises
+    ------
+    ProblemError
+        If the kind is unknown or a number out of range.
+    FormatError
+        If the size cannot be read.
+    """
+    return make_collective(
+        cast(CollectiveKind, request.collective),
+        ranks,
+        parse_size(request.size),
+        chunks=request.chunks,
+        root=request.root,
+    )
+
+
+def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Problem:
+    """Make the problem of a topology, or of the JSON of one.
+
+    Raises
+    ------
+    CclError
+        If the topology, the collective or their combination is not one that can be solved.
+    """
+    if not isinstance(topology, Topology):
+        topology = topology_from_json(dict(topology))
+    if not topology.devices:
+        msg = "the drawing is empty; add GPUs and link them"
+        raise ProblemError(msg)
+    return Problem(topology, collective_of(request, len(topology.ranks)))
+
+
+def _whole(what: str, value: object, *, least: int) -> int:
+    number = _number(what, value)
+    if number != int(number) or number < least:
+        msg = f"{what} must be a whole number of {least} or more, got {value}"
+        raise ProblemError(msg)
+    return int(number)
+
+
+def _positive(what: str, value: object, unit: str) -> float:
+    number = _number(what, value)
+    if number <= 0:
+        msg = f"{what} must be above 0 {unit}, got {value} {unit}"
+        raise ProblemError(msg)
+    return number
+
+
+def _number(what: str, value: object) -> float:
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        msg = f"{what} must be a number, got {value!r}" if value else f"{what} is empty; give one"
+        raise ProblemError(msg)
+    return number

@@ -1,0 +1,265 @@
+"""The panels of what was found: schedule, lower bounds, convergence and link load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+
+from ccl.bound import Bound, Cut, Path
+from ccl.result import Result, Status
+from designer import charts, ids, text
+from designer.icons import heading, icon
+from designer.presets import COLLECTIVE_LABELS
+
+BOUND_LABELS = {
+    "path": "Latency of the longest way",
+    "injection": "What one GPU must send",
+    "ejection": "What one GPU must receive",
+    "cut": "Bottleneck cut",
+    "flow": "All demands at once",
+    "solver": "Solver's bound",
+}
+
+
+def summary_of(result: Result) -> dict[str, Any]:
+    """Return what the page shows of a result, as plain values."""
+    busiest = max(result.timeline.link_busy.values(), default=0.0)
+    return {
+        "collective": result.problem.collective.kind,
+        "size": result.problem.collective.size,
+        "makespan": result.makespan,
+        "epochs": result.epochs,
+        "algbw": result.algbw,
+        "busbw": result.busbw,
+        "gap": result.gap,
+        "optimal": result.status is Status.OPTIMAL,
+        "stop": str(result.stop),
+        "seconds": result.solve_time,
+        "formulation": result.formulation,
+        "busiest": busiest / result.makespan if result.makespan else 0.0,
+        "log": list(result.log),
+        "model": None
+        if result.size is None
+        else [result.size.variables, result.size.constraints, result.size.nonzeros],
+        "bounds": bounds_to_json(result.bounds),
+    }
+
+
+def bounds_to_json(bounds: Sequence[Bound]) -> list[dict[str, Any]]:
+    """Return bounds as plain values, the largest first as given."""
+    return [
+        {
+            "makespan": each.makespan,
+            "kind": each.kind,
+            "reference": each.reference,
+            "whole_chunks": each.whole_chunks,
+            "inside": list(each.witness.inside) if isinstance(each.witness, Cut) else None,
+            "links": [list(ends) for ends in each.witness.links]
+            if isinstance(each.witness, Cut)
+            else None,
+            "bandwidth": each.witness.bandwidth if isinstance(each.witness, Cut) else None,
+            "path": list(each.witness.devices) if isinstance(each.witness, Path) else None,
+        }
+        for each in bounds
+    ]
+
+
+def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cut that proves a bound, as the canvas draws it."""
+    name = "Bottleneck cut" if bound["kind"] == "cut" else BOUND_LABELS[bound["kind"]]
+    return {
+        "inside": bound["inside"],
+        "links": bound["links"],
+        "bandwidth": bound["bandwidth"],
+        "makespan": bound["makespan"],
+        "label": f"{name} · {text.bandwidth(bound['bandwidth'])}"
+        f" · ≥ {text.duration(bound['makespan'])}",
+    }
+
+
+def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
+    """Return which bound's cut is on the canvas: the one chosen, or the tightest that has one."""
+    drawable = [i for i, each in enumerate(bounds) if each["inside"]]
+    if choice == "auto":
+        return drawable[0] if drawable else None
+    return choice if isinstance(choice, int) and choice in drawable else None
+
+
+def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool) -> Any:
+    """Show how good the schedule is, and how it came about."""
+    if summary is None:
+        return html.P(
+            "No schedule yet. Choose a collective and a formulation above, then solve.",
+            className="tl-card tl-quiet",
+        )
+    banner = (
+        _banner("clock", "plain", "Out of date: the drawing or the question has changed. Solve again.")
+        if stale
+        else _verdict(summary)
+    )
+    stats = [
+        _stat(text.duration(summary["makespan"]), "makespan"),
+        _stat(text.share(summary["gap"]), "above the bound"),
+        _stat(text.bandwidth(summary["algbw"]), "algbw"),
+        _stat(text.bandwidth(summary["busbw"]), "busbw"),
+    ]
+    return html.Div(
+        [banner, html.Div(stats, className="tl-stats"), _facts(summary)],
+        className="tl-stale" if stale else "",
+    )
+
+
+def _verdict(summary: Mapping[str, Any]) -> html.Div:
+    stop = summary["stop"]
+    if summary["optimal"]:
+        return _banner("check", "good", f"Optimal: {stop}.")
+    return _banner("info", "plain", f"{stop[:1].upper()}{stop[1:]}; it is verified, not proved optimal.")
+
+
+def _facts(summary: Mapping[str, Any]) -> html.Div:
+    kind = COLLECTIVE_LABELS.get(summary["collective"], summary["collective"])
+    epochs = [] if summary["epochs"] is None else [" in ", html.B(text.count(summary["epochs"], "epoch"))]
+    model = summary["model"]
+    size = (
+        []
+        if model is None
+        else [f"; the model has {model[0]:,} variables and {model[1]:,} constraints"]
+    )
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.B(f"{kind} of {text.size(summary['size'])}"),
+                    *epochs,
+                    ", the busiest link sends ",
+                    html.B(text.share(summary["busiest"])),
+                    " of the time. Found by ",
+                    html.B(summary["formulation"]),
+                    f" in {text.seconds(summary['seconds'])}",
+                    *size,
+                    ".",
+                ]
+            ),
+            *_log(summary["log"]),
+        ],
+        className="tl-facts",
+    )
+
+
+def _log(sentences: Sequence[str]) -> list[Any]:
+    if not sentences:
+        return []
+    items = html.Ul([html.Li(each) for each in sentences])
+    return [html.Details([html.Summary(f"Notes ({len(sentences)})"), items], open=len(sentences) < 3)]
+
+
+def bounds_panel(
+    bounds: Sequence[Mapping[str, Any]], *, makespan: float | None, shown: int | None
+) -> Any:
+    """List the bounds, each a bar towards the makespan; a click shows its witness."""
+    if not bounds:
+        return html.P(
+            "Bounds appear while you draw: two linked GPUs are enough.",
+            className="tl-card tl-quiet",
+        )
+    whole = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
+    return html.Div(
+        [
+            _bound(each, number=i, share=each["makespan"] / whole if whole else 0, pressed=i == shown)
+            for i, each in enumerate(bounds)
+        ],
+        className="tl-card tl-bounds",
+    )
+
+
+def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:
+    where = bound["inside"] or bound["path"]
+    details = [bound["reference"]] if bound["kind"] in {"flow", "solver"} else []
+    if bound["inside"]:
+        details = [
+            f"{text.bandwidth(bound['bandwidth'])} out of {text.listing(bound['inside'], 2)}"
+        ]
+    elif bound["path"]:
+        details = [f"{bound['path'][0]} to {bound['path'][-1]}"]
+    if bound["whole_chunks"]:
+        details.append("for whole chunks")
+    tone = "var(--tl-cut)" if pressed else "var(--tl-accent)" if number == 0 else "var(--tl-soft)"
+    children = [
+        html.Span(BOUND_LABELS[bound["kind"]]),
+        html.B(text.duration(bound["makespan"])),
+        html.Span(
+            html.I(style={"width": f"{share:.1%}", "--tone": tone}), className="tl-track"
+        ),
+        html.Small(", ".join(details)) if details else None,
+    ]
+    if where is None:
+        return html.Div(children, className="tl-bound")
+    return html.Button(
+        children,
+        id={"bound": number},
+        className="tl-bound",
+        type="button",
+        title="Show on the canvas",
+        **{"aria-pressed": str(pressed).lower()},
+    )
+
+
+def convergence() -> html.Div:
+    """Return the card that fills while a solve runs."""
+    return html.Div(
+        [
+            html.Div(id=ids.PROGRESS, className="tl-running", role="status"),
+            dcc.Graph(id=ids.CONVERGENCE, config=charts.CONFIG, responsive=True, style={"height": 168}),
+        ],
+        className="tl-card tl-chart",
+        style={"marginBottom": 8},
+    )
+
+
+def link_load() -> list[Any]:
+    """Return the card with the heat map of the links."""
+    return [
+        heading("Link load", html.Small("busiest first", className="tl-note")),
+        html.Div(
+            dcc.Graph(id=ids.LOAD, config=charts.CONFIG, responsive=True),
+            className="tl-card tl-chart",
+        ),
+    ]
+
+
+def running_line(seconds: float, message: str, *, running: bool) -> list[Any]:
+    """Say how long a solve has run and what it does."""
+    words = message if running else "finished"
+    return [
+        html.Span([dmc.Loader(size=12, type="dots") if running else icon("check"), words]),
+        html.B(text.seconds(seconds)),
+    ]
+
+
+def trouble(sentence: str | None) -> Any:
+    """Show why it cannot be solved as it stands, or nothing."""
+    return None if not sentence else _banner("warning", "bad", f"{sentence[:1].upper()}{sentence[1:]}.")
+
+
+def _stat(value: str, label: str) -> html.Div:
+    return html.Div([html.B(value), html.Span(label)], className="tl-card tl-stat")
+
+
+def _banner(picture: str, tone: str, sentence: str) -> html.Div:
+    return html.Div([icon(picture), html.Span(sentence)], className=f"tl-banner tl-{tone}")
+
+
+def mathematics(title: str, reference: str, words: str) -> Any:
+    """Show a formulation's own account of itself."""
+    link = (
+        dmc.Anchor(reference, href=reference, target="_blank", size="sm")
+        if reference.startswith("https://")
+        else dmc.Text(reference, size="sm", c="dimmed")
+    )
+    return [
+        dmc.Group([dmc.Text(title, fw=640), link], justify="space-between", mb="sm"),
+        html.Pre(words.strip(), className="tl-mathematics", tabIndex=0),
+    ]

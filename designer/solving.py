@@ -1,0 +1,282 @@
+"""Solves that run while the page is used: started, watched, cancelled, never lost.
+
+Each solve is a child process (`formulations.start`) with a thread here that reads its reports
+into a `Watch`; the page asks for the whole state a few times a second. So nothing is lost between
+two questions, a cancel keeps the best plan found, a reload finds its solve again, and a solve
+whose page is gone is ended.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.result import Result
+from designer.request import Request
+
+MOST_JOBS = 4
+"""Solves at once; each takes a core or more."""
+ABANDONED = 150.0
+"""Seconds without a question after which nobody waits; a hidden tab asks once a minute."""
+POINTS = 400
+"""Points of the convergence chart sent to the page; more cannot be told apart."""
+
+
+class Report(Protocol):
+    """What a solve says from time to time; `formulations.run.Progress` is one."""
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+
+    @property
+    def incumbent(self) -> float | None:
+        """Best makespan in µs."""
+
+    @property
+    def bound(self) -> float | None:
+        """Largest lower bound in µs."""
+
+    @property
+    def message(self) -> str:
+        """What it does."""
+
+    @property
+    def result(self) -> Result | None:
+        """The best result, when it is new."""
+
+
+class Job(Protocol):
+    """A running solve; `formulations.SolveJob` is one."""
+
+    @property
+    def best(self) -> Result | None:
+        """The best result so far."""
+
+    def __iter__(self) -> Iterable[Report]: ...  # type: ignore[misc]
+
+    def result(self) -> Result:
+        """Wait for the end."""
+
+    def cancel(self) -> None:
+        """End the process now; `best` stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a solve stands, as a whole.
+
+    Parameters
+    ----------
+    running
+        Whether it goes on.
+    seconds
+        Since it began.
+    points
+        Rows of (seconds, incumbent µs, bound µs), thinned to what a chart can show.
+    message
+        What it does now.
+    found
+        How many plans were better than all before, so that news can be told from old.
+    best
+        The final result, or the best one so far.
+    cancelled
+        Whether the user ended it.
+    """
+
+    running: bool
+    seconds: float
+    points: tuple[tuple[float, float | None, float | None], ...]
+    message: str
+    found: int
+    best: Result | None
+    cancelled: bool
+
+
+@dataclass
+class Watch:
+    """One solve with what it has said so far."""
+
+    job: Job
+    question: Any
+    begin: float = field(default_factory=time.monotonic)
+    end: float | None = None
+    points: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    message: str = "starting"
+    found: int = 0
+    best: Result | None = None
+    cancelled: bool = False
+    asked: float = field(default_factory=time.monotonic)
+    outcome: Future[None] = field(default_factory=Future)
+
+    def follow(self) -> None:
+        """Read the reports until the solve ends; run by a thread of its own."""
+        try:
+            for report in self.job:  # type: ignore[attr-defined]
+                self._take(report)
+            if not self.cancelled or self.job.best is not None:
+                self.best = self.job.result()
+        finally:
+            self.end = time.monotonic()
+
+    def _take(self, report: Report) -> None:
+        self.points.append((round(report.seconds, 3), report.incumbent, report.bound))
+        self.message = report.message or self.message
+        if report.result is not None:
+            self.best, self.found = report.result, self.found + 1
+
+    def state(self) -> State:
+        """Return where it stands; raise what the solve raised.
+
+        Raises
+        ------
+        CclError
+            If the solve ended without a plan.
+        """
+        self.asked = time.monotonic()
+        done = self.outcome.done()
+        if done and not self.cancelled:
+            self.outcome.result()
+        return State(
+            running=not done,
+            seconds=(self.end or time.monotonic()) - self.begin,
+            points=thinned(self.points),
+            message=self.message,
+            found=self.found,
+            best=self.best,
+            cancelled=self.cancelled,
+        )
+
+
+class Jobs:
+    """The solves of all pages of one application, by key.
+
+    Parameters
+    ----------
+    start
+        Starts a solve as `formulations.start` does.
+    abandoned
+        Seconds without a question after which a solve is ended.
+    """
+
+    def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
+        self._start = start
+        self._abandoned = abandoned
+        self._watches: dict[str, Watch] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(MOST_JOBS + 1, thread_name_prefix="solve")
+        self._closed = threading.Event()
+        self._sweeper: Future[None] | None = None
+
+    def start(self, problem: Problem, request: Request, *, question: Any = None) -> str:
+        """Begin a solve and return its key.
+
+        Parameters
+        ----------
+        problem, request
+            What to solve, and how.
+        question
+            Kept beside it for the page.
+
+        Raises
+        ------
+        ProblemError
+            If as many solves run as are allowed, or the options are not right.
+        """
+        with self._lock:
+            if sum(not each.outcome.done() for each in self._watches.values()) >= MOST_JOBS:
+                msg = f"{MOST_JOBS} solves are running already; cancel one or wait for it"
+                raise ProblemError(msg)
+            job = self._start(
+                problem,
+                request.formulation,
+                options=dict(request.options),
+                time_limit=request.time_limit,
+                gap=request.gap,
+            )
+            watch = Watch(job, question)
+            watch.outcome = self._pool.submit(watch.follow)
+            key = uuid.uuid4().hex
+            self._watches[key] = watch
+            if self._sweeper is None:
+                self._sweeper = self._pool.submit(self._sweep)
+        return key
+
+    def state(self, key: str) -> State | None:
+        """Return where a solve stands, or None if there is none with this key.
+
+        Raises
+        ------
+        CclError
+            If it ended without a plan; it is forgotten then.
+        """
+        watch = self._watches.get(key)
+        if watch is None:
+            return None
+        if watch.outcome.done():
+            self.forget(key)
+        return watch.state()
+
+    def running(self, key: str) -> bool:
+        """Whether a solve with this key goes on."""
+        watch = self._watches.get(key)
+        return watch is not None and not watch.outcome.done()
+
+    def question(self, key: str) -> Any:
+        """Return what was kept beside a solve, or None."""
+        watch = self._watches.get(key)
+        return None if watch is None else watch.question
+
+    def cancel(self, key: str) -> None:
+        """End a solve now; its best plan so far stays until it is asked for."""
+        watch = self._watches.get(key)
+        if watch is not None and not watch.outcome.done():
+            watch.cancelled = True
+            watch.message = "cancelled"
+            watch.job.cancel()
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a solve."""
+        with self._lock:
+            self._watches.pop(key, None)
+
+    def sweep(self) -> None:
+        """End and drop every solve that nobody has asked about for long."""
+        now = time.monotonic()
+        for key, watch in list(self._watches.items()):
+            if now - watch.asked > self._abandoned:
+                self.cancel(key)
+                self.forget(key)
+
+    def close(self) -> None:
+        """End every solve; called once, when the server stops."""
+        self._closed.set()
+        for key in list(self._watches):
+            self.cancel(key)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _sweep(self) -> None:
+        while not self._closed.wait(min(5.0, self._abandoned)):
+            self.sweep()
+
+
+def thinned(
+    points: Iterable[tuple[float, float | None, float | None]], limit: int = POINTS
+) -> tuple[tuple[float, float | None, float | None], ...]:
+    """Keep the first, the last and every point at which a value changes; at most `limit`."""
+    kept: list[tuple[float, float | None, float | None]] = []
+    rows = list(points)
+    for i, row in enumerate(rows):
+        if i in {0, len(rows) - 1} or row[1:] != rows[i - 1][1:]:
+            kept.append(row)
+    if len(kept) > limit:
+        apart = -(-len(kept) // (limit - 1))
+        kept = [*kept[:-1:apart], kept[-1]]
+    return tuple(kept)
