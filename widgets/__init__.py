@@ -1,1 +1,54 @@
-"""Views of a cluster and its schedule for notebooks and for the designer."""
+"""One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
+
+``TopologyWidget`` is for notebooks, ``TopologyCanvas`` for Dash; neither is imported before it is
+asked for, so that a notebook does not load Dash nor the application a kernel.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ccl import __version__
+
+if TYPE_CHECKING:
+    from widgets.dash import TopologyCanvas
+    from widgets.jupyter import TopologyWidget
+
+__all__ = ["TopologyCanvas", "TopologyWidget", "__version__", "canvas_file"]
+
+STATIC = Path(__file__).parent / "static"
+
+# Dash serves these from the top-level package of a component, and reads __version__ there too.
+# The host fetches the canvas by import(), so it is no script of the page ("dynamic").
+_js_dist = [
+    {"relative_package_path": "static/dash_host.js", "namespace": "widgets"},
+    {"relative_package_path": "static/canvas.js", "namespace": "widgets", "dynamic": True},
+]
+_css_dist: list[dict[str, Any]] = []
+
+_HOMES = {"TopologyWidget": "widgets.jupyter", "TopologyCanvas": "widgets.dash"}
+
+
+def canvas_file() -> Path:
+    """Return the bundle, which is built when the package is installed.
+
+    Raises
+    ------
+    ImportError
+        If it was not built.
+    """
+    bundle = STATIC / "canvas.js"
+    if not bundle.exists():
+        msg = f"{bundle} is not built; run: cd widgets/js && npm ci && npm run build"
+        raise ImportError(msg)
+    return bundle
+
+
+def __getattr__(name: str) -> Any:
+    """Import a host's class when it is first asked for."""
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(_HOMES[name]), name)

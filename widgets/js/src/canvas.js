@@ -1,0 +1,442 @@
+/**
+ * The canvas: it holds the drawing, its history, the scene and the clock, and tells its parts when
+ * something changed. Its host is a model as anywidget defines it.
+ */
+
+import { placeMissing } from "./arrange.js";
+import { Buffers } from "./buffers.js";
+import { run } from "./commands.js";
+import { CutView } from "./cuts.js";
+import { h } from "./dom.js";
+import { Gestures } from "./gestures.js";
+import { History } from "./history.js";
+import { Keyboard } from "./keyboard.js";
+import { linesOf, signature, wholeDrawing, wholeTopology } from "./model.js";
+import { Overlay } from "./overlay.js";
+import { THEMES, originColor, pageTheme } from "./palette.js";
+import { Panels } from "./panels.js";
+import { Clock, Playback } from "./player.js";
+import { Stage } from "./stage.js";
+import css from "./style.css";
+import { Timeline } from "./timeline.js";
+import { lanesOf } from "./tokens.js";
+
+/** Milliseconds between two reports of the time to the host while playing. */
+const REPORT_EVERY = 200;
+/** Seconds that a whole film takes at most at normal speed. */
+const LONGEST_FILM = 20;
+
+const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+export class Canvas {
+  /** @param {HTMLElement} el @param {any} model */
+  constructor(el, model) {
+    this.model = model;
+    this.alive = true;
+    /** @type {"select" | "link"} */
+    this.mode = "select";
+    /** The link being drawn: where from, where to, the device aimed at. @type {any} */
+    this.pull = null;
+    /** What the pointer is over. @type {any} */
+    this.hovered = null;
+    this.heat = false;
+    this.stale = false;
+    /** @type {Playback | null} */
+    this.playback = null;
+    this.clock = new Clock(0, 1);
+    this.clipboard = { what: null, pasted: 0 };
+    this.sceneNumber = 0;
+    this.history = new History(placeMissing(wholeDrawing(model.get("drawing"))));
+    this.#build(el);
+    this.#follow();
+    this.#applyTheme();
+    this.#loadScene({ autoplay: !model.get("time") });
+    this.select(model.get("selection") ?? {});
+    this.last = performance.now();
+    requestAnimationFrame((now) => this.#frame(now));
+  }
+
+  /** @type {import("./types.js").Drawing} */
+  get drawing() {
+    return this.history.now;
+  }
+
+  // ---- construction ------------------------------------------------------------------------
+
+  #build(el) {
+    const root = h("div", {
+      class: "tl", tabindex: 0, role: "application", "aria-label": "Cluster drawing",
+      // JupyterLab would take letters as commands of the notebook.
+      "data-lm-suppress-shortcuts": "true",
+    });
+    const graph = h("div", { class: "tl-graph" });
+    const live = h("div", { class: "tl-sr", "aria-live": "polite" });
+    this.dom = { root, graph, live, stage: h("div", { class: "tl-stage" }) };
+    this.panels = new Panels(this);
+    this.overlay = new Overlay(this);
+    this.timeline = new Timeline(this);
+    const { regions, cells, tokens } = this.overlay.layers;
+    this.dom.stage.append(regions, graph, cells, tokens, ...this.panels.elements);
+    root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
+    root.style.height = this.model.get("height") || "100%";
+    el.append(root);
+    this.stage = new Stage(graph);
+    this.cutView = new CutView(this);
+    this.gestures = new Gestures(this);
+    this.keyboard = new Keyboard(this);
+    root.__canvas = testHandle(this);
+  }
+
+  /** Listen to the host and to the page. */
+  #follow() {
+    const { model, dom } = this;
+    const listeners = {
+      drawing: () => this.#onDrawing(),
+      scene: () => this.#loadScene({ autoplay: true }),
+      cuts: () => this.#cutsChanged(),
+      theme: () => this.#applyTheme(),
+      selection: () => this.#onSelection(),
+      time: () => this.#onTime(),
+      command: () => this.#onCommand(),
+      toolbar: () => this.panels.refresh(),
+      timeline: () => this.timeline.refresh(),
+      height: () => (dom.root.style.height = model.get("height") || "100%"),
+    };
+    for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
+    const watcher = new MutationObserver(() => this.#applyTheme());
+    watcher.observe(document.documentElement, { attributes: true, attributeFilter: ["data-mantine-color-scheme"] });
+    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const onSystem = () => this.#applyTheme();
+    system.addEventListener("change", onSystem);
+    let seen = false;
+    const resized = new ResizeObserver(() => {
+      this.stage.cy.resize();
+      // A host may show the element long after it was made.
+      if (!seen && dom.stage.clientWidth) this.stage.fit();
+      seen ||= dom.stage.clientWidth > 0;
+      this.redrawAll();
+    });
+    resized.observe(dom.stage);
+    this.unfollow = () => {
+      for (const [name, listener] of Object.entries(listeners)) model.off(`change:${name}`, listener);
+      system.removeEventListener("change", onSystem);
+      watcher.disconnect();
+      resized.disconnect();
+    };
+  }
+
+  destroy() {
+    this.alive = false;
+    this.unfollow();
+    this.stage.destroy();
+    this.dom.root.remove();
+  }
+
+  // ---- the drawing ---------------------------------------------------------------------------
+
+  /**
+   * Make `next` the drawing, as one step of the history.
+   * @param {import("./types.js").Drawing} next @returns {boolean} whether anything changed
+   */
+  commit(next) {
+    if (!this.history.push(next)) return false;
+    this.#publish();
+    this.#paint();
+    return true;
+  }
+
+  /** @param {"undo" | "redo"} where */
+  travel(where) {
+    if (!this.history[where]()) return;
+    this.#publish();
+    this.#paint();
+    this.say(where === "undo" ? "Undone" : "Done again");
+  }
+
+  #publish() {
+    this.#tell({ drawing: this.drawing });
+  }
+
+  #tell(values) {
+    for (const [name, value] of Object.entries(values)) this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  #onDrawing() {
+    const given = this.model.get("drawing");
+    if (!given || given === this.drawing) return;
+    const next = wholeDrawing(given);
+    if (same(next, this.drawing)) return;
+    const before = this.drawing.topology.devices;
+    this.history.push(placeMissing(next));
+    if (!same(this.drawing, given)) this.#publish();
+    this.#paint();
+    const known = new Set(before.map((d) => d.name));
+    if (!this.drawing.topology.devices.some((d) => known.has(d.name))) this.stage.fit();
+  }
+
+  #paint() {
+    const { topology } = this.drawing;
+    this.deviceIndex = new Map(topology.devices.map((d, i) => [d.name, i]));
+    this.lanes = lanesOf(linesOf(topology));
+    this.stage.paint(this.drawing);
+    this.#markStale();
+    this.#markFilled();
+    this.cutView.refresh();
+    this.panels.refresh();
+    this.selectionChanged();
+    this.redrawAll();
+  }
+
+  // ---- selection and modes -----------------------------------------------------------------------
+
+  get selection() {
+    return this.stage.selection();
+  }
+
+  /** @param {Partial<import("./types.js").Selection>} selection */
+  select(selection) {
+    this.stage.select(selection);
+    this.selectionChanged();
+  }
+
+  selectionChanged() {
+    if (this.selectionPending) return;
+    this.selectionPending = true;
+    // A box selects many one by one; the host hears of it once.
+    queueMicrotask(() => {
+      this.selectionPending = false;
+      if (!this.alive) return;
+      const now = this.selection;
+      if (!same(now, this.model.get("selection"))) this.#tell({ selection: now });
+    });
+    this.wake();
+  }
+
+  #onSelection() {
+    const given = this.model.get("selection");
+    if (given && !same(given, this.selection)) this.stage.select(given);
+    this.wake();
+  }
+
+  /** @param {"select" | "link"} mode */
+  setMode(mode) {
+    this.mode = mode;
+    this.pull = null;
+    this.stage.cy.autoungrabify(mode === "link");
+    this.panels.refresh();
+    this.wake();
+  }
+
+  /** A device in one sentence, for those who listen. @param {string} name */
+  describe(name) {
+    const { devices, links } = this.drawing.topology;
+    const device = devices[this.deviceIndex.get(name)];
+    const out = links.filter((l) => l.src === name).length;
+    return `${name}, ${device.kind}${device.host === null ? "" : ` in ${device.host}`}, ${out} links out`;
+  }
+
+  /** @param {number} factor @param {import("./types.js").Point} [at] in the stage */
+  zoom(factor, at = { x: this.stage.cy.width() / 2, y: this.stage.cy.height() / 2 }) {
+    this.stage.cy.zoom({ level: this.stage.cy.zoom() * factor, renderedPosition: at });
+  }
+
+  // ---- the scene and the clock ----------------------------------------------------------------------
+
+  #loadScene({ autoplay }) {
+    const scene = this.model.get("scene");
+    const { speed } = this.clock;
+    this.sceneNumber += 1;
+    this.playback = scene?.transfers ? new Playback(scene) : null;
+    this.buffers = this.playback && new Buffers(scene);
+    this.sceneSignature = scene?.topology ? signature(wholeTopology(scene.topology)) : null;
+    this.sceneRanks = (scene?.topology?.devices ?? []).filter((d) => d.kind === "gpu").map((d) => d.name);
+    if (this.playback) {
+      const { makespan, step, epochs, origins, originOf } = this.playback;
+      this.clock = new Clock(makespan, step, Math.max(1, epochs / LONGEST_FILM));
+      this.clock.seek(this.model.get("time") ?? 0);
+      this.originColors = origins.map((_, i) => originColor(i, origins.length));
+      this.chunkColors = originOf.map((origin) => this.originColors[origin]);
+    } else {
+      this.clock = new Clock(0, 1);
+    }
+    this.clock.speed = speed;
+    this.#markStale();
+    this.#markFilled();
+    this.#cutsChanged();
+    this.panels.refresh();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (autoplay && this.playback && !this.stale && !still) {
+      this.clock.seek(0);
+      this.play(true);
+    }
+  }
+
+  /** Whether the schedule belongs to another cluster than the one drawn. */
+  #markStale() {
+    const { topology } = this.drawing;
+    if (this.signedTopology !== topology) {
+      this.signedTopology = topology;
+      this.drawingSignature = signature(topology);
+    }
+    this.stale = this.playback !== null && this.drawingSignature !== this.sceneSignature;
+    if (this.stale) this.clock.playing = false;
+    this.dom.root.toggleAttribute("data-stale", this.stale);
+    if (Boolean(this.model.get("stale")) !== this.stale) this.#tell({ stale: this.stale });
+  }
+
+  /** Labels move up where the box shows a buffer. */
+  #markFilled() {
+    const on = this.playback !== null && !this.stale;
+    this.stage.cy.batch(() => this.stage.cy.nodes(".gpu, .memory").toggleClass("filled", on));
+  }
+
+  #cutsChanged() {
+    this.cutView.refresh();
+    this.timeline.refresh();
+    this.redrawAll();
+  }
+
+  /** @param {boolean} on */
+  play(on) {
+    if (!this.playback || this.stale) return;
+    this.clock.toggle(on);
+    this.#report();
+  }
+
+  /** @param {number} by steps */
+  step(by) {
+    if (!this.playback || this.stale) return;
+    this.clock.step(by);
+    this.#report();
+    const epoch = this.playback.epochAt(this.clock.time);
+    const rows = (this.playback.scene.sentences[epoch] ?? "").split("\n");
+    this.say(this.clock.time >= this.clock.end ? "The end" : `Epoch ${epoch}: ${rows.slice(0, 6).join(". ")}`);
+  }
+
+  /** @param {number} time µs */
+  seek(time) {
+    if (!this.playback || this.stale) return;
+    this.clock.playing = false;
+    this.clock.seek(time);
+    this.#report();
+  }
+
+  /** @param {number} value 1 is normal */
+  setSpeed(value) {
+    if (!(value > 0 && Number.isFinite(value))) return this.refuse(`the speed must be positive, got ${value}`);
+    this.clock.speed = value;
+    return this.wake();
+  }
+
+  /** @param {boolean} on */
+  setHeat(on) {
+    this.heat = on;
+    this.panels.refresh();
+    this.redrawAll();
+  }
+
+  #report() {
+    this.reportedAt = performance.now();
+    this.reportedTime = this.clock.time;
+    this.#tell({ time: this.clock.time });
+    this.panels.refreshLog();
+    this.wake();
+  }
+
+  #onTime() {
+    const time = this.model.get("time");
+    if (typeof time !== "number" || time === this.reportedTime || this.clock.playing) return;
+    this.clock.seek(time);
+    this.panels.refreshLog();
+    this.wake();
+  }
+
+  // ---- the host and the user --------------------------------------------------------------------------
+
+  #onCommand() {
+    const command = this.model.get("command");
+    if (!command?.name || command.n === this.lastCommand) return;
+    this.lastCommand = command.n;
+    run(this, command.name, command.args ?? {});
+  }
+
+  /** @param {string} text for the screen reader */
+  say(text) {
+    this.dom.live.textContent = text;
+  }
+
+  /** @param {string} text why something was not done */
+  refuse(text) {
+    this.panels.showToast(text);
+    this.messages = (this.messages ?? 0) + 1;
+    this.#tell({ message: { text, n: this.messages } });
+  }
+
+  #applyTheme() {
+    const wanted = this.model.get("theme");
+    const theme = wanted === "light" || wanted === "dark" ? wanted : pageTheme();
+    if (theme === this.theme) return;
+    this.theme = theme;
+    this.colors = THEMES[theme];
+    this.dom.root.dataset.theme = theme;
+    for (const [name, value] of Object.entries(this.colors)) this.dom.root.style.setProperty(`--tl-${name}`, value);
+    this.stage.setColors(this.colors);
+    this.#paint();
+  }
+
+  // ---- frames ------------------------------------------------------------------------------------------
+
+  /** Something small changed: draw in the next frame. */
+  wake() {
+    this.dirty = true;
+  }
+
+  /** The view, the graph or the theme changed: draw all layers in the next frame. */
+  redrawAll() {
+    this.overlay.invalidate();
+    this.wake();
+  }
+
+  redraw(now = performance.now()) {
+    this.dirty = false;
+    this.overlay.draw(now);
+    this.timeline.draw();
+  }
+
+  /** Sleeps unless something changed. @param {number} now milliseconds */
+  #frame(now) {
+    if (!this.alive) return;
+    const seconds = Math.min(0.1, (now - this.last) / 1000);
+    this.last = now;
+    if (this.clock.playing) {
+      this.clock.advance(seconds);
+      if (!this.clock.playing || now - (this.reportedAt ?? 0) > REPORT_EVERY) this.#report();
+      this.dirty = true;
+    }
+    if (this.dirty) this.redraw(now);
+    requestAnimationFrame((next) => this.#frame(next));
+  }
+}
+
+/** What a browser test may look at and call. @param {Canvas} canvas */
+function testHandle(canvas) {
+  return {
+    canvas,
+    cy: canvas.stage.cy,
+    cmd: (name, args) => run(canvas, name, args),
+    get drawing() {
+      return canvas.drawing;
+    },
+    get clock() {
+      return canvas.clock;
+    },
+    get stale() {
+      return canvas.stale;
+    },
+    get tokens() {
+      return canvas.overlay.tokens;
+    },
+  };
+}

@@ -1,0 +1,198 @@
+/**
+ * Everything that can be done, by name: buttons, keys and Python call the same functions with the
+ * same arguments. An edit that cannot be done is told to the user and changes nothing.
+ *
+ * @typedef {import("./canvas.js").Canvas} Canvas
+ */
+
+import { align, freeSpot, rectsOf } from "./arrange.js";
+import { clip, paste, repeatHost } from "./clones.js";
+import * as edit from "./model.js";
+import { EditError, KINDS } from "./model.js";
+import { saveGif, saveWebm } from "./record.js";
+
+/** How far an arrow key moves the selection, in drawing units. */
+export const NUDGE = 10;
+const PASTE_OFFSET = 44;
+
+/** @param {number} count @param {string} what */
+const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+/** Draw something and select it. @param {Canvas} canvas */
+function add(canvas, { kind, host, position, name }) {
+  if (!KINDS[kind]) throw new EditError(`cannot add a ${kind}; kinds are ${Object.keys(KINDS).join(", ")}`);
+  const { hosts, devices } = canvas.selection;
+  const into = host === undefined ? (hosts.length === 1 ? hosts[0] : null) : host;
+  const at = position ?? spotFor(canvas, { kind, into, beside: devices.at(-1) });
+  canvas.commit(edit.addDevice(canvas.drawing, { kind, host: into, position: at, name }));
+  const made = canvas.drawing.topology.devices.at(-1).name;
+  canvas.select({ devices: [made], hosts: into && hosts.includes(into) ? [into] : [] });
+  canvas.stage.reveal(made);
+  canvas.say(`Added ${made}`);
+}
+
+/** A free place near the selection, else in the middle of the view. @param {Canvas} canvas */
+function spotFor(canvas, { kind, into, beside }) {
+  const { stage, drawing } = canvas;
+  const view = stage.cy.extent();
+  const box = into && stage.hostRect(into);
+  const near = box
+    ? [(box.x1 + box.x2) / 2, (box.y1 + box.y2) / 2]
+    : drawing.positions[beside] ?? [(view.x1 + view.x2) / 2, (view.y1 + view.y2) / 2];
+  const boxes = into ? [] : [...edit.hostNames(drawing.topology)].map((each) => stage.hostRect(each));
+  return freeSpot(near, kind, [...rectsOf(drawing).values(), ...boxes]);
+}
+
+/** Selected devices, those of selected hosts included. @param {Canvas} canvas */
+const chosenDevices = ({ selection, drawing }) => {
+  const { devices, hosts } = selection;
+  const inHosts = drawing.topology.devices.filter((d) => hosts.includes(d.host)).map((d) => d.name);
+  return [...new Set([...devices, ...inHosts])];
+};
+
+/** Links of the selected lines, both ways. @param {Canvas} canvas @returns {[string, string][]} */
+const chosenLinks = ({ selection }) => selection.links.flatMap(([a, b]) => [[a, b], [b, a]]);
+
+/** @param {Canvas} canvas */
+function intoHost(canvas, { devices = chosenDevices(canvas), name }) {
+  if (!devices.length) throw new EditError("a host needs devices; select some");
+  const host = name === undefined ? edit.freeName(edit.hostNames(canvas.drawing.topology), "host") : name;
+  canvas.commit(edit.setHost(canvas.drawing, devices, host));
+  canvas.select(host === null ? { devices } : { hosts: [host] });
+  canvas.say(host === null ? "Taken out of the host" : `Put ${counted(devices.length, "device")} into ${host}`);
+}
+
+/** @param {Canvas} canvas */
+function remove(canvas, args) {
+  const { selection } = canvas;
+  const what = args.devices || args.links || args.hosts
+    ? args
+    : { devices: selection.devices, hosts: selection.hosts, links: chosenLinks(canvas) };
+  const { devices, links } = canvas.drawing.topology;
+  if (!canvas.commit(edit.remove(canvas.drawing, what))) return;
+  const now = canvas.drawing.topology;
+  canvas.say(`Deleted ${counted(devices.length - now.devices.length, "device")} and ${counted(links.length - now.links.length, "link")}`);
+}
+
+/** @param {Canvas} canvas @param {import("./clones.js").Clip | null} what @param {number} times */
+function put(canvas, what, times = 1) {
+  if (!what) throw new EditError("nothing to paste; select devices or a host and copy them");
+  const by = /** @type {[number, number]} */ ([PASTE_OFFSET * times, PASTE_OFFSET * times]);
+  const made = paste(canvas.drawing, what, by);
+  canvas.commit(made.drawing);
+  const host = new Map(made.drawing.topology.devices.map((d) => [d.name, d.host]));
+  const hosts = [...made.hosts.values()];
+  canvas.select({ hosts, devices: [...made.names.values()].filter((name) => !hosts.includes(host.get(name))) });
+  canvas.say(`Pasted ${counted(made.names.size, "device")}`);
+}
+
+/** @param {Canvas} canvas */
+function selectAll(canvas) {
+  const { topology } = canvas.drawing;
+  canvas.select({
+    devices: topology.devices.map((d) => d.name),
+    hosts: [...edit.hostNames(topology)],
+    links: edit.linesOf(topology).map(({ a, b }) => [a, b]),
+  });
+}
+
+/** @param {Canvas} canvas */
+function nudge(canvas, { dx = 0, dy = 0 }) {
+  const to = {};
+  for (const name of chosenDevices(canvas)) {
+    const [x, y] = canvas.drawing.positions[name];
+    to[name] = [x + dx, y + dy];
+  }
+  canvas.commit(edit.move(canvas.drawing, to));
+}
+
+/** @param {Canvas} canvas */
+function editLinks(canvas, { links = chosenLinks(canvas), values, both = true }) {
+  const { duplex, ...rest } = values;
+  let next = duplex === undefined ? canvas.drawing : edit.setDuplex(canvas.drawing, links, duplex);
+  next = edit.editLinks(next, links, rest, { both });
+  canvas.commit(next);
+}
+
+/** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
+export const COMMANDS = {
+  select: (canvas, args) => {
+    if (args.devices || args.links || args.hosts) canvas.select(args);
+    else canvas.setMode("select");
+  },
+  link: (canvas, { src, dst, ...values }) => {
+    if (src === undefined) return canvas.setMode("link");
+    canvas.commit(edit.addLink(canvas.drawing, src, dst, { ...canvas.model.get("link_preset"), ...values }));
+    canvas.say(`Linked ${src} and ${dst}`);
+  },
+  add,
+  host: intoHost,
+  ungroup: (canvas) => intoHost(canvas, { name: null }),
+  rename_device: (canvas, { device, name }) => {
+    const selected = canvas.selection.devices.includes(device);
+    canvas.commit(edit.renameDevice(canvas.drawing, device, name));
+    if (selected) canvas.select({ devices: [name] });
+  },
+  rename_host: (canvas, { host, name }) => {
+    canvas.commit(edit.renameHost(canvas.drawing, host, name));
+    canvas.select({ hosts: [name] });
+  },
+  rename_topology: (canvas, { name }) => canvas.commit(edit.renameTopology(canvas.drawing, name)),
+  edit_devices: (canvas, { devices = chosenDevices(canvas), values }) =>
+    canvas.commit(edit.editDevices(canvas.drawing, devices, values)),
+  edit_links: editLinks,
+  edit_limits: (canvas, { limits }) => canvas.commit(edit.editLimits(canvas.drawing, limits)),
+  delete: remove,
+  nudge,
+  copy: (canvas) => {
+    const what = clip(canvas.drawing, canvas.selection);
+    if (!what) throw new EditError("nothing to copy; select devices or a host");
+    canvas.clipboard = { what, pasted: 0 };
+    canvas.say(`Copied ${counted(what.topology.devices.length, "device")}`);
+  },
+  paste: (canvas) => {
+    canvas.clipboard.pasted += 1;
+    put(canvas, canvas.clipboard.what, canvas.clipboard.pasted);
+  },
+  duplicate: (canvas) => put(canvas, clip(canvas.drawing, canvas.selection)),
+  repeat_host: (canvas, { host = canvas.selection.hosts[0], ...how }) => {
+    const made = repeatHost(canvas.drawing, host, { ...canvas.model.get("link_preset"), ...how });
+    canvas.commit(made.drawing);
+    canvas.select({ hosts: made.hosts });
+    canvas.stage.fit();
+    canvas.say(`There are ${counted(made.hosts.length, "host")} like ${host}`);
+  },
+  align: (canvas, { how }) => canvas.commit(align(canvas.drawing, canvas.selection, how)),
+  undo: (canvas) => canvas.travel("undo"),
+  redo: (canvas) => canvas.travel("redo"),
+  fit: (canvas) => canvas.stage.fit(),
+  select_all: selectAll,
+  play: (canvas) => canvas.play(true),
+  pause: (canvas) => canvas.play(false),
+  toggle: (canvas) => canvas.play(!canvas.clock.playing),
+  step: (canvas, { by = 1 }) => canvas.step(by),
+  seek: (canvas, { time }) => canvas.seek(time),
+  speed: (canvas, { value }) => canvas.setSpeed(value),
+  heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
+  log: (canvas, { on }) => canvas.panels.showLog(on),
+  shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),
+  export_gif: saveGif,
+  export_webm: saveWebm,
+};
+
+/**
+ * Run a command; what it refuses is shown in the user's words.
+ * @param {Canvas} canvas @param {string} name @param {object} [args]
+ */
+export function run(canvas, name, args = {}) {
+  try {
+    if (!COMMANDS[name]) {
+      throw new EditError(`no command is called ${name}; there are ${Object.keys(COMMANDS).join(", ")}`);
+    }
+    return COMMANDS[name](canvas, args ?? {});
+  } catch (error) {
+    if (!(error instanceof EditError)) throw error;
+    canvas.refuse(error.message);
+    return undefined;
+  }
+}

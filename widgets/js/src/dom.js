@@ -1,0 +1,52 @@
+/** Making elements, and the icons. */
+
+/**
+ * @param {string} tag
+ * @param {Record<string, any>} [attributes] those beginning with "on" are listeners
+ * @param {...(Node | string)} children
+ * @returns {any}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A button with an icon and a name that a screen reader says. */
+export function iconButton(icon, title, onclick, attributes = {}) {
+  const button = h("button", { type: "button", title, "aria-label": title, onclick, ...attributes });
+  button.innerHTML = icons[icon];
+  return button;
+}
+
+const svg = (content) => `<svg viewBox="0 0 24 24" aria-hidden="true">${content}</svg>`;
+
+export const icons = {
+  select: svg('<path d="M5 3l6 16 2-7 7-2z"/>'),
+  link: svg('<circle cx="5" cy="19" r="2.4"/><circle cx="19" cy="5" r="2.4"/><path d="M7 17L17 7"/>'),
+  gpu: svg('<rect x="4" y="6" width="16" height="12" rx="2"/><path d="M8 10h3v4H8zM14 10h2v4h-2zM7 3v3M12 3v3M17 3v3M7 18v3M12 18v3M17 18v3"/>'),
+  switch: svg('<rect x="3" y="9" width="18" height="6" rx="2"/><path d="M7 12h.01M11 12h.01M15 12h3"/>'),
+  memory: svg('<rect x="3" y="7" width="18" height="9" rx="1.5"/><path d="M7 7v5M11 7v5M15 7v5M6 16v2M12 16v2M18 16v2"/>'),
+  nic: svg('<path d="M4 4v17M4 7h15a1 1 0 011 1v8a1 1 0 01-1 1H4"/><path d="M9 11h3v3H9zM16 10v4M8 17v3M12 17v3M16 17v3"/>'),
+  host: svg('<rect x="3.5" y="5" width="17" height="14" rx="3" stroke-dasharray="3.4 2.6"/>'),
+  undo: svg('<path d="M9 14L4 9l5-5"/><path d="M4 9h9a6 6 0 010 12h-2"/>'),
+  redo: svg('<path d="M15 14l5-5-5-5"/><path d="M20 9h-9a6 6 0 000 12h2"/>'),
+  delete: svg('<path d="M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13"/>'),
+  fit: svg('<path d="M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5"/>'),
+  help: svg('<circle cx="12" cy="12" r="8.5"/><path d="M9.6 9.6a2.5 2.5 0 114 2c-1 .7-1.6 1.2-1.6 2.2M12 17h.01"/>'),
+  play: svg('<path d="M7 4.5v15l13-7.5z"/>'),
+  pause: svg('<path d="M7 5h3.6v14H7zM13.4 5H17v14h-3.6z"/>'),
+  back: svg('<path d="M15 6l-6 6 6 6"/>'),
+  next: svg('<path d="M9 6l6 6-6 6"/>'),
+  first: svg('<path d="M18 6l-6 6 6 6M7 6v12"/>'),
+  heat: svg('<path d="M4 18c4 0 4-12 8-12s4 12 8 12"/><path d="M4 21h16"/>'),
+  log: svg('<path d="M5 6h14M5 11h14M5 16h9"/>'),
+  film: svg('<rect x="3.5" y="5" width="17" height="14" rx="2"/><path d="M8 5v14M16 5v14M3.5 12H8M16 12h4.5"/>'),
+  close: svg('<path d="M6 6l12 12M18 6L6 18"/>'),
+};

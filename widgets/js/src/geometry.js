@@ -1,0 +1,137 @@
+/**
+ * Shapes on the drawing, in its own coordinates.
+ *
+ * @typedef {import("./types.js").Point} Point
+ * @typedef {import("./types.js").Rect} Rect
+ *
+ * @typedef {object} Curve a quadratic one from a to b; `c` is its control point, null if straight
+ * @property {Point} a
+ * @property {Point} b
+ * @property {Point | null} c
+ * @property {number} length
+ */
+
+import { KINDS } from "./model.js";
+
+/** @param {[number, number]} position @param {import("./types.js").Kind} kind @returns {Rect} */
+export const rectAt = ([x, y], kind) => {
+  const { width, height } = KINDS[kind];
+  return { x1: x - width / 2, y1: y - height / 2, x2: x + width / 2, y2: y + height / 2 };
+};
+
+/** @param {Rect} r @param {number} by @returns {Rect} */
+export const grown = (r, by) => ({ x1: r.x1 - by, y1: r.y1 - by, x2: r.x2 + by, y2: r.y2 + by });
+
+/** @param {Rect} a @param {Rect} b */
+export const overlap = (a, b) => a.x1 < b.x2 && b.x1 < a.x2 && a.y1 < b.y2 && b.y1 < a.y2;
+
+/** @param {Rect} r @param {Point} p */
+export const within = (r, p) => p.x >= r.x1 && p.x <= r.x2 && p.y >= r.y1 && p.y <= r.y2;
+
+/** @param {Rect} r @returns {Point} */
+export const centre = (r) => ({ x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 });
+
+/** @param {Rect[]} rects @returns {Rect | null} null of none */
+export const hullRect = (rects) => {
+  if (!rects.length) return null;
+  const all = { x1: Infinity, y1: Infinity, x2: -Infinity, y2: -Infinity };
+  for (const r of rects) {
+    all.x1 = Math.min(all.x1, r.x1);
+    all.y1 = Math.min(all.y1, r.y1);
+    all.x2 = Math.max(all.x2, r.x2);
+    all.y2 = Math.max(all.y2, r.y2);
+  }
+  return all;
+};
+
+/** Where the way from the middle of `r` to `to` leaves it. @param {Rect} r @param {Point} to */
+export const borderPoint = (r, to) => {
+  const m = centre(r);
+  const dx = to.x - m.x;
+  const dy = to.y - m.y;
+  if (!dx && !dy) return m;
+  const t = Math.min(
+    dx ? (r.x2 - r.x1) / 2 / Math.abs(dx) : Infinity,
+    dy ? (r.y2 - r.y1) / 2 / Math.abs(dy) : Infinity,
+    1,
+  );
+  return { x: m.x + dx * t, y: m.y + dy * t };
+};
+
+/**
+ * The control point of a curve that deviates by `bend` to the side, as cytoscape places it.
+ * @param {Point} p @param {Point} q @param {number} bend @returns {Point | null}
+ */
+export const controlPoint = (p, q, bend) => {
+  if (!bend) return null;
+  const length = Math.hypot(q.x - p.x, q.y - p.y) || 1;
+  return {
+    x: (p.x + q.x) / 2 - ((q.y - p.y) / length) * bend,
+    y: (p.y + q.y) / 2 + ((q.x - p.x) / length) * bend,
+  };
+};
+
+/** The visible part of a link between two devices. @param {Rect} from @param {Rect} to @returns {Curve} */
+export const curveBetween = (from, to, bend = 0) => {
+  const p = centre(from);
+  const q = centre(to);
+  const c = controlPoint(p, q, bend);
+  const a = borderPoint(from, c ?? q);
+  const b = borderPoint(to, c ?? p);
+  const chord = Math.hypot(b.x - a.x, b.y - a.y);
+  const length = c
+    ? (chord + Math.hypot(c.x - a.x, c.y - a.y) + Math.hypot(b.x - c.x, b.y - c.y)) / 2
+    : chord;
+  return { a, b, c, length: length || 1 };
+};
+
+/**
+ * A point of the curve, `side` to the right of the way from a to b.
+ * @param {Curve} curve @param {number} t from 0 at a to 1 at b @param {number} side
+ * @returns {Point}
+ */
+export const pointOn = ({ a, b, c }, t, side = 0) => {
+  const s = 1 - t;
+  const x = c ? s * s * a.x + 2 * s * t * c.x + t * t * b.x : a.x + (b.x - a.x) * t;
+  const y = c ? s * s * a.y + 2 * s * t * c.y + t * t * b.y : a.y + (b.y - a.y) * t;
+  if (!side) return { x, y };
+  const dx = c ? s * (c.x - a.x) + t * (b.x - c.x) : b.x - a.x;
+  const dy = c ? s * (c.y - a.y) + t * (b.y - c.y) : b.y - a.y;
+  const length = Math.hypot(dx, dy) || 1;
+  return { x: x - (dy / length) * side, y: y + (dx / length) * side };
+};
+
+const BENDS = [0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280];
+const CLEARANCE = 7;
+
+/**
+ * How far a link has to bend so that it crosses no other device: the least of a few bends, or the
+ * one that crosses the fewest.
+ * @param {Point} p @param {Point} q @param {Rect[]} obstacles without the two ends
+ */
+export function bendAround(p, q, obstacles) {
+  const length = Math.hypot(q.x - p.x, q.y - p.y);
+  const reach = hullRect([{ x1: p.x, y1: p.y, x2: p.x, y2: p.y }, { x1: q.x, y1: q.y, x2: q.x, y2: q.y }]);
+  const near = obstacles.map((r) => grown(r, CLEARANCE)).filter((r) => overlap(r, grown(reach, 150)));
+  let best = 0;
+  let fewest = Infinity;
+  for (const bend of BENDS) {
+    if (Math.abs(bend) > length) break;
+    const hits = crossings(p, q, { bend, near });
+    if (hits < fewest) [best, fewest] = [bend, hits];
+    if (!hits) break;
+  }
+  return best;
+}
+
+/** @param {Point} p @param {Point} q @param {{bend: number, near: Rect[]}} how */
+function crossings(p, q, { bend, near }) {
+  const curve = { a: p, b: q, c: controlPoint(p, q, bend), length: 1 };
+  const samples = Math.max(8, Math.ceil(Math.hypot(q.x - p.x, q.y - p.y) / 12));
+  const hit = new Set();
+  for (let i = 1; i < samples; i++) {
+    const at = pointOn(curve, i / samples);
+    near.forEach((r, k) => within(r, at) && hit.add(k));
+  }
+  return hit.size;
+}

@@ -1,0 +1,174 @@
+/**
+ * The pointer: pulling links from a port or in link mode, dropping from a palette, moving, hover
+ * and zoom. Boxes are selected by dragging with Shift, the view moves by dragging the ground.
+ *
+ * @typedef {import("./canvas.js").Canvas} Canvas
+ * @typedef {import("./types.js").Point} Point
+ */
+
+import { run } from "./commands.js";
+import { KINDS, move } from "./model.js";
+
+export const DRAG_TYPE = "application/x-topology";
+/** Pixels around a port within which it is grabbed. */
+const PORT_REACH = 11;
+
+export class Gestures {
+  /** @param {Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    const { stage, root } = canvas.dom;
+    stage.addEventListener("pointermove", (event) => this.#onMove(event));
+    stage.addEventListener("pointerdown", (event) => this.#onDown(event), true);
+    stage.addEventListener("pointerup", (event) => this.#onUp(event), true);
+    stage.addEventListener("pointerleave", () => this.#leave());
+    stage.addEventListener("pointercancel", () => this.#drop(), true);
+    for (const type of ["mousedown", "touchstart"]) {
+      stage.addEventListener(type, (event) => this.#shield(event), { capture: true, passive: false });
+    }
+    stage.addEventListener("wheel", (event) => this.#onWheel(event, root), { passive: false, capture: true });
+    stage.addEventListener("dragover", (event) => this.#onDragOver(event));
+    stage.addEventListener("drop", (event) => this.#onDrop(event));
+    this.#listen();
+  }
+
+  /** What cytoscape reports. */
+  #listen() {
+    const { canvas } = this;
+    const { cy } = canvas.stage;
+    let moved = false;
+    // A group that is dragged reports every device; it is one edit.
+    cy.on("dragfree", "node", () => {
+      if (moved) return;
+      moved = true;
+      queueMicrotask(() => {
+        moved = false;
+        if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.stage.positions()));
+      });
+    });
+    cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
+    cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
+    cy.on("mouseover", "edge", (event) => this.#overLine(event.target, true));
+    cy.on("mouseout", "edge", (event) => this.#overLine(event.target, false));
+  }
+
+  #overLine(edge, on) {
+    edge.toggleClass("hovered", on);
+    const { canvas } = this;
+    canvas.hovered = on ? { line: [edge.data("a"), edge.data("b")] } : null;
+    canvas.panels.showTip();
+  }
+
+  /** @param {PointerEvent | DragEvent | WheelEvent} event @returns {Point} in the stage */
+  #local(event) {
+    const box = this.canvas.dom.stage.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  /** Port of a device near a point of the stage, by its place among the ports. */
+  #portNear(name, p) {
+    const { stage } = this.canvas;
+    const far = stage.ports(name).map((port) => {
+      const at = stage.toScreen(port);
+      return Math.hypot(at.x - p.x, at.y - p.y);
+    });
+    const least = Math.min(...far);
+    return least < PORT_REACH ? far.indexOf(least) : -1;
+  }
+
+  #onMove(event) {
+    const { canvas } = this;
+    const p = this.#local(event);
+    canvas.panels.moveTip(p);
+    if (canvas.pull && !canvas.pull.keyboard) {
+      const to = canvas.stage.toModel(p);
+      const over = canvas.stage.deviceAt(to);
+      Object.assign(canvas.pull, { to, over: over === canvas.pull.from ? null : over });
+      canvas.wake();
+      return;
+    }
+    this.#hover(p);
+  }
+
+  /** @param {Point} p */
+  #hover(p) {
+    const { canvas } = this;
+    const before = canvas.hovered?.device;
+    const grabbed = before && canvas.stage.rect(before) && this.#portNear(before, p) >= 0;
+    const device = grabbed ? before : canvas.stage.deviceAt(canvas.stage.toModel(p), 5);
+    const port = device ? this.#portNear(device, p) : -1;
+    if (device !== (before ?? null) || port !== (canvas.hovered?.port ?? -1)) {
+      if (device || before) {
+        canvas.hovered = device ? { device, port } : null;
+        canvas.panels.showTip();
+      }
+      canvas.wake();
+    }
+    canvas.dom.stage.style.cursor = device && (canvas.mode === "link" || port >= 0) ? "crosshair" : "";
+  }
+
+  #leave() {
+    const { canvas } = this;
+    if (canvas.pull && !canvas.pull.keyboard) return;
+    canvas.hovered = null;
+    canvas.panels.showTip();
+    canvas.wake();
+  }
+
+  #onDown(event) {
+    const { canvas } = this;
+    if (canvas.panels.has(event.target)) return;
+    canvas.dom.root.focus({ preventScroll: true });
+    const { hovered } = canvas;
+    if (event.button !== 0 || !hovered?.device) return;
+    if (canvas.mode !== "link" && hovered.port < 0) return;
+    canvas.pull = { from: hovered.device, to: canvas.stage.toModel(this.#local(event)), over: null };
+    canvas.dom.stage.setPointerCapture?.(event.pointerId);
+    this.#shield(event);
+    canvas.panels.showTip();
+  }
+
+  /** Keep a gesture of ours from cytoscape. */
+  #shield(event) {
+    if (!this.canvas.pull || this.canvas.pull.keyboard) return;
+    event.stopPropagation();
+    event.preventDefault();
+  }
+
+  #onUp() {
+    const { pull } = this.canvas;
+    if (!pull || pull.keyboard) return;
+    this.#drop();
+    if (pull.over) run(this.canvas, "link", { src: pull.from, dst: pull.over });
+  }
+
+  #drop() {
+    if (this.canvas.pull?.keyboard) return;
+    this.canvas.pull = null;
+    this.canvas.wake();
+  }
+
+  #onWheel(event, root) {
+    // Without the focus the wheel scrolls the page, so that nobody is caught in a notebook.
+    if (!(event.ctrlKey || event.metaKey || root.contains(document.activeElement))) return;
+    if (this.canvas.panels.has(event.target)) return;
+    event.preventDefault();
+    this.canvas.zoom(Math.exp(-event.deltaY * 0.0016), this.#local(event));
+  }
+
+  #onDragOver(event) {
+    if (!event.dataTransfer.types.includes(DRAG_TYPE)) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+  }
+
+  #onDrop(event) {
+    const { canvas } = this;
+    const kind = event.dataTransfer.getData(DRAG_TYPE);
+    if (!KINDS[kind]) return;
+    event.preventDefault();
+    const { x, y } = canvas.stage.toModel(this.#local(event));
+    run(canvas, "add", { kind, position: [x, y], host: canvas.stage.hostAt({ x, y }) });
+    canvas.dom.root.focus({ preventScroll: true });
+  }
+}

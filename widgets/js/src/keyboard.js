@@ -1,0 +1,189 @@
+/**
+ * The keyboard, while the canvas has the focus. Everything that a mouse does can be done here:
+ * Tab walks through the devices once one is selected, L then Tab or arrows then Enter links them.
+ * Arrows step the player while a schedule is shown and move the selection else, or with Shift.
+ *
+ * @typedef {import("./canvas.js").Canvas} Canvas
+ */
+
+import { centre } from "./geometry.js";
+import { NUDGE, run } from "./commands.js";
+
+/** Rows of the sheet that "?" opens. */
+export const SHEET = [
+  ["G  S  M  N", "add a GPU, a switch, a memory, a NIC"],
+  ["Enter", "select the first device, then Tab and Shift+Tab walk on"],
+  ["L", "link: Tab or arrows choose the other end, Enter draws"],
+  ["V  Esc", "back to selecting; Esc again selects nothing"],
+  ["Del", "delete the selection"],
+  ["Ctrl+Z  Ctrl+Shift+Z", "undo, redo"],
+  ["Ctrl+C  Ctrl+V  Ctrl+D", "copy, paste, duplicate"],
+  ["Ctrl+G  Ctrl+Shift+G", "put into a host, take out"],
+  ["Ctrl+A", "select everything"],
+  ["Arrows", "step the player; without a schedule move the selection"],
+  ["Shift+Arrows", "move the selection"],
+  ["Space  Home  End", "play or pause, go to the start, to the end"],
+  ["H  T", "link load, text of what happens"],
+  ["F  +  -", "fit, zoom in, zoom out"],
+  ["?", "this sheet"],
+];
+
+const PLAIN = {
+  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], t: ["log"], "?": ["shortcuts"],
+  g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
+  n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
+};
+
+const WITH_CTRL = {
+  z: ["undo"], y: ["redo"], g: ["host"], a: ["select_all"], c: ["copy"], v: ["paste"],
+  d: ["duplicate"],
+};
+
+const WITH_CTRL_SHIFT = { z: ["redo"], g: ["ungroup"] };
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+export class Keyboard {
+  /** @param {Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    canvas.dom.root.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+    // A focused button keeps the keys that press it.
+    if (target.tagName === "BUTTON" && (event.key === " " || event.key === "Enter" || event.key === "Tab")) return;
+    if (!this.handle(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.canvas.wake();
+  }
+
+  /** @param {KeyboardEvent} event @returns {boolean} whether it was ours */
+  handle(event) {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (event.ctrlKey || event.metaKey) {
+      return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);
+    }
+    if (event.altKey) return false;
+    if (ARROWS[key]) return this.#arrow(ARROWS[key], event.shiftKey);
+    if (key === "Tab") return event.target === this.canvas.dom.root && this.#walk(event.shiftKey ? -1 : 1);
+    return this.#special(key) || this.#run(PLAIN[key]);
+  }
+
+  /** @param {[string, object?] | undefined} command */
+  #run(command) {
+    if (!command) return false;
+    run(this.canvas, ...command);
+    if (command[0] === "link") this.#startPull();
+    return true;
+  }
+
+  #special(key) {
+    const { canvas } = this;
+    const zoom = { "+": 1.2, "=": 1.2, "-": 1 / 1.2 }[key];
+    if (zoom) canvas.zoom(zoom);
+    else if (key === "Enter") this.#enter();
+    else if (key === "Escape") this.#escape();
+    else if (!canvas.playback) return false;
+    else if (key === " ") run(canvas, "toggle");
+    else if (key === "Home") canvas.seek(0);
+    else if (key === "End") canvas.seek(canvas.clock.end);
+    else return false;
+    return true;
+  }
+
+  #arrow(direction, shift) {
+    const { canvas } = this;
+    if (canvas.pull) this.#aim(direction);
+    else if (!shift && canvas.playback && !canvas.stale) {
+      if (!direction[0]) return false;
+      canvas.step(direction[0]);
+    } else run(canvas, "nudge", { dx: direction[0] * NUDGE, dy: direction[1] * NUDGE });
+    return true;
+  }
+
+  #names() {
+    return this.canvas.drawing.topology.devices.map((d) => d.name);
+  }
+
+  /** Tab: the next device, or out of the canvas past the last one. @param {number} by */
+  #walk(by) {
+    const { canvas } = this;
+    const names = this.#names();
+    if (canvas.pull) {
+      const others = names.filter((name) => name !== canvas.pull.from);
+      if (!others.length) return false;
+      const at = others.indexOf(canvas.pull.over);
+      this.#over(others[(at + by + others.length) % others.length]);
+      return true;
+    }
+    const at = names.indexOf(canvas.selection.devices[0]);
+    const next = names[at + by];
+    if (at < 0 || next === undefined) return false;
+    this.#pick(next);
+    return true;
+  }
+
+  #pick(name) {
+    this.canvas.select({ devices: [name] });
+    this.canvas.stage.reveal(name);
+    this.canvas.say(this.canvas.describe(name));
+  }
+
+  #enter() {
+    const { canvas } = this;
+    const { pull } = canvas;
+    if (pull?.over) {
+      run(canvas, "link", { src: pull.from, dst: pull.over });
+      return;
+    }
+    if (!canvas.selection.devices.length && this.#names().length) this.#pick(this.#names()[0]);
+  }
+
+  #escape() {
+    const { canvas } = this;
+    if (canvas.panels.closeAll()) return;
+    if (canvas.pull || canvas.mode === "link") canvas.setMode("select");
+    else canvas.select({});
+  }
+
+  /** Link mode with one device selected: it is where the link starts. */
+  #startPull() {
+    const { canvas } = this;
+    const from = canvas.selection.devices[0];
+    if (from === undefined) {
+      canvas.say("Link: drag from one device to another, or select one and press L");
+      return;
+    }
+    canvas.pull = { from, to: null, over: null, keyboard: true };
+    this.#walk(1);
+  }
+
+  #over(name) {
+    const { canvas } = this;
+    canvas.pull.over = name;
+    canvas.stage.reveal(name);
+    canvas.say(`Link ${canvas.pull.from} to ${name}: Enter draws it`);
+  }
+
+  /** The nearest device in the direction of an arrow, seen from the one aimed at. */
+  #aim([dx, dy]) {
+    const { canvas } = this;
+    const from = centre(canvas.stage.rect(canvas.pull.over ?? canvas.pull.from));
+    let best = null;
+    let least = Infinity;
+    for (const name of this.#names()) {
+      if (name === canvas.pull.from || name === canvas.pull.over) continue;
+      const { x, y } = centre(canvas.stage.rect(name));
+      const ahead = (x - from.x) * dx + (y - from.y) * dy;
+      const aside = Math.abs((x - from.x) * dy) + Math.abs((y - from.y) * dx);
+      const cost = ahead + 2 * aside;
+      if (ahead > 1 && cost < least) [best, least] = [name, cost];
+    }
+    if (best) this.#over(best);
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Canvas layers above and below the graph, each redrawn only when what it shows has changed:
+ * regions beneath, buffers and link load above, moving chunks and the half-made link on top.
+ */
+
+import { drawCells } from "./cells.js";
+import { h } from "./dom.js";
+import { centre, grown } from "./geometry.js";
+import { drawHeat, drawTokens } from "./tokens.js";
+
+/** Milliseconds between two pictures of the buffers while playing; the eye needs no more. */
+const CELLS_EVERY = 80;
+
+export class Overlay {
+  /** @param {import("./canvas.js").Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    const layer = (name) => h("canvas", { class: `tl-layer tl-${name}`, "aria-hidden": "true" });
+    this.layers = { regions: layer("regions"), cells: layer("cells"), tokens: layer("tokens") };
+    this.moved = true;
+    this.cellsShown = "";
+    this.cellsAt = 0;
+    /** How many chunks were in flight in the last picture. */
+    this.tokens = 0;
+  }
+
+  /** Everything has to be drawn anew: the view, the graph or the theme changed. */
+  invalidate() {
+    this.moved = true;
+  }
+
+  /** @param {number} now milliseconds, the clock of the page */
+  draw(now) {
+    const { canvas } = this;
+    if (this.moved) {
+      this.#clear(this.layers.regions, (ctx) => canvas.cutView.draw(ctx));
+    }
+    if (this.moved || this.#cellsChanged(now)) {
+      this.#clear(this.layers.cells, (ctx) => {
+        drawHeat(ctx, canvas);
+        drawCells(ctx, canvas);
+      });
+    }
+    this.#clear(this.layers.tokens, (ctx) => {
+      this.tokens = drawTokens(ctx, canvas);
+      drawGesture(ctx, canvas);
+    });
+    this.moved = false;
+  }
+
+  /** Whether the buffers or the load look different from what is on the screen. */
+  #cellsChanged(now) {
+    const { playback, buffers, clock, heat } = this.canvas;
+    if (!playback) return false;
+    if (clock.playing && now - this.cellsAt < CELLS_EVERY) return false;
+    buffers.seek(clock.time);
+    const shown = `${buffers.next} ${heat ? playback.epochAt(clock.time) : ""}`;
+    if (shown === this.cellsShown) return false;
+    this.cellsShown = shown;
+    this.cellsAt = now;
+    return true;
+  }
+
+  /** Empty a layer, set it to drawing units, and draw. */
+  #clear(element, draw) {
+    const { stage, dom } = this.canvas;
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const [width, height] = [dom.stage.clientWidth, dom.stage.clientHeight].map((v) => Math.round(v * ratio));
+    if (element.width !== width || element.height !== height) Object.assign(element, { width, height });
+    const ctx = element.getContext("2d");
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    const { x, y } = stage.cy.pan();
+    const zoom = stage.cy.zoom();
+    ctx.setTransform(zoom * ratio, 0, 0, zoom * ratio, x * ratio, y * ratio);
+    draw(ctx);
+  }
+}
+
+/** The ports of the device under the pointer, and the link that is being drawn. */
+function drawGesture(ctx, canvas) {
+  const { pull, hovered, stage, colors, mode } = canvas;
+  if (pull) {
+    const from = stage.rect(pull.from);
+    const over = pull.over && stage.rect(pull.over);
+    const to = over ? centre(over) : pull.to;
+    if (!from) return;
+    ring(ctx, from, colors);
+    if (over) ring(ctx, over, colors);
+    if (!to) return;
+    const a = centre(from);
+    ctx.beginPath();
+    ctx.moveTo(a.x, a.y);
+    ctx.lineTo(to.x, to.y);
+    ctx.lineWidth = 2.6;
+    ctx.strokeStyle = colors.accent;
+    ctx.setLineDash([7, 5]);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    return;
+  }
+  if (!hovered?.device) return;
+  if (mode === "link") {
+    const rect = stage.rect(hovered.device);
+    if (rect) ring(ctx, rect, colors);
+    return;
+  }
+  stage.ports(hovered.device).forEach((port, i) => {
+    ctx.beginPath();
+    ctx.arc(port.x, port.y, i === hovered.port ? 6.5 : 4.2, 0, 2 * Math.PI);
+    ctx.fillStyle = colors.accent;
+    ctx.fill();
+    ctx.strokeStyle = colors.bg;
+    ctx.lineWidth = 1.5;
+    ctx.stroke();
+  });
+}
+
+function ring(ctx, rect, colors) {
+  const r = grown(rect, 4);
+  ctx.beginPath();
+  ctx.roundRect(r.x1, r.y1, r.x2 - r.x1, r.y2 - r.y1, 12);
+  ctx.strokeStyle = colors.accent;
+  ctx.lineWidth = 2.6;
+  ctx.stroke();
+}

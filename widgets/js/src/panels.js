@@ -1,0 +1,206 @@
+/** What floats over the stage: tools, tip, legend, text of what happens, shortcuts, messages. */
+
+import { run } from "./commands.js";
+import { h, iconButton, icons } from "./dom.js";
+import { SHEET } from "./keyboard.js";
+import { endsKey, linesOf } from "./model.js";
+import { bandwidth, bytes, duration, short } from "./units.js";
+
+/** Rows that the text panel shows of an epoch. */
+const MOST_ROWS = 60;
+
+const TOOLS = [
+  ["select", "Select (V)"], ["link", "Draw links (L)"], null,
+  ["gpu", "Add a GPU (G)", "add", { kind: "gpu" }],
+  ["switch", "Add a switch (S)", "add", { kind: "switch" }],
+  ["memory", "Add a memory (M)", "add", { kind: "memory" }],
+  ["nic", "Add a NIC (N)", "add", { kind: "nic" }],
+  ["host", "Put into a host (Ctrl+G)"], null,
+  ["undo", "Undo (Ctrl+Z)"], ["redo", "Redo (Ctrl+Shift+Z)"], ["delete", "Delete (Del)"], null,
+  ["fit", "Fit (F)"], ["help", "Keyboard (?)", "shortcuts"],
+];
+
+export class Panels {
+  /** @param {import("./canvas.js").Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.logShown = false;
+    this.#makeTools();
+    this.tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
+    this.legend = h("div", { class: "tl-legend", hidden: true });
+    this.log = h("div", { class: "tl-log", role: "region", "aria-label": "What happens", hidden: true });
+    this.toast = h("div", { class: "tl-toast", role: "alert", hidden: true });
+    this.empty = h("div", { class: "tl-empty" });
+    this.empty.innerHTML = `${icons.gpu}<b>Draw your first cluster</b><span>Press <kbd>G</kbd> for a GPU and <kbd>S</kbd> for a switch,<br>then drag from a device’s edge to link it.</span>`;
+    this.sheet = this.#makeSheet();
+  }
+
+  get elements() {
+    return [this.tools, this.legend, this.log, this.empty, this.tip, this.toast, this.sheet];
+  }
+
+  /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
+  has(target) {
+    return [this.tools, this.log, this.sheet].some((panel) => panel.contains(/** @type {Node} */ (target)));
+  }
+
+  #makeTools() {
+    const { canvas } = this;
+    this.buttons = {};
+    const parts = TOOLS.map((tool) => {
+      if (!tool) return h("i", { class: "tl-sep" });
+      const [icon, title, command = icon, args] = tool;
+      const button = iconButton(icon, title, () => {
+        run(canvas, command, args);
+        canvas.dom.root.focus({ preventScroll: true });
+      });
+      this.buttons[icon] = button;
+      return button;
+    });
+    this.tools = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Drawing tools" }, ...parts);
+  }
+
+  #makeSheet() {
+    const rows = SHEET.flatMap(([keys, does]) => [
+      h("dt", {}, ...keys.split("  ").map((key) => h("kbd", {}, key))),
+      h("dd", {}, does),
+    ]);
+    const close = iconButton("close", "Close (Esc)", () => this.showShortcuts(false));
+    return h(
+      "div", { class: "tl-sheet", role: "dialog", "aria-label": "Keyboard", hidden: true },
+      h("header", {}, h("b", {}, "Keyboard"), close), h("dl", {}, ...rows),
+    );
+  }
+
+  /** The drawing, the mode or the scene changed. */
+  refresh() {
+    const { canvas, buttons } = this;
+    this.tools.hidden = canvas.model.get("toolbar") === false;
+    this.empty.hidden = canvas.drawing.topology.devices.length > 0;
+    buttons.undo.disabled = !canvas.history.past.length;
+    buttons.redo.disabled = !canvas.history.future.length;
+    for (const mode of ["select", "link"]) {
+      buttons[mode].setAttribute("aria-pressed", String(canvas.mode === mode));
+    }
+    this.#refreshLegend();
+    this.refreshLog();
+  }
+
+  #refreshLegend() {
+    const { canvas } = this;
+    const { playback, colors } = canvas;
+    this.legend.hidden = !playback || canvas.stale;
+    if (!playback) return;
+    const ranks = canvas.sceneRanks;
+    const name = (origin) => ranks[origin] ?? `rank ${origin}`;
+    const swatches = canvas.originColors;
+    const stops = swatches.length <= 8
+      ? swatches.flatMap((color, i) => [`${color} ${(i / swatches.length) * 100}%`, `${color} ${((i + 1) / swatches.length) * 100}%`])
+      : swatches;
+    const ramp = (list, label) => h("i", { style: `background:linear-gradient(90deg,${list.join(",")})`, title: label });
+    const parts = [
+      h("span", {}, "Chunk origin"), h("em", {}, name(playback.origins[0])),
+      ramp(stops.length > 1 ? stops : [...stops, ...stops], "colour of each origin"),
+      h("em", {}, name(playback.origins.at(-1))),
+    ];
+    if (canvas.heat) {
+      parts.push(h("span", { class: "tl-gap" }, "Link load"), h("em", {}, "0"), ramp([colors.cold, colors.hot], "share of the epoch"), h("em", {}, "100 %"));
+    }
+    this.legend.replaceChildren(...parts);
+  }
+
+  /** @param {boolean} [on] */
+  showLog(on = !this.logShown) {
+    this.logShown = on;
+    this.logEpoch = null;
+    this.refreshLog();
+    this.canvas.wake();
+  }
+
+  refreshLog() {
+    const { canvas } = this;
+    const { playback } = canvas;
+    this.log.hidden = !this.logShown || !playback || canvas.stale;
+    if (this.log.hidden) return;
+    const epoch = playback.epochAt(canvas.clock.time);
+    const key = `${canvas.sceneNumber} ${epoch}`;
+    if (this.logEpoch === key) return;
+    this.logEpoch = key;
+    const rows = (playback.scene.sentences[epoch] ?? "").split("\n").filter(Boolean);
+    const more = rows.length - MOST_ROWS;
+    this.log.replaceChildren(
+      h("header", {}, h("b", {}, `Epoch ${epoch}`), h("span", {}, `from ${duration(epoch * playback.step)}`)),
+      h("ol", {}, ...rows.slice(0, MOST_ROWS).map((row) => h("li", {}, row)), ...(more > 0 ? [h("li", {}, `and ${more} more`)] : [])),
+    );
+  }
+
+  /** @param {boolean} [on] */
+  showShortcuts(on = this.sheet.hidden) {
+    this.sheet.hidden = !on;
+  }
+
+  /** Close what Escape closes. @returns {boolean} whether anything was open */
+  closeAll() {
+    if (this.sheet.hidden) return false;
+    this.showShortcuts(false);
+    return true;
+  }
+
+  /** @param {string} text a refusal, in the user's words */
+  showToast(text) {
+    this.toast.textContent = text;
+    this.toast.hidden = false;
+    clearTimeout(this.toastTimer);
+    this.toastTimer = setTimeout(() => (this.toast.hidden = true), 6000);
+  }
+
+  /** Say what is under the pointer. */
+  showTip() {
+    const { hovered, pull } = this.canvas;
+    const rows = pull || !hovered ? [] : hovered.device ? this.#deviceTip(hovered.device) : this.#lineTip(hovered.line);
+    this.tip.hidden = !rows.length;
+    this.tip.replaceChildren(...rows);
+  }
+
+  /** @param {import("./types.js").Point} p in the stage */
+  moveTip({ x, y }) {
+    if (this.tip.hidden) return;
+    const { clientWidth, clientHeight } = this.canvas.dom.stage;
+    const [w, h_] = [this.tip.offsetWidth, this.tip.offsetHeight];
+    this.tip.style.left = `${x + 18 + w > clientWidth ? Math.max(6, x - w - 14) : x + 18}px`;
+    this.tip.style.top = `${y + 18 + h_ > clientHeight ? Math.max(6, y - h_ - 10) : y + 18}px`;
+  }
+
+  #deviceTip(name) {
+    const { topology } = this.canvas.drawing;
+    const device = topology.devices.find((d) => d.name === name);
+    if (!device) return [];
+    const sum = (end) => topology.links.reduce((all, l) => all + (l[end] === name ? l.bandwidth : 0), 0);
+    const does = ["stores", "copies", "reduces"].filter((ability) => device[ability]);
+    return tipRows(device.name, [
+      ["kind", device.kind], ["host", device.host ?? "none"], ["does", does.join(", ") || "forwards only"],
+      ["out", bandwidth(sum("src"))], ["in", bandwidth(sum("dst"))],
+      ...(device.buffer_bytes === null ? [] : [["buffer", bytes(device.buffer_bytes)]]),
+    ]);
+  }
+
+  #lineTip([a, b]) {
+    const line = linesOf(this.canvas.drawing.topology).find((each) => each.id === endsKey(a, b));
+    if (!line) return [];
+    const { forth, back } = line;
+    const alike = back && ["bandwidth", "alpha", "count", "medium"].every((key) => forth[key] === back[key]);
+    const rows = (link) => [
+      ["bandwidth", bandwidth(link.bandwidth)], ["alpha", `${short(link.alpha)} µs`],
+      ...(link.count > 1 ? [["count", `${link.count} × ${short(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
+      ...(link.medium ? [["medium", link.medium]] : []),
+    ];
+    if (!back) return tipRows(`${a} → ${b}`, rows(forth));
+    if (alike) return tipRows(`${a} ↔ ${b}`, [...rows(forth), ["", "each way"]]);
+    return [...tipRows(`${a} → ${b}`, rows(forth)), ...tipRows(`${b} → ${a}`, rows(back))];
+  }
+}
+
+const tipRows = (title, rows) => [
+  h("b", {}, title),
+  h("dl", {}, ...rows.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])),
+];

@@ -1,0 +1,147 @@
+/**
+ * The outline around a set of devices that leaves the others out: a raster is filled around the
+ * members, carved around the others, and its border is walked and smoothed.
+ *
+ * @typedef {import("./types.js").Rect} Rect
+ * @typedef {import("./types.js").Point} Point
+ */
+
+import { centre, grown, hullRect, overlap } from "./geometry.js";
+
+const CELL = 10;
+const MARGIN = 24;
+const CORRIDOR = 14;
+const CARVE = 8;
+
+/**
+ * @param {Rect[]} inside rectangles to enclose
+ * @param {Rect[]} outside rectangles to leave out
+ * @returns {Point[][]} closed outlines, more than one only where the members lie apart
+ */
+export function outline(inside, outside) {
+  const all = hullRect(inside);
+  if (!all) return [];
+  const box = grown(all, MARGIN);
+  if (!outside.some((r) => overlap(grown(r, CARVE), box))) return [corners(box, 26)];
+  const raster = new Raster(box);
+  for (const r of inside) raster.fill(grown(r, MARGIN - 4), 1);
+  for (const [p, q] of spanningTree(inside.map(centre))) raster.line(p, q, CORRIDOR);
+  for (const r of outside) raster.fill(grown(r, CARVE), 0);
+  for (const r of inside) raster.fill(grown(r, CARVE), 1);
+  return raster.outlines().map((points) => smooth(smooth(points)));
+}
+
+/** A rectangle with rounded corners as points. @param {Rect} r @param {number} radius */
+function corners(r, radius) {
+  const middles = [
+    [r.x2 - radius, r.y1 + radius, -0.5],
+    [r.x2 - radius, r.y2 - radius, 0],
+    [r.x1 + radius, r.y2 - radius, 0.5],
+    [r.x1 + radius, r.y1 + radius, 1],
+  ];
+  return middles.flatMap(([x, y, turn]) =>
+    Array.from({ length: 7 }, (_, i) => {
+      const angle = (turn + i / 12) * Math.PI;
+      return { x: x + radius * Math.cos(angle), y: y + radius * Math.sin(angle) };
+    }),
+  );
+}
+
+/** Shortest lines that join all points (Prim). @param {Point[]} points @returns {[Point, Point][]} */
+function spanningTree(points) {
+  const left = points.slice(1).map((p) => ({ p, to: points[0], far: distance(p, points[0]) }));
+  /** @type {[Point, Point][]} */
+  const lines = [];
+  while (left.length) {
+    const i = left.reduce((best, item, k) => (item.far < left[best].far ? k : best), 0);
+    const [{ p, to }] = left.splice(i, 1);
+    lines.push([p, to]);
+    for (const item of left) {
+      const far = distance(item.p, p);
+      if (far < item.far) Object.assign(item, { to: p, far });
+    }
+  }
+  return lines;
+}
+
+const distance = (p, q) => Math.hypot(p.x - q.x, p.y - q.y);
+
+class Raster {
+  /** @param {Rect} box what it covers */
+  constructor(box) {
+    this.x = box.x1 - 2 * CELL;
+    this.y = box.y1 - 2 * CELL;
+    this.width = Math.ceil((box.x2 - this.x) / CELL) + 2;
+    this.height = Math.ceil((box.y2 - this.y) / CELL) + 2;
+    this.cells = new Uint8Array(this.width * this.height);
+  }
+
+  /** Set the cells whose middle lies in a rectangle. @param {Rect} r @param {0 | 1} value */
+  fill(r, value) {
+    const from = (v, origin) => Math.max(1, Math.ceil((v - origin) / CELL - 0.5));
+    const to = (v, origin, size) => Math.min(size - 2, Math.floor((v - origin) / CELL - 0.5));
+    const [left, right] = [from(r.x1, this.x), to(r.x2, this.x, this.width)];
+    for (let j = from(r.y1, this.y); j <= to(r.y2, this.y, this.height); j++) {
+      if (right >= left) this.cells.fill(value, j * this.width + left, j * this.width + right + 1);
+    }
+  }
+
+  /** @param {Point} p @param {Point} q @param {number} reach to either side */
+  line(p, q, reach) {
+    const steps = Math.max(1, Math.ceil(distance(p, q) / CELL));
+    for (let i = 0; i <= steps; i++) {
+      const x = p.x + ((q.x - p.x) * i) / steps;
+      const y = p.y + ((q.y - p.y) * i) / steps;
+      this.fill(grown({ x1: x, y1: y, x2: x, y2: y }, reach), 1);
+    }
+  }
+
+  at(i, j) {
+    return this.cells[j * this.width + i];
+  }
+
+  /** Walk every border with the filled cells on the right. @returns {Point[][]} */
+  outlines() {
+    const next = new Map();
+    const add = (i, j, k, l) => {
+      const key = i + j * (this.width + 1);
+      next.set(key, [...(next.get(key) ?? []), [k, l]]);
+    };
+    for (let j = 1; j < this.height - 1; j++) {
+      for (let i = 1; i < this.width - 1; i++) {
+        if (!this.at(i, j)) continue;
+        if (!this.at(i, j - 1)) add(i, j, i + 1, j);
+        if (!this.at(i + 1, j)) add(i + 1, j, i + 1, j + 1);
+        if (!this.at(i, j + 1)) add(i + 1, j + 1, i, j + 1);
+        if (!this.at(i - 1, j)) add(i, j + 1, i, j);
+      }
+    }
+    const loops = [];
+    for (const key of next.keys()) {
+      while (next.get(key).length) loops.push(this.#walk(next, key));
+    }
+    return loops.filter((loop) => loop.length > 8);
+  }
+
+  #walk(next, start) {
+    const points = [];
+    let key = start;
+    do {
+      const [i, j] = next.get(key).pop();
+      points.push({ x: this.x + i * CELL, y: this.y + j * CELL });
+      key = i + j * (this.width + 1);
+    } while (key !== start);
+    return points.filter((p, n) => n % 2 === 0);
+  }
+}
+
+/** Cut every corner (Chaikin). @param {Point[]} points @returns {Point[]} */
+function smooth(points) {
+  return points.flatMap((p, i) => {
+    const q = points[(i + 1) % points.length];
+    return [
+      { x: p.x * 0.75 + q.x * 0.25, y: p.y * 0.75 + q.y * 0.25 },
+      { x: p.x * 0.25 + q.x * 0.75, y: p.y * 0.25 + q.y * 0.75 },
+    ];
+  });
+}

@@ -1,0 +1,195 @@
+/**
+ * The strip below the stage: transport, one bar per epoch as high as the links are busy with an
+ * orange foot as wide as the bottleneck cut is used, and where the player is.
+ */
+
+import { h, iconButton, icons } from "./dom.js";
+import { run } from "./commands.js";
+import { FONT } from "./style.js";
+import { duration } from "./units.js";
+
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
+/** Pixels that a bar needs at least; below it epochs share one. */
+const LEAST_BAR = 3;
+
+export class Timeline {
+  /** @param {import("./canvas.js").Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    const button = (icon, title, command, args) =>
+      iconButton(icon, title, () => run(canvas, command, args));
+    this.strip = h("canvas", {
+      class: "tl-strip", tabindex: 0, role: "slider", "aria-label": "Time", "aria-valuemin": 0,
+    });
+    this.readout = h("div", { class: "tl-read" });
+    this.playButton = iconButton("play", "Play (Space)", () => run(canvas, "toggle"), { class: "tl-play" });
+    this.speed = h(
+      "select",
+      { "aria-label": "Speed", title: "Speed", onchange: (event) => run(canvas, "speed", { value: +event.target.value }) },
+      ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
+    );
+    this.heatButton = button("heat", "Link load (H)", "heat");
+    this.logButton = button("log", "What happens, as text (T)", "log");
+    this.element = h(
+      "div",
+      { class: "tl-time" },
+      h(
+        "div", { class: "tl-transport" },
+        button("first", "To the start (Home)", "seek", { time: 0 }),
+        button("back", "Step back (←)", "step", { by: -1 }),
+        this.playButton,
+        button("next", "Step forward (→)", "step", { by: 1 }),
+        this.speed,
+      ),
+      this.strip,
+      this.readout,
+      h(
+        "div", { class: "tl-transport" },
+        this.heatButton, this.logButton, button("film", "Save as GIF", "export_gif"),
+      ),
+    );
+    this.#listen();
+  }
+
+  #listen() {
+    const { canvas, strip } = this;
+    const seek = (event) => {
+      const box = strip.getBoundingClientRect();
+      canvas.seek(((event.clientX - box.left) / box.width) * this.#span());
+    };
+    strip.addEventListener("pointerdown", (event) => {
+      strip.setPointerCapture(event.pointerId);
+      seek(event);
+      strip.onpointermove = seek;
+    });
+    strip.addEventListener("pointerup", () => {
+      strip.onpointermove = null;
+    });
+  }
+
+  /** µs that the strip is wide: whole epochs. */
+  #span() {
+    const { playback } = this.canvas;
+    return playback ? playback.epochs * playback.step : 1;
+  }
+
+  /** A new scene, new cuts, or the schedule went out of date. */
+  refresh() {
+    const { canvas } = this;
+    const { playback } = canvas;
+    this.element.hidden = !playback || canvas.model.get("timeline") === false;
+    if (!playback) return;
+    const cut = (canvas.model.get("cuts") ?? [])[0];
+    this.crossing = cut && cut.links.length ? playback.crossing(cut) : null;
+    this.strip.setAttribute("aria-valuemax", String(playback.makespan));
+  }
+
+  draw() {
+    const { canvas, strip } = this;
+    const { playback, clock } = canvas;
+    this.#buttons();
+    if (!playback || this.element.hidden || !strip.clientWidth) return;
+    const ctx = this.#context();
+    const [width, height] = [strip.clientWidth, strip.clientHeight];
+    const frame = { width, top: 10, base: height - 15 };
+    this.#bars(ctx, frame);
+    this.#ticks(ctx, { ...frame, height });
+    const x = Math.max(4, Math.min(width - 4, (clock.time / this.#span()) * width));
+    ctx.fillStyle = canvas.colors.text;
+    ctx.fillRect(x - 1, 4, 2, frame.base - 2);
+    ctx.beginPath();
+    ctx.arc(x, 5, 4.2, 0, 2 * Math.PI);
+    ctx.fill();
+    this.#read();
+  }
+
+  #buttons() {
+    const { canvas } = this;
+    const icon = canvas.clock.playing ? "pause" : "play";
+    if (this.shownIcon !== icon) {
+      this.playButton.innerHTML = icons[icon];
+      this.shownIcon = icon;
+    }
+    this.heatButton.setAttribute("aria-pressed", String(canvas.heat));
+    this.logButton.setAttribute("aria-pressed", String(canvas.panels.logShown));
+    this.speed.value = String(canvas.clock.speed);
+  }
+
+  #context() {
+    const { strip } = this;
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const [width, height] = [strip.clientWidth, strip.clientHeight].map((v) => Math.round(v * ratio));
+    if (strip.width !== width || strip.height !== height) Object.assign(strip, { width, height });
+    const ctx = strip.getContext("2d");
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    return ctx;
+  }
+
+  #bars(ctx, { width, top, base }) {
+    const { playback, clock, colors } = this.canvas;
+    const merge = Math.max(1, Math.ceil((playback.epochs * LEAST_BAR) / width));
+    const bars = Math.ceil(playback.epochs / merge);
+    const each = (width / playback.epochs) * merge;
+    const gap = each > 8 ? 2 : each > 4 ? 1 : 0;
+    const peak = Math.max(1e-9, ...playback.busy);
+    const now = clock.time / playback.step / merge;
+    const radius = Math.min(3, each / 4);
+    const box = (x, y, w, h) => {
+      ctx.beginPath();
+      ctx.roundRect(x, y, Math.max(1, w), h, radius);
+      ctx.fill();
+    };
+    for (let i = 0; i < bars; i++) {
+      const [from, to] = [i * merge, Math.min(playback.epochs, (i + 1) * merge)];
+      const wide = Math.min(each, width - i * each) - gap;
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = colors.empty;
+      box(i * each, top, wide, base - top);
+      ctx.globalAlpha = i <= now ? 1 : 0.42;
+      const tall = Math.max(2, (mean(playback.busy, from, to) / peak) * (base - top));
+      ctx.fillStyle = colors.accent;
+      box(i * each, base - tall, wide, tall);
+      const used = this.crossing ? mean(this.crossing, from, to) : 0;
+      if (used > 0.005) {
+        ctx.fillStyle = colors.cut;
+        box(i * each, base - 5, wide * used, 5);
+      }
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  #ticks(ctx, { width, height }) {
+    const { epochs } = this.canvas.playback;
+    const { colors } = this.canvas;
+    const every = Math.ceil(epochs / Math.max(1, Math.floor(width / 44)));
+    ctx.fillStyle = colors.dim;
+    ctx.font = `10px ${FONT}`;
+    for (let e = 0; e <= epochs; e += every) {
+      ctx.textAlign = e === 0 ? "left" : e === epochs ? "right" : "center";
+      ctx.fillText(String(e), (e / epochs) * width, height - 3);
+    }
+  }
+
+  #read() {
+    const { canvas, strip } = this;
+    const { playback, clock } = canvas;
+    const done = playback.epochsDone(clock.time);
+    const epoch = `Epoch ${done} / ${playback.epochs}`;
+    const [first, second] = canvas.stale
+      ? ["Out of date", "solve again"]
+      : [epoch, `${duration(clock.time)} of ${duration(playback.makespan)}`];
+    const text = `${first}\n${second}`;
+    if (this.shownText === text) return;
+    this.shownText = text;
+    this.readout.replaceChildren(h("b", {}, first), h("span", {}, second));
+    strip.setAttribute("aria-valuenow", String(Math.round(clock.time * 1000) / 1000));
+    strip.setAttribute("aria-valuetext", `${epoch}, ${duration(clock.time)}`);
+  }
+}
+
+function mean(values, from, to) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += values[i];
+  return sum / Math.max(1, to - from);
+}

@@ -1,0 +1,118 @@
+/** Chunks on their way, as dots on the links, and how busy the links are. */
+
+import { between } from "./palette.js";
+import { pointOn } from "./geometry.js";
+import { endsKey } from "./model.js";
+
+/** Dots above which outlines and tails cannot be seen but would cost half of the time. */
+const MANY_TOKENS = 800;
+
+/** Line and direction of each link. @param {import("./types.js").Line[]} lines */
+export function lanesOf(lines) {
+  const lanes = new Map();
+  for (const line of lines) {
+    lanes.set(endsKey(line.a, line.b), { line, forth: true });
+    if (line.back) lanes.set(endsKey(line.b, line.a), { line, forth: false });
+  }
+  return lanes;
+}
+
+/**
+ * Draw the chunks in flight, bucketed by colour: one path and one fill for each.
+ * @param {CanvasRenderingContext2D} ctx in drawing units
+ * @param {import("./canvas.js").Canvas} canvas
+ * @returns {number} how many there are
+ */
+export function drawTokens(ctx, canvas) {
+  const { playback, clock, stage, chunkColors } = canvas;
+  if (!playback || canvas.stale || clock.time >= clock.end) return 0;
+  const flights = playback.inFlight(clock.time);
+  const radius = Math.max(3.4, Math.min(6, 3.8 / stage.cy.zoom()));
+  const seen = new Map();
+  const buckets = new Map();
+  for (const flight of flights) {
+    const key = endsKey(flight.src, flight.dst);
+    const lane = canvas.lanes.get(key);
+    const curve = lane && stage.curve(lane.line);
+    if (!curve) continue;
+    const behind = seen.get(key) ?? 0;
+    seen.set(key, behind + 1);
+    const token = place(flight, { clock, curve, forth: lane.forth, behind, radius });
+    const bucket = buckets.get(chunkColors[flight.chunk]);
+    if (bucket) bucket.push(token);
+    else buckets.set(chunkColors[flight.chunk], [token]);
+  }
+  const few = flights.length < MANY_TOKENS;
+  for (const [color, tokens] of buckets) paintTokens(ctx, tokens, { color, few, ring: canvas.colors.bg });
+  return flights.length;
+}
+
+/** Where a chunk is, and where its tail ends. Those sent side by side follow one another. */
+function place(flight, { clock, curve, forth, behind, radius }) {
+  const whole = Math.max(1e-9, flight.end - flight.start);
+  const gap = Math.min(0.25, (behind * radius * 2.4) / curve.length);
+  const way = Math.min(1, Math.max(0, (clock.time - flight.start) / whole - gap));
+  const tail = Math.max(0, way - (radius * 3.6) / curve.length);
+  const side = forth ? curve.lane : -curve.lane;
+  const at = (share) => pointOn(curve, forth ? share : 1 - share, side);
+  return { at: at(way), tail: at(tail), r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
+}
+
+/** @param {CanvasRenderingContext2D} ctx */
+function paintTokens(ctx, tokens, { color, few, ring }) {
+  ctx.fillStyle = color;
+  if (!few) {
+    ctx.beginPath();
+    for (const { at, r } of tokens) ctx.rect(at.x - r * 0.8, at.y - r * 0.8, r * 1.6, r * 1.6);
+    ctx.fill();
+    return;
+  }
+  ctx.strokeStyle = color;
+  ctx.globalAlpha = 0.4;
+  ctx.lineCap = "round";
+  ctx.lineWidth = tokens[0].r * 1.3;
+  ctx.beginPath();
+  for (const { at, tail } of tokens) {
+    ctx.moveTo(tail.x, tail.y);
+    ctx.lineTo(at.x, at.y);
+  }
+  ctx.stroke();
+  ctx.globalAlpha = 1;
+  ctx.beginPath();
+  for (const { at, r } of tokens) {
+    ctx.moveTo(at.x + r, at.y);
+    ctx.arc(at.x, at.y, r, 0, 2 * Math.PI);
+  }
+  ctx.fill();
+  ctx.strokeStyle = ring;
+  ctx.lineWidth = 1.3;
+  ctx.stroke();
+}
+
+/**
+ * Colour each direction of each link by how busy it is in the epoch shown.
+ * @param {CanvasRenderingContext2D} ctx in drawing units
+ * @param {import("./canvas.js").Canvas} canvas
+ */
+export function drawHeat(ctx, canvas) {
+  const { playback, clock, stage, colors } = canvas;
+  if (!canvas.heat || !playback || canvas.stale) return;
+  const load = playback.load(playback.epochAt(clock.time));
+  ctx.lineCap = "round";
+  for (const [key, { line, forth }] of canvas.lanes) {
+    const share = load.get(key) ?? 0;
+    const curve = stage.curve(line);
+    if (!curve || share <= 0) continue;
+    const side = (forth ? 1 : -1) * Math.max(1.6, curve.width / 4 + 0.8);
+    ctx.strokeStyle = between(colors.cold, colors.hot, share);
+    ctx.lineWidth = Math.max(2, curve.width / 2) + share;
+    ctx.beginPath();
+    const pieces = curve.c ? 12 : 1;
+    for (let i = 0; i <= pieces; i++) {
+      const { x, y } = pointOn(curve, i / pieces, side);
+      if (i) ctx.lineTo(x, y);
+      else ctx.moveTo(x, y);
+    }
+    ctx.stroke();
+  }
+}

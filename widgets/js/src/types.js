@@ -1,0 +1,65 @@
+/**
+ * The documents that the canvas draws and plays; the same JSON as in Python (`widgets/scene.py`).
+ *
+ * @typedef {"gpu" | "switch" | "memory" | "nic"} Kind
+ *
+ * @typedef {object} Device
+ * @property {string} name unique, the identifier
+ * @property {Kind} kind
+ * @property {string | null} host
+ * @property {boolean} stores
+ * @property {boolean} copies
+ * @property {boolean} reduces
+ * @property {number | null} buffer_bytes null means no limit
+ *
+ * @typedef {object} Link one way
+ * @property {string} src
+ * @property {string} dst
+ * @property {number} bandwidth GB/s of all `count` parallel links together
+ * @property {number} alpha µs
+ * @property {string} medium
+ * @property {number} count
+ *
+ * @typedef {object} Limit a cap on the sum of what its links carry
+ * @property {string} name
+ * @property {[string, string][]} links
+ * @property {number} bandwidth GB/s
+ *
+ * @typedef {{name: string, devices: Device[], links: Link[], limits: Limit[]}} Topology
+ * @typedef {{topology: Topology, positions: Record<string, [number, number]>}} Drawing
+ *
+ * @typedef {object} Line what is drawn between two devices: one link or a pair of opposite ones
+ * @property {string} id
+ * @property {string} a
+ * @property {string} b
+ * @property {Link} forth from a to b
+ * @property {Link | null} back from b to a
+ *
+ * @typedef {[number, string, string, number, number, number]} Transfer
+ *   chunk, src, dst, start µs, end µs (latency included), fraction of the chunk
+ *
+ * @typedef {object} Scene
+ * @property {Topology} topology the one it was solved for
+ * @property {{origin: number, label: string, size: number, reduced?: boolean}[]} chunks
+ * @property {Record<string, number[]>} holds device -> chunks it has at the start
+ * @property {Transfer[]} transfers sorted by start
+ * @property {number} makespan µs
+ * @property {number} epoch_duration µs of one step of the player
+ * @property {number} epochs
+ * @property {string[]} sentences what happens in each epoch, a line per sentence
+ * @property {string} title
+ *
+ * @typedef {object} Cut
+ * @property {string[]} inside names of devices
+ * @property {[string, string][]} links that leave it
+ * @property {number} bandwidth GB/s
+ * @property {number} makespan µs, what it proves
+ * @property {string} label
+ *
+ * @typedef {{devices: string[], links: [string, string][], hosts: string[]}} Selection
+ * @typedef {{bandwidth: number, alpha: number, medium: string}} LinkPreset
+ * @typedef {{x1: number, y1: number, x2: number, y2: number}} Rect
+ * @typedef {{x: number, y: number}} Point
+ */
+
+export {};

@@ -1,0 +1,29 @@
+"""What the canvas and its host tell one another, in one list for every host.
+
+The Dash component takes its properties from it; the notebook widget's traits have the same names,
+which a test holds them to. The JSON shapes are those of `widgets.scene`.
+"""
+
+from __future__ import annotations
+
+PROPS = {
+    "drawing": (
+        "the cluster and where its devices lie: {topology, positions}; edited on the canvas, and "
+        "set by Python as one step that can be undone"
+    ),
+    "scene": "the schedule that is played, or None",
+    "cuts": "bottleneck cuts, the tightest first",
+    "selection": (
+        "{devices, links, hosts}: names, and ends of links; one pair of ends stands for both "
+        "directions of a line"
+    ),
+    "time": "where the player is, in µs; reported at most five times a second",
+    "stale": "whether the drawing is another cluster than the scene's; set by the canvas",
+    "theme": "auto, light or dark; auto follows the page",
+    "height": "of the whole canvas, as in CSS",
+    "toolbar": "whether the floating tools are shown",
+    "timeline": "whether the player's strip is shown when there is a scene",
+    "link_preset": "{bandwidth, alpha, medium} of a link that is drawn: GB/s and µs",
+    "command": "{name, args, n}: what to do, with a number that differs from the last one's",
+    "message": "{text, n}: the last thing that was refused and why; set by the canvas",
+}

@@ -1,0 +1,188 @@
+"""What the canvas draws, as JSON: the drawing, the scene that is played, and the cuts.
+
+Only the nouns of `ccl` are used; nothing here knows a browser.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ccl.bound import Bound, Cut
+from ccl.collective import Chunk
+from ccl.formats.topoloom import topology_to_json
+from ccl.problem import Problem
+from ccl.result import Plan
+from ccl.schedule import Schedule
+from ccl.timeline import Timeline, Transfer
+from ccl.topology import Topology
+
+STEPS = 20
+"""Steps of the player for a plan without epochs of its own."""
+
+MOST_SENTENCES = 60
+"""Sentences of one epoch; nobody reads more, and the page has to hold them all."""
+
+MOST_NAMES = 6
+"""Names in one sentence."""
+
+
+def drawing(
+    topology: Topology, positions: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, Any]:
+    """Return a topology and the places of its devices as one document.
+
+    Parameters
+    ----------
+    topology
+        What is drawn.
+    positions
+        Middle of each device by name, x to the right and y down; the canvas finds places for
+        devices that have none.
+    """
+    places = positions or {}
+    return {
+        "topology": topology_to_json(topology),
+        "positions": {name: [float(x), float(y)] for name, (x, y) in places.items()},
+    }
+
+
+def scene(problem: Problem, plan: Plan, timeline: Timeline) -> dict[str, Any]:
+    """Return what the player shows of a plan that was replayed."""
+    topology, collective = problem.topology, problem.collective
+    step = _step(plan, timeline)
+    epochs = max(1, math.ceil(timeline.makespan / step - 1e-6))
+    sizes = [chunk.size for chunk in collective.chunks]
+    return {
+        "topology": topology_to_json(topology),
+        "chunks": [
+            {
+                "origin": origin,
+                "label": _label(problem, number),
+                "size": chunk.size,
+                "reduced": chunk.reduced,
+            }
+            for number, (chunk, origin) in enumerate(
+                zip(collective.chunks, _origins(problem), strict=True)
+            )
+        ],
+        "holds": _holds(problem),
+        "transfers": [
+            [
+                each.chunk,
+                each.src,
+                each.dst,
+                _tidy(each.start),
+                _tidy(each.end),
+                _tidy(each.nbytes / sizes[each.chunk]),
+            ]
+            for each in timeline.transfers
+        ],
+        "makespan": timeline.makespan,
+        "epoch_duration": step,
+        "epochs": epochs,
+        "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
+        "title": f"{collective.kind} on {topology.name}",
+    }
+
+
+def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
+    """Return the cuts among the witnesses of bounds, in their order, each set of devices once."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for bound in bounds:
+        cut = bound.witness
+        if not isinstance(cut, Cut) or cut.inside in found:
+            continue
+        what = "Bottleneck cut" if not found else "Cut"
+        found[cut.inside] = {
+            "inside": list(cut.inside),
+            "links": [list(ends) for ends in cut.links],
+            "bandwidth": cut.bandwidth,
+            "makespan": bound.makespan,
+            "label": f"{what} · {cut.bandwidth:.4g} GB/s out · ≥ {bound.makespan:.4g} µs",
+        }
+    return list(found.values())
+
+
+def _step(plan: Plan, timeline: Timeline) -> float:
+    """µs of one step of the player."""
+    if isinstance(plan, Schedule):
+        return plan.epoch_duration
+    return timeline.makespan / STEPS
+
+
+def _tidy(value: float) -> float:
+    """Keep eight significant digits: half the text, and no eye sees the rest."""
+    return float(f"{value:.8g}")
+
+
+def _origins(problem: Problem) -> list[int]:
+    """Rank whose colour each chunk has: where it comes from, or whose shard of a sum it is."""
+    collective = problem.collective
+    count = len(collective.chunks)
+    return [
+        _origin(chunk, number * collective.ranks // count)
+        for number, chunk in enumerate(collective.chunks)
+    ]
+
+
+def _origin(chunk: Chunk, share: int) -> int:
+    if not chunk.reduced:
+        return chunk.holders[0]
+    return chunk.destinations[0] if len(chunk.destinations) == 1 else share
+
+
+def _label(problem: Problem, number: int) -> str:
+    """Name a chunk for people."""
+    chunk, ranks = problem.collective.chunks[number], problem.topology.ranks
+    if chunk.reduced:
+        return f"sum {number}"
+    start = ranks[chunk.holders[0]]
+    if len(chunk.destinations) == 1:
+        return f"{start} for {ranks[chunk.destinations[0]]}"
+    return f"chunk {number} of {start}"
+
+
+def _holds(problem: Problem) -> dict[str, list[int]]:
+    """Chunks that each GPU has at the start."""
+    holds: dict[str, list[int]] = defaultdict(list)
+    for number, chunk in enumerate(problem.collective.chunks):
+        for rank in chunk.holders:
+            holds[problem.topology.ranks[rank]].append(number)
+    return dict(holds)
+
+
+def _sentences(problem: Problem, timeline: Timeline, *, step: float, epochs: int) -> list[str]:
+    """Tell what sets out in each epoch, a line per sender and chunk."""
+    told: list[list[Transfer]] = [[] for _ in range(epochs)]
+    for each in timeline.transfers:
+        told[min(epochs - 1, math.floor(each.start / step + 1e-6))].append(each)
+    return [_tell(problem, transfers) for transfers in told]
+
+
+def _tell(problem: Problem, transfers: list[Transfer]) -> str:
+    if not transfers:
+        return "Nothing sets out; what is on its way arrives."
+    targets: dict[tuple[str, int], dict[str, None]] = {}
+    for each in transfers:
+        targets.setdefault((each.src, each.chunk), {})[each.dst] = None
+    links = len({(each.src, each.dst) for each in transfers})
+    chunks = len({each.chunk for each in transfers})
+    lines = [f"{_count(chunks, 'chunk')} over {_count(links, 'link')}"]
+    for (src, chunk), names in list(targets.items())[:MOST_SENTENCES]:
+        lines.append(f"{src} sends {_label(problem, chunk)} to {_join(list(names))}")
+    if len(targets) > MOST_SENTENCES:
+        lines.append(f"and {len(targets) - MOST_SENTENCES} sends more")
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _join(names: list[str]) -> str:
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
