@@ -37,6 +37,9 @@ EpochBy = Literal["auto", "fastest", "slowest", "given"]
 SHORT = 0.1
 """Latencies up to this share of an epoch lengthen the epoch instead of delaying the chunk."""
 
+SNAP = 3.0
+"""Fluid epochs shorter than this many latencies are made to divide the latency."""
+
 ROUNDING = 1e-9
 """Ratios this close to a whole number are that number."""
 
@@ -95,10 +98,18 @@ class EpochGrid:
         """Epochs after which a chunk can be sent on, shape (links,)."""
         if self.fluid is None:
             return np.maximum(1, _ceil((self.hold + self.alpha) / self.epoch_duration))
+        tau = self.epoch_duration
         # At least half an epoch or a whole chunk, whatever the share.
-        least = np.minimum(self.hold, 0.5 * self.epoch_duration)
-        least = np.maximum(least, self.fluid * self.epoch_duration)
-        return np.maximum(1, _ceil((least + self.alpha) / self.epoch_duration))
+        least = np.maximum(np.minimum(self.hold, 0.5 * tau), self.fluid * tau)
+        # The smallest amount leaves a device that cannot store as late as the largest.
+        exact = 1 + np.floor(self.alpha / tau + ROUNDING).astype(int)
+        return np.where(self._relayed, exact, np.maximum(1, _ceil((least + self.alpha) / tau)))
+
+    @cached_property
+    def _relayed(self) -> np.ndarray:
+        """Whether each link enters a device that cannot store."""
+        device = self.topology.device
+        return np.array([not device(link.dst).stores for link in self.topology.links], dtype=bool)
 
     @cached_property
     def room(self) -> np.ndarray:
@@ -165,6 +176,23 @@ def stretched(topology: Topology, epoch_duration: float, chunk_size: float = mat
         and chunk_size * link.beta >= epoch_duration * (1 - ROUNDING)
     ]
     return epoch_duration + max(short, default=0.0)
+
+
+def snapped(topology: Topology, epoch_duration: float) -> float:
+    """Return a fluid epoch duration in µs near the one given that suits devices without store.
+
+    What enters such a device in one epoch must leave it in one, so a link into it can send for
+    ``delay * tau - alpha`` only; that is all of the epoch when tau divides alpha.
+    """
+    latencies = [
+        link.alpha
+        for link in topology.links
+        if link.alpha > 0 and not topology.device(link.dst).stores
+    ]
+    shortest = min(latencies, default=0.0)
+    if epoch_duration >= SNAP * shortest:
+        return epoch_duration
+    return shortest / max(1, round(shortest / epoch_duration))
 
 
 def _ceil(ratio: np.ndarray) -> np.ndarray:

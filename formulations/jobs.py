@@ -93,6 +93,8 @@ class SolveJob:
     def __iter__(self) -> Iterator[Progress]:
         """Yield news until the solve ends or is cancelled."""
         assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            return
         for line in self._process.stdout:
             news = self._read(json.loads(line))
             if news is not None:

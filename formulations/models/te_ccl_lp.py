@@ -36,7 +36,7 @@ from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
-from formulations.epochs import EpochGrid, durations, stretched
+from formulations.epochs import EpochGrid, durations, snapped, stretched
 from formulations.hops import link_hops
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -123,7 +123,9 @@ def run(run: Run, options: Options) -> Result:
     topology, size = run.problem.topology, run.problem.collective.chunk_size
     if options.epoch == "auto":
         bound = run.bounds[0].makespan
-        grids = [(stretched(topology, bound / many), fluid) for many, fluid in AIMS]
+        grids = [
+            (snapped(topology, stretched(topology, bound / many)), fluid) for many, fluid in AIMS
+        ]
     else:
         taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
         grids = [(tau, AIMS[0][1]) for tau in taus]

@@ -1,0 +1,347 @@
+"""``topoloom/1``: every noun as JSON and back.
+
+Pure functions between nouns and plain JSON values; `ccl.formats.documents` reads and writes files.
+Reading checks the shape first (`FormatError`, with the place in the document) and then the
+meaning, where the noun is made (`ProblemError`). A result is verified and replayed again.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import msgspec
+
+from ccl.bound import Bound, Cut, Path
+from ccl.collective import Chunk, Collective, custom, make_collective
+from ccl.errors import FormatError, ProblemError
+from ccl.flow import Flow, Rate
+from ccl.forest import Forest, Tree
+from ccl.formats import wire
+from ccl.problem import Problem
+from ccl.result import ModelSize, Plan, Result, Stop, conclude
+from ccl.schedule import Schedule, Send
+from ccl.topology import Link, SharedLimit, Topology, device
+
+Json = dict[str, Any]
+Shape = TypeVar("Shape")
+
+
+def topology_to_json(topology: Topology) -> Json:
+    """Return a topology as the canvas edits it and files keep it."""
+    return {
+        "name": topology.name,
+        "devices": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "host": each.host,
+                "stores": each.stores,
+                "copies": each.copies,
+                "reduces": each.reduces,
+                "buffer_bytes": each.buffer_bytes,
+            }
+            for each in topology.devices
+        ],
+        "links": [
+            {
+                "src": each.src,
+                "dst": each.dst,
+                "bandwidth": each.bandwidth,
+                "alpha": each.alpha,
+                "medium": each.medium,
+                "count": each.count,
+            }
+            for each in topology.links
+        ],
+        "limits": [
+            {
+                "name": each.name,
+                "links": [list(ends) for ends in each.links],
+                "bandwidth": each.bandwidth,
+            }
+            for each in topology.limits
+        ],
+    }
+
+
+def topology_from_json(value: Any) -> Topology:
+    """Read a topology.
+
+    Raises
+    ------
+    FormatError
+        If the shape is wrong.
+    ProblemError
+        If it has the shape of a topology and is none.
+    """
+    return _topology(shaped(value, wire.TopologyJson, "topology"))
+
+
+def problem_to_json(problem: Problem) -> Json:
+    """Return a problem: topology and collective."""
+    return {
+        "topology": topology_to_json(problem.topology),
+        "collective": collective_to_json(problem.collective),
+    }
+
+
+def problem_from_json(value: Any) -> Problem:
+    """Read a problem; errors as `topology_from_json`."""
+    return _problem(shaped(value, wire.ProblemJson, "problem"))
+
+
+def collective_to_json(collective: Collective) -> Json:
+    """Return a collective, by its name where its name and numbers make it again."""
+    start: Json = {"kind": collective.kind, "size": collective.size}
+    named = _named(collective)
+    if named is not None:
+        return start | {"chunks": named[0], "root": named[1]}
+    return start | {
+        "chunks": [
+            {
+                "size": each.size,
+                "holders": list(each.holders),
+                "destinations": list(each.destinations),
+                "reduced": each.reduced,
+            }
+            for each in collective.chunks
+        ],
+        "root": 0,
+    }
+
+
+def plan_to_json(plan: Plan) -> Json:
+    """Return a plan, tagged by its type."""
+    if isinstance(plan, Schedule):
+        return {
+            "plan": "schedule",
+            "epoch_duration": plan.epoch_duration,
+            "horizon": plan.horizon,
+            "sends": [
+                [each.epoch, each.chunk, [each.src, *each.via, each.dst], each.fraction]
+                for each in plan.sends
+            ],
+        }
+    if isinstance(plan, Forest):
+        trees = [
+            {
+                "root": each.root,
+                "routes": [list(route) for route in each.routes],
+                "weight": str(each.weight),
+            }
+            for each in plan.trees
+        ]
+        return {"plan": "forest", "trees": trees, "reduces": plan.reduces}
+    rates = [[each.chunk, each.src, each.dst, each.amount] for each in plan.rates]
+    return {"plan": "flow", "rates": rates}
+
+
+def plan_from_json(value: Any) -> Plan:
+    """Read a plan; whether it answers a problem is for `ccl.verify` to say."""
+    return _plan(shaped(value, wire.PlanJson, "plan"))
+
+
+def result_to_json(result: Result) -> Json:
+    """Return a result; what follows from the plan is written for people only."""
+    size = result.size
+    return {
+        "problem": problem_to_json(result.problem),
+        "plan": plan_to_json(result.plan),
+        "bounds": [_bound_to_json(each) for each in result.bounds],
+        "stop": result.stop.name,
+        "formulation": result.formulation,
+        "options": dict(result.options),
+        "solve_time": result.solve_time,
+        "log": list(result.log),
+        "size": None
+        if size is None
+        else {
+            "variables": size.variables,
+            "constraints": size.constraints,
+            "nonzeros": size.nonzeros,
+        },
+        "makespan": result.makespan,
+    }
+
+
+def result_from_json(value: Any) -> Result:
+    """Read a result; its plan is verified and replayed again.
+
+    Raises
+    ------
+    ScheduleError
+        If the plan breaks a rule of its problem.
+    """
+    return _result(shaped(value, wire.ResultJson, "result"))
+
+
+def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
+    """Convert plain JSON values to a wire shape.
+
+    Raises
+    ------
+    FormatError
+        With the place where the value is not of the shape.
+    """
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise FormatError(sentence(error, what)) from None
+
+
+def sentence(error: msgspec.ValidationError, what: str) -> str:
+    """Say where in `what` a value is wrong and what would be right."""
+    text = str(error)
+    wrong, _, place = text.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    wrong = wrong[0].lower() + wrong[1:]
+    return f"{what}, at {place or 'the top'}: {wrong}"
+
+
+def _topology(value: wire.TopologyJson) -> Topology:
+    return Topology(
+        name=value.name,
+        devices=tuple(
+            device(
+                each.kind,
+                each.name,
+                host=each.host,
+                stores=each.stores,
+                copies=each.copies,
+                reduces=each.reduces,
+                buffer_bytes=each.buffer_bytes,
+            )
+            for each in value.devices
+        ),
+        links=tuple(
+            Link(each.src, each.dst, each.bandwidth, each.alpha, each.medium, each.count)
+            for each in value.links
+        ),
+        limits=tuple(
+            SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in value.limits
+        ),
+    )
+
+
+def _problem(value: wire.ProblemJson) -> Problem:
+    topology = _topology(value.topology)
+    return Problem(topology, _collective(value.collective, len(topology.ranks)))
+
+
+def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
+    if isinstance(value.chunks, int):
+        return make_collective(
+            value.kind, ranks, value.size, chunks=value.chunks, root=value.root
+        )
+    chunks = tuple(
+        Chunk(each.size, tuple(each.holders), tuple(each.destinations), each.reduced)
+        for each in value.chunks
+    )
+    if value.kind == "custom":
+        return custom(ranks, chunks)
+    return Collective(value.kind, ranks, value.size, chunks)
+
+
+def _named(collective: Collective) -> tuple[int, int] | None:
+    """Return chunks per shard and root from which the collective can be made by name."""
+    if collective.kind == "custom":
+        return None
+    first = collective.chunks[0]
+    if collective.kind in ("broadcast", "scatter"):
+        root = first.holders[0]
+    elif collective.kind in ("reduce", "gather"):
+        root = first.destinations[0]
+    else:
+        root = 0
+    try:
+        one = make_collective(collective.kind, collective.ranks, collective.size, root=root)
+        many = len(collective.chunks) // len(one.chunks)
+        again = make_collective(
+            collective.kind, collective.ranks, collective.size, chunks=max(1, many), root=root
+        )
+    except ProblemError:
+        return None
+    return (many, root) if again == collective else None
+
+
+def _plan(value: wire.PlanJson) -> Plan:
+    if isinstance(value, wire.ScheduleJson):
+        return Schedule(
+            tuple(_send(*each) for each in value.sends), value.epoch_duration, value.horizon
+        )
+    if isinstance(value, wire.ForestJson):
+        trees = tuple(
+            Tree(each.root, tuple(map(tuple, each.routes)), _fraction(each.weight))
+            for each in value.trees
+        )
+        return Forest(trees, value.reduces)
+    return Flow(tuple(Rate(*each) for each in value.rates))
+
+
+def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
+    if len(route) < 2:  # noqa: PLR2004  a way has two ends
+        msg = f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
+        raise FormatError(msg)
+    return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        msg = f"plan: a tree has the weight {text!r}; give a fraction such as 1/3"
+        raise FormatError(msg) from None
+
+
+def _bound_to_json(bound: Bound) -> Json:
+    witness: Json | None = None
+    if isinstance(bound.witness, Cut):
+        witness = {
+            "witness": "cut",
+            "inside": list(bound.witness.inside),
+            "links": [list(ends) for ends in bound.witness.links],
+            "bandwidth": bound.witness.bandwidth,
+        }
+    elif isinstance(bound.witness, Path):
+        witness = {"witness": "path", "devices": list(bound.witness.devices)}
+    return {
+        "makespan": bound.makespan,
+        "kind": bound.kind,
+        "reference": bound.reference,
+        "witness": witness,
+        "whole_chunks": bound.whole_chunks,
+    }
+
+
+def _bound(value: wire.BoundJson) -> Bound:
+    witness: Cut | Path | None = None
+    if isinstance(value.witness, wire.CutJson):
+        witness = Cut(
+            tuple(value.witness.inside), tuple(value.witness.links), value.witness.bandwidth
+        )
+    elif isinstance(value.witness, wire.PathJson):
+        witness = Path(tuple(value.witness.devices))
+    return Bound(value.makespan, value.kind, witness, value.reference, value.whole_chunks)
+
+
+def _result(value: wire.ResultJson) -> Result:
+    if not value.bounds:
+        msg = "result, at bounds: there is none; a result needs one lower bound or more"
+        raise FormatError(msg)
+    if value.stop not in Stop.__members__:
+        msg = f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
+        raise FormatError(msg)
+    size = value.size
+    return conclude(
+        _problem(value.problem),
+        _plan(value.plan),
+        bounds=tuple(_bound(each) for each in value.bounds),
+        stop=Stop[value.stop],
+        formulation=value.formulation,
+        options=value.options,
+        solve_time=value.solve_time,
+        log=tuple(value.log),
+        size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
+    )
+

@@ -1,0 +1,213 @@
+"""The shapes of format ``topoloom/1``, from which its JSON Schema is generated.
+
+A document says ``"format": "topoloom/1"`` and its ``kind``: topology, problem, plan or result.
+Positions on a drawing lie beside a topology, never in it. GB/s, µs and bytes throughout.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+Positive = Annotated[float, Meta(gt=0)]
+Whole = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+Ends = tuple[str, str]
+Positions = dict[str, tuple[float, float]]
+
+
+class DeviceJson(Struct, forbid_unknown_fields=True):
+    """A device; abilities that are absent are those of its kind."""
+
+    name: str
+    kind: Literal["gpu", "switch", "memory", "nic"] = "gpu"
+    host: str | None = None
+    stores: bool | None = None
+    copies: bool | None = None
+    reduces: bool | None = None
+    buffer_bytes: Positive | None = None
+
+
+class LinkJson(Struct, forbid_unknown_fields=True):
+    """A one-way link: GB/s of all its `count` parallel links together, alpha in µs."""
+
+    src: str
+    dst: str
+    bandwidth: float
+    alpha: float = 0.0
+    medium: str = ""
+    count: int = 1
+
+
+class LimitJson(Struct, forbid_unknown_fields=True):
+    """A cap in GB/s on the sum over some links, given by their ends."""
+
+    name: str
+    links: list[Ends]
+    bandwidth: float
+
+
+class TopologyJson(Struct, forbid_unknown_fields=True):
+    """Devices in the order of their ranks, links, shared limits."""
+
+    name: str
+    devices: list[DeviceJson]
+    links: list[LinkJson]
+    limits: list[LimitJson] = field(default_factory=list)
+
+
+class ChunkJson(Struct, forbid_unknown_fields=True):
+    """A chunk of a custom collective: bytes, ranks that have it, ranks that want it."""
+
+    size: float
+    holders: list[Whole]
+    destinations: list[Whole]
+    reduced: bool = False
+
+
+class CollectiveJson(Struct, forbid_unknown_fields=True):
+    """A collective by name and size in bytes, or with its chunks if it is custom.
+
+    `chunks` counts chunks per shard; `root` is a rank where there is a root.
+    """
+
+    kind: Literal[
+        "all-gather",
+        "reduce-scatter",
+        "all-reduce",
+        "all-to-all",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "custom",
+    ]
+    size: float
+    chunks: int | list[ChunkJson] = 1
+    root: int = 0
+
+
+class ProblemJson(Struct, forbid_unknown_fields=True):
+    """A collective on a topology."""
+
+    topology: TopologyJson
+    collective: CollectiveJson
+
+
+class ScheduleJson(Struct, forbid_unknown_fields=True, tag="schedule", tag_field="plan"):
+    """Sends as (epoch, chunk, route from device to device, fraction)."""
+
+    epoch_duration: Positive
+    horizon: Annotated[int, Meta(ge=1)]
+    sends: list[tuple[Whole, Whole, list[str], Share]]
+
+
+class TreeJson(Struct, forbid_unknown_fields=True):
+    """A tree: rank of its root, routes, weight as a fraction such as ``"1/3"``."""
+
+    root: Whole
+    routes: list[list[str]]
+    weight: str
+
+
+class ForestJson(Struct, forbid_unknown_fields=True, tag="forest", tag_field="plan"):
+    """Trees of every root."""
+
+    trees: list[TreeJson]
+    reduces: bool = False
+
+
+class FlowJson(Struct, forbid_unknown_fields=True, tag="flow", tag_field="plan"):
+    """Rates as (chunk, src, dst, amount)."""
+
+    rates: list[tuple[Whole, str, str, float]]
+
+
+PlanJson = ScheduleJson | ForestJson | FlowJson
+
+
+class CutJson(Struct, forbid_unknown_fields=True, tag="cut", tag_field="witness"):
+    """A set of devices, the links that leave it and their GB/s."""
+
+    inside: list[str]
+    links: list[Ends]
+    bandwidth: float
+
+
+class PathJson(Struct, forbid_unknown_fields=True, tag="path", tag_field="witness"):
+    """Devices along a way."""
+
+    devices: list[str]
+
+
+class BoundJson(Struct, forbid_unknown_fields=True):
+    """A lower bound in µs with what proves it."""
+
+    makespan: float
+    kind: Literal["path", "injection", "ejection", "cut", "flow", "solver"]
+    reference: str
+    witness: CutJson | PathJson | None = None
+    whole_chunks: bool = False
+
+
+class SizeJson(Struct, forbid_unknown_fields=True):
+    """Size of the largest model solved."""
+
+    variables: int
+    constraints: int
+    nonzeros: int
+
+
+class ResultJson(Struct, forbid_unknown_fields=True):
+    """A solved problem; makespan and the like follow from the plan and are for people."""
+
+    problem: ProblemJson
+    plan: PlanJson
+    bounds: list[BoundJson]
+    stop: str
+    formulation: str
+    options: dict[str, Any]
+    solve_time: float
+    log: list[str] = field(default_factory=list)
+    size: SizeJson | None = None
+    makespan: float | None = None
+
+
+Format = Literal["topoloom/1"]
+
+
+class TopologyDocument(Struct, forbid_unknown_fields=True, tag="topology", tag_field="kind"):
+    """A topology with its drawing."""
+
+    format: Format
+    topology: TopologyJson
+    positions: Positions = field(default_factory=dict)
+
+
+class ProblemDocument(Struct, forbid_unknown_fields=True, tag="problem", tag_field="kind"):
+    """A problem with the drawing of its topology."""
+
+    format: Format
+    problem: ProblemJson
+    positions: Positions = field(default_factory=dict)
+
+
+class PlanDocument(Struct, forbid_unknown_fields=True, tag="plan", tag_field="kind"):
+    """A plan with the problem that it answers."""
+
+    format: Format
+    problem: ProblemJson
+    plan: PlanJson
+    positions: Positions = field(default_factory=dict)
+
+
+class ResultDocument(Struct, forbid_unknown_fields=True, tag="result", tag_field="kind"):
+    """A result with the drawing of its topology."""
+
+    format: Format
+    result: ResultJson
+    positions: Positions = field(default_factory=dict)
+
+
+Document = TopologyDocument | ProblemDocument | PlanDocument | ResultDocument
