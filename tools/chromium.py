@@ -14,6 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+PLAYWRIGHT = (sys.executable, "-m", "playwright")
 
 
 def chromium() -> str:
@@ -33,7 +34,7 @@ def chromium() -> str:
             msg = f"CHROMIUM names {named}, which is no program here"
             raise FileNotFoundError(msg)
         return found
-    return _on_path() or _from_playwright() or _from_debian() or _install()
+    return _on_path() or _from_debian() or _from_playwright()
 
 
 def _on_path() -> str | None:
@@ -43,42 +44,50 @@ def _on_path() -> str | None:
 
 def _from_debian() -> str | None:
     """Install Debian's package; None where that is not ours to do or does not work."""
-    if not shutil.which("apt-get") or os.name != "posix" or os.geteuid() != 0:
-        return None
-    for command in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        done = subprocess.run(
+    return _on_path() if _apt("chromium") else None
+
+
+def _from_playwright() -> str:
+    """Return Playwright's own Chromium, downloaded if it is not there yet."""
+    with sync_playwright() as playwright:
+        path = Path(playwright.chromium.executable_path)
+    if not path.exists():
+        libraries = ["--with-deps"] if _is_root() else []
+        command = [*PLAYWRIGHT, "install", *libraries, "chromium"]
+        subprocess.run(command, stdout=sys.stderr, check=True)
+    return str(path)
+
+
+def _driver_runs() -> bool:
+    """Say whether the Node that Playwright brings finds its libraries."""
+    return not subprocess.run(
+        [*PLAYWRIGHT, "--version"], capture_output=True, check=False
+    ).returncode
+
+
+def _apt(package: str) -> bool:
+    """Install a package of Debian, if that is ours to do; say whether it worked."""
+    if not (_is_root() and shutil.which("apt-get")):
+        return False
+    print(f"installing {package} with apt", file=sys.stderr)
+    commands = (["update"], ["install", "-y", "--no-install-recommends", package])
+    return not any(
+        subprocess.run(
             ["apt-get", "-qq", *command],
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
             stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
+            stdout=subprocess.DEVNULL,
             check=False,
-        )
-        if done.returncode:
-            return None
-    return _on_path()
-
-
-def _install() -> str:
-    """Let Playwright download its Chromium."""
-    with_libraries = ["--with-deps"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    subprocess.run(
-        [sys.executable, "-m", "playwright", "install", *with_libraries, "chromium"],
-        stdout=sys.stderr,
-        check=True,
+        ).returncode
+        for command in commands
     )
-    found = _from_playwright()
-    if found is None:
-        msg = "Playwright has installed a Chromium but does not find it"
-        raise FileNotFoundError(msg)
-    return found
 
 
-def _from_playwright() -> str | None:
-    """Return the Chromium that Playwright has downloaded, if it has."""
-    with sync_playwright() as playwright:
-        path = Path(playwright.chromium.executable_path)
-    return str(path) if path.exists() else None
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 if __name__ == "__main__":
+    if not _driver_runs():
+        _apt("libatomic1")  # the one library that a small Debian lacks for it
     print(chromium())
