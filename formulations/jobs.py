@@ -96,6 +96,8 @@ class SolveJob:
         if self._process.stdout.closed:
             return
         for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                break  # it was ended in the middle of a line
             news = self._read(json.loads(line))
             if news is not None:
                 yield news
