@@ -184,15 +184,6 @@ def test_a_module_is_one_idea(path):
     assert long == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=named)
-def test_public_functions_take_two_arguments_by_position(path):
-    """The third would be one that nobody can name where it is called."""
-    found = functions(path.read_text("utf-8"))
-    positional = {each.name: by_position(each) for each in found if len(by_position(each)) > 2}
-
-    assert positional == {}
-
-
 def functions(text):
     """Return every function of a module, those inside others too."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
@@ -209,14 +200,6 @@ def own_lines(function):
     docstring = lines(function.body[0]) if ast.get_docstring(function) is not None else 0
     nested = [node for node in function.body if isinstance(node, ast.FunctionDef)]
     return lines(function) - docstring - sum(map(lines, nested))
-
-
-def by_position(function):
-    """Name the arguments by position of a public function; Dash calls the decorated ones."""
-    if function.decorator_list or function.name.startswith("_"):
-        return []
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    return [name for name in names if name not in ("self", "cls")]
 
 
 # What an import brings along
