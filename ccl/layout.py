@@ -32,6 +32,9 @@ __all__ = ["SIZES", "layout"]
 _GAP = 56.0
 """Pixels between the boxes of hosts; their frames take 22 of it on either side."""
 
+_CIRCLE = 100
+"""More GPUs than this are not drawn as a circle."""
+
 _ASPECT = 1.6
 """Width over height that a drawing aims at."""
 
@@ -69,23 +72,27 @@ def _shape(graph: Graph, *, wide: bool) -> Places | None:
         return None
     if graph.one_way:
         return _columns(graph)
-    shape = _lattice(graph)
-    if shape is None:
+    found = _lattice(graph)
+    if found is None:
         return None
+    shape, wrap = found
     if len(shape) == 1:
         return grid(graph.gpus, columns=12, pitch=(128.0, 130.0), snake=True)
-    return _drawn(graph.gpus, shape, pitch=(150.0, 140.0) if wide else (120.0, 106.0))
+    if wide:
+        return _drawn(graph.gpus, shape, pitch=(150.0, 140.0), framed=True)
+    pitch = (164.0, 136.0) if wrap else (124.0, 106.0)
+    return _drawn(graph.gpus, shape, pitch=pitch, bow=wrap)
 
 
-def _lattice(graph: Graph) -> tuple[int, ...] | None:
-    """Return the sides of the line, grid, torus or hypercube that the GPUs are, in order."""
+def _lattice(graph: Graph) -> tuple[tuple[int, ...], bool] | None:
+    """Return the sides of the lattice that the GPUs are, in order, and whether it is closed."""
     number = {name: i for i, name in enumerate(graph.gpus)}
     have = {(number[a], number[b]) for a in graph.names for b in graph.near[a]}
     for shape in _shapes(len(graph.gpus)):
         for wrap in (False, True) if len(shape) > 1 else (False,):
             expected = {pair for each in _steps(shape, wrap=wrap) for pair in (each, each[::-1])}
             if have == expected:
-                return shape
+                return shape, wrap
     return None
 
 
@@ -115,18 +122,31 @@ def _steps(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, int]]:
                 yield number, number - (side - 1) * strides[axis]
 
 
-def _drawn(names: Sequence[str], shape: tuple[int, ...], *, pitch: tuple[float, float]) -> Places:
-    """Draw two sides as rows and columns; the others shift whole layers, a cube as one."""
+def _drawn(
+    names: Sequence[str],
+    shape: tuple[int, ...],
+    *,
+    pitch: tuple[float, float],
+    bow: bool = False,
+    framed: bool = False,
+) -> Places:
+    """Draw two sides as rows and columns; the others shift whole layers, a cube as one.
+
+    In a bowed drawing inner rows and columns stand aside, so that the links which close them
+    pass beside their devices and not behind. Layers do not overlap where hosts are framed.
+    """
     x, y = pitch
     vectors = [(0.0, y), (x, 0.0)]
-    if shape[-3:] == (2, 2, 2):
+    if shape[-3:] == (2, 2, 2) and not framed:
         vectors = [(0.0, 2 * y), (2.4 * x, 0.0)]
         vectors.insert(0, (1.2 * x, -y))
     layers = shape[: len(shape) - len(vectors)]
     width, height = _extent(shape[-len(vectors) :], vectors)
     across = True
     for side in reversed(layers):
-        vectors.insert(0, (width + 1.3 * x, 0.0) if across else (0.0, height + 1.3 * y))
+        # Layers step a little aside, so that links between them do not run along their rows.
+        aside = (width + 1.3 * x, 0.4 * y) if across else (0.4 * x, height + 1.3 * y)
+        vectors.insert(0, aside)
         width, height = (
             (width * side + 1.3 * x * (side - 1), height)
             if across
@@ -136,7 +156,13 @@ def _drawn(names: Sequence[str], shape: tuple[int, ...], *, pitch: tuple[float, 
     places: Places = {}
     for name, place in zip(names, itertools.product(*map(range, shape)), strict=True):
         pairs = list(zip(place, vectors, strict=True))
-        places[name] = (sum(k * v[0] for k, v in pairs), sum(k * v[1] for k, v in pairs))
+        row, column = place[-2:]
+        right = 0.5 * x if bow and 0 < row < shape[-2] - 1 else 0.0
+        up = 0.5 * y if bow and 0 < column < shape[-1] - 1 else 0.0
+        places[name] = (
+            sum(k * v[0] for k, v in pairs) + right,
+            sum(k * v[1] for k, v in pairs) - up,
+        )
     return places
 
 
@@ -176,6 +202,9 @@ def _block(graph: Graph) -> Places:
             return grid(gpus, columns=math.ceil(math.sqrt(len(gpus))), pitch=(92.0, 80.0))
         if len(hubs) == 1 and 5 <= len(gpus) <= 8 and not joined:
             return _cup(gpus, hubs[0])
+        if not others and len(gpus) > _CIRCLE:
+            columns = math.ceil(math.sqrt(_ASPECT * len(gpus)))
+            return grid(graph.walk(), columns=columns, pitch=(110.0, 96.0), snake=True)
         return circle(graph.walk(), hubs, graph)
     if joined and all(any(other in graph.is_gpu for other in graph.near[name]) for name in others):
         return satellites(graph)

@@ -1,0 +1,122 @@
+"""Drawings that nobody has arranged yet."""
+
+import time
+
+import numpy as np
+import pytest
+
+import gallery
+from ccl.layout import SIZES, layout
+from ccl.topology import Topology
+
+LARGER = [
+    "dgx-2:hosts=2",
+    "dgx-a100:hosts=16",
+    "dgx-h100:hosts=2,planes=true",
+    "dragonfly:groups=9",
+    "fat-tree:radix=8",
+    "full-mesh:gpus=12",
+    "gb200-nvl72:planes=true",
+    "hypercube:dimension=5",
+    "mi250:hosts=2",
+    "mi300x:hosts=4,fabric=flat",
+    "ndv2:hosts=3",
+    "pcie-server:hosts=2,nvlink=true",
+    "ring:gpus=200",
+    "torus:shape=3x3x3",
+    "torus:shape=4x6",
+    "tpu-v4:shape=2x2x2",
+]
+CLUSTERS = [each.name for each in gallery.catalog()] + LARGER
+
+
+def boxes(topology: Topology) -> np.ndarray:
+    """Left, top, right and bottom of each device's box."""
+    places = layout(topology)
+    centres = np.array([places[each.name] for each in topology.devices])
+    halves = np.array([SIZES[each.kind] for each in topology.devices]) / 2
+    return np.hstack([centres - halves, centres + halves])
+
+
+def overlapping(rectangles: np.ndarray) -> list[tuple[int, int]]:
+    left, top, right, bottom = rectangles.T
+    meet = (left[:, None] < right) & (left < right[:, None])
+    meet &= (top[:, None] < bottom) & (top < bottom[:, None])
+    return [(int(i), int(j)) for i, j in np.argwhere(np.triu(meet, 1))]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_no_two_devices_overlap(name):
+    topology = gallery.open_cluster(name)
+
+    assert layout(topology).keys() == topology.index.keys()
+    assert overlapping(boxes(topology)) == []
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_frames_of_hosts_neither_overlap_nor_hold_strangers(name):
+    """A frame reaches 22 pixels beyond the devices of its host."""
+    topology = gallery.open_cluster(name)
+    rectangles = boxes(topology)
+    home = np.array([each.host or "" for each in topology.devices])
+    frames = np.array(
+        [
+            [*rectangles[home == host, :2].min(axis=0), *rectangles[home == host, 2:].max(axis=0)]
+            for host in topology.hosts
+        ]
+    ).reshape(-1, 4) + np.array([-22, -22, 22, 22])
+
+    assert overlapping(frames) == []
+    for host, frame in zip(topology.hosts, frames, strict=True):
+        strangers = rectangles[home != host]
+        inside = (strangers[:, 0] < frame[2]) & (frame[0] < strangers[:, 2])
+        inside &= (strangers[:, 1] < frame[3]) & (frame[1] < strangers[:, 3])
+        assert not inside.any()
+
+
+def test_a_torus_is_a_grid_whose_closing_links_pass_beside_its_gpus():
+    """The straight line from first to last of a row must clear the boxes in between."""
+    places = layout(gallery.open_cluster("torus:shape=4x4"))
+
+    for row in range(4):
+        first, *between, last = (places[f"g{4 * row + i}"] for i in range(4))
+        assert first[1] == last[1]
+        assert all(abs(y - first[1]) > SIZES["gpu"][1] / 2 for _, y in between)
+
+
+def test_one_way_graphs_run_from_left_to_right():
+    topology = gallery.open_cluster("te-ccl-2c")
+    places = layout(topology)
+
+    assert all(places[link.src][0] < places[link.dst][0] for link in topology.links)
+
+
+def test_the_order_on_a_circle_follows_the_strong_links():
+    """The double links of a DGX-1V close to a ring, so all are sides and none a diagonal."""
+    topology = gallery.open_cluster("dgx-1v")
+    places = layout(topology)
+    sides = [np.hypot(*np.subtract(places[link.src], places[link.dst])) for link in topology.links]
+    double = [link.count == 2 for link in topology.links]
+
+    assert max(side for side, is_double in zip(sides, double, strict=True) if is_double) < 110
+    assert min(side for side, is_double in zip(sides, double, strict=True) if not is_double) > 110
+
+
+def test_a_drawing_depends_on_nothing_but_the_topology():
+    first, second = (gallery.open_cluster("dgx-a100:hosts=4") for _ in range(2))
+
+    assert layout(first) == layout(second)
+    assert min(x for x, _ in layout(first).values()) >= 0
+
+
+@pytest.mark.parametrize("name", ["dgx-a100:hosts=128", "torus:shape=32x32", "fat-tree:radix=16"])
+def test_a_thousand_gpus_are_placed_in_a_second(name):
+    topology = gallery.open_cluster(name)
+    start = time.process_time()
+
+    assert len(layout(topology)) == len(topology.devices)
+    assert time.process_time() - start < 1
+
+
+def test_an_empty_drawing_has_no_positions():
+    assert layout(Topology("nothing", (), ())) == {}
