@@ -1,6 +1,7 @@
 """The house holds together: what is said twice agrees, and the rules that no linter knows."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -138,6 +139,14 @@ def test_every_line_of_the_lock_is_a_name_and_a_version():
     assert pinned == sorted(pinned)
 
 
+def test_the_notices_name_what_the_bundle_carries():
+    """package.json pins the two libraries whose licences ask to be carried along."""
+    carried = json.loads((ROOT / "widgets/js/package.json").read_text("utf-8"))["dependencies"]
+    notices = (ROOT / "THIRD_PARTY.md").read_text("utf-8").lower().replace(".js", "")
+
+    assert [name for name, pin in carried.items() if f"{name} {pin}" not in notices] == []
+
+
 # What is tracked
 
 
@@ -228,3 +237,40 @@ def test_a_package_is_imported_without_its_heavier_siblings(package):
 
     assert package in loaded
     assert set(HEAVY[package]) & set(loaded) == set()
+
+
+# What CI refuses
+
+SKIPS = """
+import pytest
+
+def test_skips():
+    pytest.skip("for no reason")
+
+@pytest.mark.xfail
+def test_fails_as_expected():
+    assert False
+
+def test_passes():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("ci", "counts"), [("", "1 passed, 1 skipped"), ("1", "1 failed, 1 passed")]
+)
+def test_a_skip_fails_in_ci_unless_it_is_announced(ci, counts, tmp_path):
+    """An expected failure is not a skip."""
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
+    (tmp_path / "test_skips.py").write_text(SKIPS, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:dash", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "CI": ci},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert f"{counts}, 1 xfailed" in done.stdout
+    assert done.returncode == bool(ci)
