@@ -176,9 +176,9 @@ def satisfied(model: cp.Problem) -> bool:
 
     Statuses are not to be believed: at a time limit CVXPY may hand back zeros.
     """
-    return all(
-        variable.value is not None for variable in model.variables()
-    ) and all(float(np.max(rule.violation(), initial=0.0)) < VIOLATION for rule in model.constraints)
+    return all(variable.value is not None for variable in model.variables()) and all(
+        float(np.max(rule.violation(), initial=0.0)) < VIOLATION for rule in model.constraints
+    )
 
 
 class _HighsRun:
@@ -328,16 +328,14 @@ class _HighsRun:
             raise LimitReached(msg)
         value = self._own(float(info.objective_function_value))
         bound = self._own(float(info.mip_dual_bound)) if self.integer else value
-        return Outcome(
-            self._ending(status), value, bound, self.build_seconds, seconds, self.size
-        )
+        return Outcome(self._ending(status), value, bound, self.build_seconds, seconds, self.size)
 
     def _ending(self, status: str) -> Ending:
         if self.stopped:
             return Ending.STOPPED
         if status != "kOptimal":
             return Ending.TIME_LIMIT
-        loose = self.integer and self.highs.getInfo().mip_gap > 1e-6  # noqa: PLR2004
+        loose = self.integer and self.highs.getInfo().mip_gap > 1e-6
         return Ending.GAP if loose else Ending.OPTIMAL
 
 

@@ -21,6 +21,7 @@ from formulations.backends import Ending, Report
 from formulations.demand import Demand
 from formulations.hops import Hops
 from formulations.plans import schedule
+from formulations.rows import rows
 from formulations.run import Run
 
 
@@ -161,15 +162,14 @@ class ChunkModel:
     def _rules(
         self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
     ) -> list[cp.Constraint]:
-        hops = self.hops
-        stores, held = hops.stores[hops.src[cells.hop]], ~self.demand.has[
-            hops.src[cells.hop], cells.chunk
-        ]
-        rules = [*self._buffer_rows(cells, sends, buffers)]
-        needs = np.flatnonzero(stores & held)
+        source = self.hops.src[cells.hop]
+        rules = self._buffer_rows(cells, sends, buffers)
+        # What a device has from the start it may send at any time.
+        later = self.hops.stores[source] & ~self.demand.has[source, cells.chunk]
+        needs = np.flatnonzero(later)
         if needs.size:
-            source = cells.held[cells.epoch[needs], hops.src[cells.hop[needs]], cells.chunk[needs]]
-            rules.append(sends[needs] <= buffers[source])
+            there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
+            rules.append(sends[needs] <= buffers[there])
         rules += self._switch_rows(cells, sends)
         rules += self._capacity_rows(cells, sends)
         rules += self._limit_rows(cells, sends)
@@ -178,22 +178,22 @@ class ChunkModel:
     def _buffer_rows(
         self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
     ) -> list[cp.Constraint]:
-        """What a device holds is what it held and what arrives; at the end it has what it wants."""
+        """Let a device hold what it held and what arrives, and at the end what it wants."""
         hops, held, count = self.hops, cells.held, cells.buffers
         arrival = cells.epoch + hops.delay[cells.hop]
         row = held[arrival, hops.dst[cells.hop], cells.chunk]
         stored = np.flatnonzero(row >= 0)
         shape = (count, len(cells.epoch))
-        arrive = sparse.csr_array((np.ones(len(stored)), (row[stored], stored)), shape=shape)
+        arrive = rows(row[stored], stored, shape)
         before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
         after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
-        shift = sparse.csr_array((np.ones(len(after)), (after, before)), shape=(count, count))
-        step = sparse.csr_array(sparse.eye_array(count)) - shift
+        every = np.arange(count)
+        step = rows(every, every, (count, count)) - rows(after, before, (count, count))
         final = held[-1][self.demand.wants]
         return [step @ buffers == arrive @ sends, buffers[final] == 1]
 
     def _switch_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """What leaves a device that cannot store is what came in for that epoch."""
+        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
         hops = self.hops
         devices, chunks = self.demand.has.shape
         shape = (cells.horizon + 1, devices, chunks)
@@ -202,19 +202,17 @@ class ChunkModel:
         arrival = cells.epoch + hops.delay[cells.hop]
         enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
         leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
-        into = sparse.csr_array((np.ones(len(columns)), (enters, columns)), shape=(many, len(columns)))
+        into = rows(enters, columns, (many, len(columns)))
         relay = ~hops.stores[hops.src[cells.hop]]
         copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
-        rules = []
+        rules: list[cp.Constraint] = []
         if copied.size:
             rules.append(sends[copied] <= into[leaves[copied]] @ sends)
         plain = ~hops.stores & ~hops.copies
         if plain.any():
-            out = sparse.csr_array(
-                (np.ones(len(columns)), (leaves, columns)), shape=(many, len(columns))
-            )
-            rows = np.broadcast_to(plain[None, :, None], shape).ravel()
-            touched = np.flatnonzero(rows & ((into.sum(axis=1) > 0) | (out.sum(axis=1) > 0)))
+            out = rows(leaves, columns, (many, len(columns)))
+            used = np.diff(into.indptr) + np.diff(out.indptr)
+            touched = np.flatnonzero(np.broadcast_to(plain[:, None], shape).ravel() & (used > 0))
             if touched.size:
                 rules.append((out[touched] - into[touched]) @ sends == 0)
         return rules
@@ -227,7 +225,7 @@ class ChunkModel:
         return which, cells.epoch[which] + np.arange(len(which)) - first
 
     def _capacity_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """A link carries no more than it has room for; rows that cannot bind are left out."""
+        """Keep every link to its room; rows that cannot bind are left out."""
         hops = self.hops
         which, epoch = self._spans(cells)
         uses = sparse.csc_array(hops.uses)
@@ -238,14 +236,13 @@ class ChunkModel:
         link = uses.indices[begin[spread] + place]
         width = int(epoch.max(initial=0)) + 1
         shape = (uses.shape[0] * width, len(cells.epoch))
-        rows = link * width + epoch[spread]
-        matrix = sparse.csr_array((np.ones(len(rows)), (rows, which[spread])), shape=shape)
+        matrix = rows(link * width + epoch[spread], which[spread], shape)
         room = np.repeat(hops.room, width)
         binding = np.flatnonzero(np.diff(matrix.indptr) > room)
         return [matrix[binding] @ sends <= room[binding]] if binding.size else []
 
     def _limit_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """A shared limit lets no more through in an epoch than its bandwidth."""
+        """Keep every shared limit to its bandwidth in every epoch."""
         hops, topology = self.hops, self.hops.topology
         if not topology.limits:
             return []
@@ -253,13 +250,11 @@ class ChunkModel:
         which, epoch = self._spans(cells)
         width = int(epoch.max(initial=0)) + 1
         share = 1.0 / hops.occupancy[cells.hop[which]]
-        rules = []
+        rules: list[cp.Constraint] = []
         for limit in topology.limits:
             links = [topology.link_index[ends] for ends in limit.links]
             crossed = np.asarray(hops.uses[links].sum(axis=0)).ravel()[cells.hop[which]]
-            matrix = sparse.csr_array(
-                (share * crossed, (epoch, which)), shape=(width, len(cells.epoch))
-            )
+            matrix = rows(epoch, which, (width, len(cells.epoch)), value=share * crossed)
             most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
             rules.append(matrix @ sends <= most)
         return rules
@@ -273,7 +268,7 @@ class ChunkModel:
 
     def _schedule(self, cells: _Cells, sends: cp.Variable) -> Schedule:
         hops = self.hops
-        chosen = np.flatnonzero(np.asarray(sends.value) > 0.5)  # noqa: PLR2004
+        chosen = np.flatnonzero(np.asarray(sends.value) > 0.5)
         listed = []
         for cell in chosen.tolist():
             route = hops.routes[cells.hop[cell]]

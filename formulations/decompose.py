@@ -157,27 +157,27 @@ def sends_of(walks: list[Walk], hops: Hops, problem: Problem) -> tuple[tuple[Sen
     fractions: dict[tuple[int, int, int], float] = defaultdict(float)
     to_go: dict[tuple[int, int, int], float] = defaultdict(float)
     for pair, chunks in waiting.items():
-        for chunk, walk, fraction in _filled(chunks, sorted(by_pair[pair], key=_arrival)):
+        for number, walk, fraction in _filled(chunks, sorted(by_pair[pair], key=_arrival)):
             remaining = 0.0
             for epoch, hop in reversed(walk.steps):
                 remaining += float(hops.grid.hold[hop] + hops.grid.alpha[hop])
-                fractions[epoch, hop, chunk] += fraction
-                to_go[epoch, hop, chunk] = max(to_go[epoch, hop, chunk], remaining)
+                fractions[epoch, hop, number] += fraction
+                to_go[epoch, hop, number] = max(to_go[epoch, hop, number], remaining)
     ordered = sorted(fractions, key=lambda key: (key[0], -to_go[key], key[2], key[1]))
     horizon = max(epoch + int(hops.delay[hop]) for epoch, hop, _ in ordered)
-    return tuple(
-        Send(epoch, chunk, *hops.routes[hop], fraction=min(1.0, fractions[epoch, hop, chunk]))
-        for epoch, hop, chunk in ordered
-    ), horizon
+    sends = []
+    for epoch, hop, number in ordered:
+        src, dst = hops.routes[hop]
+        fraction = min(1.0, fractions[epoch, hop, number])
+        sends.append(Send(epoch, number, src, dst, fraction=fraction))
+    return tuple(sends), horizon
 
 
 def _arrival(walk: Walk) -> tuple[int, tuple[tuple[int, int], ...]]:
     return walk.arrival, walk.steps
 
 
-def _filled(
-    chunks: list[tuple[int, float]], walks: list[Walk]
-) -> list[tuple[int, Walk, float]]:
+def _filled(chunks: list[tuple[int, float]], walks: list[Walk]) -> list[tuple[int, Walk, float]]:
     """Deal walks to chunks so that the fractions of each chunk add up to one."""
     scale = sum(size for _, size in chunks) / sum(walk.amount for walk in walks)
     dealt: list[tuple[int, Walk, float]] = []

@@ -79,7 +79,7 @@ class EpochGrid:
     @cached_property
     def hold(self) -> np.ndarray:
         """µs for which a chunk holds each link, shape (links,)."""
-        return self.chunk_size * np.array([link.beta for link in self.topology.links])
+        return np.array([self.chunk_size * link.beta for link in self.topology.links])
 
     @cached_property
     def alpha(self) -> np.ndarray:
@@ -91,13 +91,13 @@ class EpochGrid:
         """Epochs that one chunk holds each link, shape (links,); 1 for fluid amounts."""
         if self.fluid is not None:
             return np.ones(len(self.hold), dtype=int)
-        return np.maximum(1, _ceil(self.hold / self.epoch_duration))
+        return np.asarray(np.maximum(1, _ceil(self.hold / self.epoch_duration)))
 
     @cached_property
     def delay(self) -> np.ndarray:
         """Epochs after which a chunk can be sent on, shape (links,)."""
         if self.fluid is None:
-            return np.maximum(1, _ceil((self.hold + self.alpha) / self.epoch_duration))
+            return np.asarray(np.maximum(1, _ceil((self.hold + self.alpha) / self.epoch_duration)))
         tau = self.epoch_duration
         # At least half an epoch or a whole chunk, whatever the share.
         least = np.maximum(np.minimum(self.hold, 0.5 * tau), self.fluid * tau)
@@ -120,8 +120,9 @@ class EpochGrid:
         tau = self.epoch_duration
         free = np.minimum(tau, self.delay * tau - self.alpha) / self.hold
         if self.fluid is not None:
-            return free
-        return np.where(self.occupancy > 1, 1, np.maximum(1, np.floor(free + ROUNDING)))
+            return np.asarray(free)
+        whole = np.maximum(1, np.floor(free + ROUNDING))
+        return np.asarray(np.where(self.occupancy > 1, 1.0, whole))
 
     @cached_property
     def ends(self) -> tuple[np.ndarray, np.ndarray]:

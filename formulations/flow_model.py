@@ -12,16 +12,13 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from ccl.errors import LimitReached
-from ccl.schedule import Schedule
+from ccl.schedule import Schedule, Send
 from formulations.decompose import Amounts, paths, sends_of
 from formulations.hops import Hops
+from formulations.rows import rows
 from formulations.run import Run
-
-MARGIN = 1e-6
-"""Share of every link's room that is left free, so that rounding never fills it beyond."""
 
 
 @dataclass(frozen=True)
@@ -139,32 +136,27 @@ class FlowModel:
     def _balance(
         self, cells: _Cells, sent: cp.Variable, held: cp.Variable, read: cp.Variable
     ) -> list[cp.Constraint]:
-        """What comes to a device in an epoch is what it holds back, reads and sends on."""
+        """Balance what comes to a device with what it holds back, reads and sends on."""
         hops, horizon = self.hops, cells.horizon
         shape = (horizon + 1, *self.demand.shape)
         many = int(np.prod(shape))
 
-        def rows(*index: np.ndarray) -> np.ndarray:
-            return np.ravel_multi_index(index, shape)
+        def at(*index: np.ndarray) -> np.ndarray:
+            return np.asarray(np.ravel_multi_index(index, shape))
 
         k, e, s = np.nonzero(cells.sent >= 0)
         cell = cells.sent[k, e, s]
-        flow = _matrix(rows(k + hops.delay[e], hops.dst[e], s), cell, (many, sent.size)) - _matrix(
-            rows(k, hops.src[e], s), cell, (many, sent.size)
-        )
+        flow = rows(at(k + hops.delay[e], hops.dst[e], s), cell, (many, sent.size))
+        flow -= rows(at(k, hops.src[e], s), cell, (many, sent.size))
         k, v, s = np.nonzero(cells.held >= 0)
         cell = cells.held[k, v, s]
-        kept = _matrix(rows(k + 1, v, s), cell, (many, held.size)) - _matrix(
-            rows(k, v, s), cell, (many, held.size)
-        )
+        kept = rows(at(k + 1, v, s), cell, (many, held.size))
+        kept -= rows(at(k, v, s), cell, (many, held.size))
         k, v, s = np.nonzero(cells.read >= 0)
-        taken = _matrix(rows(k, v, s), cells.read[k, v, s], (many, read.size))
+        taken = rows(at(k, v, s), cells.read[k, v, s], (many, read.size))
         supply = np.zeros(many)
-        start = rows(
-            np.zeros(len(self.sources), dtype=int),
-            np.array(self.sources),
-            np.arange(len(self.sources)),
-        )
+        first = np.zeros(len(self.sources), dtype=int)
+        start = at(first, np.array(self.sources), np.arange(len(self.sources)))
         supply[start] = self.demand.sum(axis=0)
         touched = np.flatnonzero(
             np.diff(flow.indptr) + np.diff(kept.indptr) + np.diff(taken.indptr) + (supply > 0)
@@ -172,10 +164,9 @@ class FlowModel:
         goal, source = np.nonzero(self.demand > 0)
         pair = np.full(self.demand.shape, -1)
         pair[goal, source] = np.arange(len(goal))
-        total = _matrix(pair[v, s], cells.read[k, v, s], (len(goal), read.size))
+        total = rows(pair[v, s], cells.read[k, v, s], (len(goal), read.size))
         return [
-            flow[touched] @ sent + kept[touched] @ held - taken[touched] @ read
-            == -supply[touched],
+            flow[touched] @ sent + kept[touched] @ held - taken[touched] @ read == -supply[touched],
             total @ read == self.demand[goal, source],
         ]
 
@@ -185,16 +176,16 @@ class FlowModel:
         k, e, s = np.nonzero(cells.sent >= 0)
         cell = cells.sent[k, e, s]
         shape = (cells.horizon * len(topology.links), sent.size)
-        matrix = _matrix(k * len(topology.links) + e, cell, shape)
+        matrix = rows(k * len(topology.links) + e, cell, shape)
         used = np.flatnonzero(np.diff(matrix.indptr))
-        room = np.tile(hops.room, cells.horizon) * (1 - MARGIN)
+        room = np.tile(hops.room, cells.horizon)
         rules = [matrix[used] @ sent <= room[used]]
         for limit in topology.limits:
             inside = np.zeros(len(topology.links), dtype=bool)
             inside[[topology.link_index[ends] for ends in limit.links]] = True
-            matrix = _matrix(k[inside[e]], cell[inside[e]], (cells.horizon, sent.size))
+            matrix = rows(k[inside[e]], cell[inside[e]], (cells.horizon, sent.size))
             most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-            rules.append(matrix @ sent <= most * (1 - MARGIN))
+            rules.append(matrix @ sent <= most)
         return rules
 
     def _busy(self, cells: _Cells, sent: cp.Variable) -> cp.Minimize:
@@ -215,12 +206,29 @@ class FlowModel:
         self, cells: _Cells, sent: cp.Variable, held: cp.Variable, read: cp.Variable
     ) -> Schedule:
         amounts = Amounts(
-            sent=_filled(cells.sent, sent), held=_filled(cells.held, held),
+            sent=_filled(cells.sent, sent),
+            held=_filled(cells.held, held),
             read=_filled(cells.read, read),
         )
         found = paths(amounts, self.hops, self.sources)
         sends, horizon = sends_of(found, self.hops, self.run.problem)
-        return Schedule(sends, self.hops.grid.epoch_duration, horizon)
+        tau = self.hops.grid.epoch_duration * self._overload(sends, horizon)
+        return Schedule(sends, tau, horizon)
+
+    def _overload(self, sends: tuple[Send, ...], horizon: int) -> float:
+        """Return by which factor the solver's tolerance overfills an epoch, 1 or hardly more."""
+        topology, room = self.hops.topology, self.hops.room
+        chunks, unit = self.run.problem.collective.chunks, self.hops.grid.chunk_size
+        load = np.zeros((len(topology.links), horizon))
+        for send in sends:
+            link = topology.link_index[send.src, send.dst]
+            load[link, send.epoch] += send.fraction * chunks[send.chunk].size / unit
+        most = float((load / room[:, None]).max())
+        for limit in topology.limits:
+            links = [topology.link_index[ends] for ends in limit.links]
+            through = 1e3 * limit.bandwidth * self.hops.grid.epoch_duration / unit
+            most = max(most, float(load[links].sum(axis=0).max()) / through)
+        return max(1.0, most)
 
 
 def _numbered(mask: np.ndarray) -> np.ndarray:
@@ -229,11 +237,7 @@ def _numbered(mask: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _matrix(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
-
-
 def _filled(cells: np.ndarray, variable: cp.Variable) -> np.ndarray:
     """Return the values in the shape of the table, 0 where there is no variable."""
     values = np.append(np.maximum(np.asarray(variable.value), 0.0), 0.0)
-    return values[cells]
+    return np.asarray(values[cells])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -84,10 +85,7 @@ class Hops:
     def links(self) -> tuple[tuple[int, ...], ...]:
         """Positions of the links that each hop holds, in order."""
         index = self.topology.link_index
-        return tuple(
-            tuple(index[pair] for pair in zip(route, route[1:], strict=False))
-            for route in self.routes
-        )
+        return tuple(tuple(index[pair] for pair in pairwise(route)) for route in self.routes)
 
 
 def link_hops(grid: EpochGrid) -> Hops:
@@ -111,9 +109,7 @@ def hyper_edges(grid: EpochGrid) -> Hops:
     topology, tau = grid.topology, grid.epoch_duration
     routes = tuple(ways(topology))
     index = topology.link_index
-    held = [
-        [index[pair] for pair in zip(route, route[1:], strict=False)] for route in routes
-    ]
+    held = [[index[pair] for pair in pairwise(route)] for route in routes]
     hold = np.array([max(grid.hold[links]) for links in held])
     lag = np.array([sum(grid.alpha[links[:-1]]) for links in held])
     alpha = np.array([sum(grid.alpha[links]) for links in held])

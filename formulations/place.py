@@ -13,9 +13,7 @@ from formulations.plans import schedule
 from formulations.reserve import Reservations, Way, hop_by_hop
 
 
-def place(
-    moves: Iterable[tuple[int, tuple[str, ...]]], hops: Hops, demand: Demand
-) -> Schedule:
+def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Hops, demand: Demand) -> Schedule:
     """Return the schedule of moves (chunk, device names along its way), in that order.
 
     A move begins at the last device of its way that has the chunk by then; a device that stores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Way:
 def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
     """Return the move along `route`, stopping at no device that cannot store."""
     grid, topology = hops.grid, hops.topology
-    links = tuple(topology.link_index[pair] for pair in zip(route, route[1:], strict=False))
+    links = tuple(topology.link_index[pair] for pair in pairwise(route))
     delays = [int(grid.delay[link]) for link in links]
     return Way(
         route,

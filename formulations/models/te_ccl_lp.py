@@ -48,6 +48,9 @@ AIMS = ((12, 0.95), (12, 0.0), (24, 0.95), (24, 0.0))
 """What ``auto`` tries: into how many epochs the lower bound is cut, and the least share of an
 epoch that a link has for sending (`EpochGrid.fluid`)."""
 
+FEW = 48
+"""Most epochs of one chunk on the slowest link for which ``auto`` tries these too."""
+
 HOPELESS = 1.05
 """A grid is given up when it needs this much longer than the best plan of the grids before."""
 
@@ -120,22 +123,27 @@ def run(run: Run, options: Options) -> Result:
         raise ProblemError(msg)
     from formulations.flow_model import FlowModel  # noqa: PLC0415  it loads the solver
 
-    topology, size = run.problem.topology, run.problem.collective.chunk_size
-    if options.epoch == "auto":
-        bound = run.bounds[0].makespan
-        grids = [
-            (snapped(topology, stretched(topology, bound / many)), fluid) for many, fluid in AIMS
-        ]
-    else:
-        taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
-        grids = [(tau, AIMS[0][1]) for tau in taus]
     stop = Stop.MODEL_OPTIMAL
-    for tau, fluid in grids:
-        hops = link_hops(EpochGrid(topology, size, tau, fluid=fluid))
-        stop = _on_grid(FlowModel(hops, run), options)
+    for grid in _grids(run, options):
+        stop = _on_grid(FlowModel(link_hops(grid), run), options)
         if run.enough or stop is Stop.TIME_LIMIT:
             break
     return run.finish(Stop.GAP if run.enough else stop)
+
+
+def _grids(run: Run, options: Options) -> list[EpochGrid]:
+    """Return the grids to try, one after the other."""
+    topology, size = run.problem.topology, run.problem.collective.chunk_size
+    if options.epoch != "auto":
+        taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
+        return [EpochGrid(topology, size, tau, fluid=AIMS[0][1]) for tau in taus]
+    bound = run.bounds[0].makespan
+    pairs = [(stretched(topology, bound / many), fluid) for many, fluid in AIMS]
+    # Where chunks are few, whole ones in epochs of their own can fit without any remainder.
+    [whole] = durations(topology, size, by="slowest")
+    if bound / whole <= FEW:
+        pairs.append((whole, AIMS[0][1]))
+    return [EpochGrid(topology, size, snapped(topology, tau), fluid=fluid) for tau, fluid in pairs]
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:

@@ -196,7 +196,7 @@ def _grids(run: Run, options: Options) -> list[Hops]:
     taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
     if run.epoch_duration is not None:
         taus = [run.epoch_duration]
-    found = []
+    found: list[Hops] = []
     for tau in sorted(taus, reverse=True):
         grid = EpochGrid(topology, size, tau)
         hops = hyper_edges(grid) if hyper else link_hops(grid)

@@ -48,7 +48,7 @@ def _find(run: Run, _: Options) -> Stop:
     problem = run.problem
     topology, collective = problem.topology, problem.collective
     size, ranks = collective.chunk_size, len(topology.ranks)
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for link in topology.links:
         graph.add_edge(link.src, link.dst, weight=link.transfer_time(size))
     quickest = dict(nx.all_pairs_dijkstra_path(graph))

@@ -14,6 +14,7 @@ that no better ring exists. With c chunks per shard every link passes chunk afte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -58,8 +59,10 @@ def _find(run: Run, _: Options) -> Stop:
     order = [route[0] for route in ring]
     at = {problem.topology.rank[name]: i for i, name in enumerate(order)}
     slowest = max(
-        sum(problem.topology.link(*ends).transfer_time(problem.collective.chunk_size)
-            for ends in zip(route, route[1:], strict=False))
+        sum(
+            problem.topology.link(*ends).transfer_time(problem.collective.chunk_size)
+            for ends in pairwise(route)
+        )
         for route in ring
     )
     tau = run.epoch_duration or slowest
@@ -68,8 +71,7 @@ def _find(run: Run, _: Options) -> Stop:
     for number, chunk in enumerate(problem.collective.chunks):
         start = at[chunk.holders[0]]
         many = max((at[rank] - start) % len(ring) for rank in chunk.destinations)
-        for step in range(many):
-            moves.append((step, number, ring[(start + step) % len(ring)]))
+        moves += [(step, number, ring[(start + step) % len(ring)]) for step in range(many)]
     moves.sort(key=lambda move: move[:2])
     run.offer(place([(chunk, route) for _, chunk, route in moves], hops, demand(problem)))
     return Stop.CONSTRUCTED
@@ -77,15 +79,13 @@ def _find(run: Run, _: Options) -> Stop:
 
 def ring_of(topology: Topology) -> list[tuple[str, ...]] | None:
     """Return the routes of a ring through all GPUs, the slowest hop as fast as could be found."""
-    if len(topology.ranks) < 2:  # noqa: PLR2004  one GPU is no ring
+    if len(topology.ranks) < 2:
         return None
     routes: dict[tuple[str, str], tuple[str, ...]] = {}
     speed: dict[tuple[str, str], float] = {}
     for route in ways(topology):
         ends = route[0], route[-1]
-        bandwidth = min(
-            topology.link(*pair).bandwidth for pair in zip(route, route[1:], strict=False)
-        )
+        bandwidth = min(topology.link(*pair).bandwidth for pair in pairwise(route))
         if bandwidth > speed.get(ends, 0.0):
             routes[ends], speed[ends] = route, bandwidth
     for least in sorted(set(speed.values()), reverse=True):
