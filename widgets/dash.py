@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from dash.development.base_component import Component
 
@@ -21,13 +21,13 @@ class TopologyCanvas(Component):
 
     _namespace = "widgets"
     _type = "TopologyCanvas"
-    _children_props: ClassVar[list[str]] = []
-    _base_nodes: ClassVar[list[str]] = []
-    _valid_wildcard_attributes: ClassVar[list[str]] = []
-    available_wildcard_properties: ClassVar[list[str]] = []
-    _prop_names: ClassVar[list[str]] = ["id", "className", "style", *PROPS]
-    available_properties = _prop_names
 
     def __init__(self, **props: Any) -> None:
         canvas_file()  # says how to build it, where the browser would show an empty page
-        super().__init__(**props)
+        self._children_props: list[str] = []
+        self._base_nodes: list[str] = []
+        self._prop_names = ["id", "className", "style", *PROPS]
+        self.available_properties = self._prop_names
+        self._valid_wildcard_attributes: list[str] = []
+        self.available_wildcard_properties: list[str] = []
+        super().__init__(**props)  # type: ignore[no-untyped-call]

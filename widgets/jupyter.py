@@ -17,11 +17,10 @@ from ccl.topology import Topology
 from widgets import canvas_file
 from widgets import scene as views
 
-
 _NOTHING: dict[str, Any] = {"name": "untitled", "devices": [], "links": [], "limits": []}
 
 
-class TopologyWidget(anywidget.AnyWidget):  # type: ignore[misc]
+class TopologyWidget(anywidget.AnyWidget):
     """Draw a cluster, read it as a `Topology`, and watch a plan run on it.
 
     Parameters
@@ -38,8 +37,10 @@ class TopologyWidget(anywidget.AnyWidget):  # type: ignore[misc]
 
     drawing = traitlets.Dict({"topology": _NOTHING, "positions": {}}).tag(sync=True)
     scene = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
-    cuts = traitlets.List([]).tag(sync=True)
-    selection = traitlets.Dict({"devices": [], "links": [], "hosts": []}).tag(sync=True)
+    cuts: traitlets.List[dict[str, Any]] = traitlets.List([]).tag(sync=True)
+    selection: traitlets.Dict[str, list[Any]] = traitlets.Dict(
+        {"devices": [], "links": [], "hosts": []}
+    ).tag(sync=True)
     time = traitlets.Float(0.0).tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)

@@ -33,7 +33,7 @@ export function placeMissing(drawing) {
   const to = {};
   let x = known ? known.x2 + STEP.x : 0;
   const top = known ? known.y1 : 0;
-  const columns = Math.ceil(Math.sqrt(Math.max(4, ...[...hosts.values()].map((list) => list.length))));
+  const columns = Math.ceil(Math.sqrt(2 * Math.max(2, ...[...hosts.values()].map((list) => list.length))));
   const above = alone.filter((d) => d.kind === "switch");
   const left = x;
   for (const list of hosts.values()) x += block(list, { x, y: top, columns, to }) + 70;
@@ -41,25 +41,29 @@ export function placeMissing(drawing) {
   if (rest.length) x += block(rest, { x, y: top, columns: Math.ceil(Math.sqrt(rest.length)), to });
   if (hosts.size) {
     const gap = Math.max(150, (x - left) / Math.max(1, above.length));
-    const first = (left + x - gap * above.length) / 2 + gap / 2 - STEP.x / 2;
+    const first = (left + x - gap * (above.length - 1)) / 2;
     above.forEach((d, i) => (to[d.name] = [first + i * gap, top - 150]));
   }
   return move(drawing, to);
 }
 
-/** Place a host's devices in rows, switches first; returns the block's width. */
+/** Place a host's devices in rows, switches between two halves; returns the block's width. */
 function block(devices, { x, y, columns, to }) {
+  const of = (...kinds) => devices.filter((d) => kinds.includes(d.kind));
+  const [gpus, switches] = [of("gpu"), of("switch")];
+  const half = switches.length ? Math.ceil(gpus.length / 2) : gpus.length;
   const rows = [
-    devices.filter((d) => d.kind === "switch"),
-    ...inRows(devices.filter((d) => d.kind === "gpu"), columns),
-    devices.filter((d) => d.kind === "memory" || d.kind === "nic"),
+    ...inRows(gpus.slice(0, half), columns),
+    switches,
+    ...inRows(gpus.slice(half), columns),
+    of("memory", "nic"),
   ].filter((row) => row.length);
   const wide = (row) => row.length * Math.max(STEP.x, ...row.map((d) => KINDS[d.kind].width + 24));
   const width = Math.max(...rows.map(wide));
   rows.forEach((row, r) => {
     const gap = wide(row) / row.length;
     const start = x + (width - wide(row)) / 2;
-    row.forEach((d, i) => (to[d.name] = [start + i * gap, y + r * STEP.y]));
+    row.forEach((d, i) => (to[d.name] = [start + (i + 0.5) * gap, y + r * STEP.y]));
   });
   return width;
 }

@@ -4,18 +4,19 @@
  */
 
 import { placeMissing } from "./arrange.js";
-import { Buffers } from "./buffers.js";
 import { run } from "./commands.js";
 import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
 import { Gestures } from "./gestures.js";
+import { filmOf } from "./film.js";
 import { History } from "./history.js";
+import { follow, testHandle } from "./host.js";
 import { Keyboard } from "./keyboard.js";
-import { linesOf, signature, wholeDrawing, wholeTopology } from "./model.js";
+import { linesOf, signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
-import { THEMES, originColor, pageTheme } from "./palette.js";
+import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
-import { Clock, Playback } from "./player.js";
+import { Clock } from "./player.js";
 import { Stage } from "./stage.js";
 import css from "./style.css";
 import { Timeline } from "./timeline.js";
@@ -23,8 +24,6 @@ import { lanesOf } from "./tokens.js";
 
 /** Milliseconds between two reports of the time to the host while playing. */
 const REPORT_EVERY = 200;
-/** Seconds that a whole film takes at most at normal speed. */
-const LONGEST_FILM = 20;
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
@@ -41,15 +40,15 @@ export class Canvas {
     this.hovered = null;
     this.heat = false;
     this.stale = false;
-    /** @type {Playback | null} */
+    /** @type {import("./player.js").Playback | null} */
     this.playback = null;
     this.clock = new Clock(0, 1);
     this.clipboard = { what: null, pasted: 0 };
     this.sceneNumber = 0;
     this.history = new History(placeMissing(wholeDrawing(model.get("drawing"))));
     this.#build(el);
-    this.#follow();
-    this.#applyTheme();
+    this.unfollow = follow(this, this.#listeners());
+    this.applyTheme();
     this.#loadScene({ autoplay: !model.get("time") });
     this.select(model.get("selection") ?? {});
     this.last = performance.now();
@@ -75,8 +74,8 @@ export class Canvas {
     this.panels = new Panels(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
-    const { regions, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, cells, tokens, ...this.panels.elements);
+    const { regions, borders, cells, tokens } = this.overlay.layers;
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements);
     root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
@@ -87,42 +86,19 @@ export class Canvas {
     root.__canvas = testHandle(this);
   }
 
-  /** Listen to the host and to the page. */
-  #follow() {
-    const { model, dom } = this;
-    const listeners = {
+  /** What to do when the host changes a value. */
+  #listeners() {
+    return {
       drawing: () => this.#onDrawing(),
       scene: () => this.#loadScene({ autoplay: true }),
       cuts: () => this.#cutsChanged(),
-      theme: () => this.#applyTheme(),
+      theme: () => this.applyTheme(),
       selection: () => this.#onSelection(),
       time: () => this.#onTime(),
       command: () => this.#onCommand(),
       toolbar: () => this.panels.refresh(),
       timeline: () => this.timeline.refresh(),
-      height: () => (dom.root.style.height = model.get("height") || "100%"),
-    };
-    for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
-    const watcher = new MutationObserver(() => this.#applyTheme());
-    watcher.observe(document.documentElement, { attributes: true, attributeFilter: ["data-mantine-color-scheme"] });
-    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const onSystem = () => this.#applyTheme();
-    system.addEventListener("change", onSystem);
-    let seen = false;
-    const resized = new ResizeObserver(() => {
-      this.stage.cy.resize();
-      // A host may show the element long after it was made.
-      if (!seen && dom.stage.clientWidth) this.stage.fit();
-      seen ||= dom.stage.clientWidth > 0;
-      this.redrawAll();
-    });
-    resized.observe(dom.stage);
-    this.unfollow = () => {
-      for (const [name, listener] of Object.entries(listeners)) model.off(`change:${name}`, listener);
-      system.removeEventListener("change", onSystem);
-      watcher.disconnect();
-      resized.disconnect();
+      height: () => (this.dom.root.style.height = this.model.get("height") || "100%"),
     };
   }
 
@@ -173,7 +149,7 @@ export class Canvas {
     if (!same(this.drawing, given)) this.#publish();
     this.#paint();
     const known = new Set(before.map((d) => d.name));
-    if (!this.drawing.topology.devices.some((d) => known.has(d.name))) this.stage.fit();
+    if (!this.drawing.topology.devices.some((d) => known.has(d.name))) this.fit();
   }
 
   #paint() {
@@ -237,6 +213,10 @@ export class Canvas {
     return `${name}, ${device.kind}${device.host === null ? "" : ` in ${device.host}`}, ${out} links out`;
   }
 
+  fit() {
+    this.stage.fit(this.cutView.bounds());
+  }
+
   /** @param {number} factor @param {import("./types.js").Point} [at] in the stage */
   zoom(factor, at = { x: this.stage.cy.width() / 2, y: this.stage.cy.height() / 2 }) {
     this.stage.cy.zoom({ level: this.stage.cy.zoom() * factor, renderedPosition: at });
@@ -245,22 +225,10 @@ export class Canvas {
   // ---- the scene and the clock ----------------------------------------------------------------------
 
   #loadScene({ autoplay }) {
-    const scene = this.model.get("scene");
     const { speed } = this.clock;
     this.sceneNumber += 1;
-    this.playback = scene?.transfers ? new Playback(scene) : null;
-    this.buffers = this.playback && new Buffers(scene);
-    this.sceneSignature = scene?.topology ? signature(wholeTopology(scene.topology)) : null;
-    this.sceneRanks = (scene?.topology?.devices ?? []).filter((d) => d.kind === "gpu").map((d) => d.name);
-    if (this.playback) {
-      const { makespan, step, epochs, origins, originOf } = this.playback;
-      this.clock = new Clock(makespan, step, Math.max(1, epochs / LONGEST_FILM));
-      this.clock.seek(this.model.get("time") ?? 0);
-      this.originColors = origins.map((_, i) => originColor(i, origins.length));
-      this.chunkColors = originOf.map((origin) => this.originColors[origin]);
-    } else {
-      this.clock = new Clock(0, 1);
-    }
+    Object.assign(this, filmOf(this.model.get("scene")));
+    this.clock.seek(this.model.get("time") ?? 0);
     this.clock.speed = speed;
     this.#markStale();
     this.#markFilled();
@@ -374,7 +342,7 @@ export class Canvas {
     this.#tell({ message: { text, n: this.messages } });
   }
 
-  #applyTheme() {
+  applyTheme() {
     const wanted = this.model.get("theme");
     const theme = wanted === "light" || wanted === "dark" ? wanted : pageTheme();
     if (theme === this.theme) return;
@@ -418,25 +386,4 @@ export class Canvas {
     if (this.dirty) this.redraw(now);
     requestAnimationFrame((next) => this.#frame(next));
   }
-}
-
-/** What a browser test may look at and call. @param {Canvas} canvas */
-function testHandle(canvas) {
-  return {
-    canvas,
-    cy: canvas.stage.cy,
-    cmd: (name, args) => run(canvas, name, args),
-    get drawing() {
-      return canvas.drawing;
-    },
-    get clock() {
-      return canvas.clock;
-    },
-    get stale() {
-      return canvas.stale;
-    },
-    get tokens() {
-      return canvas.overlay.tokens;
-    },
-  };
 }

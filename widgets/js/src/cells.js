@@ -33,12 +33,13 @@ export function drawCells(ctx, canvas) {
   }
 }
 
-/** Columns and rows whose cells come nearest to squares. */
+/** Columns and rows with large cells, near squares, and few places left empty. */
 function gridOf(count, { width, height }) {
   let best = { columns: count, rows: 1, size: 0 };
   for (let rows = 1; rows <= Math.min(count, 16); rows++) {
     const columns = Math.ceil(count / rows);
-    const size = Math.min(width / columns, (height / rows) * 1.15);
+    const full = count / (columns * rows);
+    const size = Math.min(width / columns, (height / rows) * 0.8) * full * full;
     if (size > best.size) best = { columns, rows, size };
   }
   return best;

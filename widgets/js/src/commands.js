@@ -159,13 +159,13 @@ export const COMMANDS = {
     const made = repeatHost(canvas.drawing, host, { ...canvas.model.get("link_preset"), ...how });
     canvas.commit(made.drawing);
     canvas.select({ hosts: made.hosts });
-    canvas.stage.fit();
+    canvas.fit();
     canvas.say(`There are ${counted(made.hosts.length, "host")} like ${host}`);
   },
   align: (canvas, { how }) => canvas.commit(align(canvas.drawing, canvas.selection, how)),
   undo: (canvas) => canvas.travel("undo"),
   redo: (canvas) => canvas.travel("redo"),
-  fit: (canvas) => canvas.stage.fit(),
+  fit: (canvas) => canvas.fit(),
   select_all: selectAll,
   play: (canvas) => canvas.play(true),
   pause: (canvas) => canvas.play(false),

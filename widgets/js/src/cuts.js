@@ -1,11 +1,11 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
 import { h } from "./dom.js";
-import { grown, hullRect } from "./geometry.js";
-import { endsKey } from "./model.js";
+import { grown, hullRect, overlap } from "./geometry.js";
+import { endsKey, hostNames } from "./model.js";
 import { outline } from "./region.js";
 
-const LABEL = { height: 26, gap: 6 };
+const LABEL_HEIGHT = 28;
 
 export class CutView {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -13,6 +13,8 @@ export class CutView {
     this.canvas = canvas;
     /** @type {HTMLElement[]} */
     this.labels = [];
+    /** @type {Path2D[]} in drawing units */
+    this.paths = [];
   }
 
   /** The cuts that are true of what is drawn. @returns {import("./types.js").Cut[]} */
@@ -33,36 +35,63 @@ export class CutView {
     this.canvas.dom.stage.append(...this.labels);
   }
 
-  /** @param {CanvasRenderingContext2D} ctx in drawing units */
-  draw(ctx) {
-    const { colors, stage } = this.canvas;
-    const zoom = Math.max(0.6, stage.cy.zoom());
+  /** Rectangles around the regions. */
+  bounds() {
+    return this.shown().map((cut) => boundsOf(this.#outlines(cut))).filter(Boolean);
+  }
+
+  /** Find the regions anew: the devices or the view moved. */
+  place() {
     const placed = [];
-    this.shown().forEach((cut, i) => {
+    this.paths = this.shown().map((cut, i) => {
       const loops = this.#outlines(cut);
       const path = new Path2D();
       for (const loop of loops) {
         loop.forEach(({ x, y }, k) => (k ? path.lineTo(x, y) : path.moveTo(x, y)));
         path.closePath();
       }
-      ctx.fillStyle = colors.cutFill;
-      if (i === 0) ctx.fill(path);
-      ctx.strokeStyle = colors.cut;
-      ctx.lineWidth = (i === 0 ? 1.8 : 1.2) / zoom;
-      ctx.shadowColor = colors.cut;
-      ctx.shadowBlur = i === 0 ? 16 : 0;
-      ctx.setLineDash([7, 6]);
-      ctx.stroke(path);
-      ctx.setLineDash([]);
-      ctx.shadowBlur = 0;
       this.#placeLabel(this.labels[i], loops, placed);
+      return path;
     });
   }
 
-  /** A whole host counts as its box with the name above it. */
+  /** The tint and the glow of the first cut, beneath the graph. @param {CanvasRenderingContext2D} ctx */
+  drawGround(ctx) {
+    const { colors } = this.canvas;
+    for (const path of this.paths.slice(0, 1)) {
+      ctx.fillStyle = colors.cutFill;
+      ctx.fill(path, "evenodd");
+      this.#stroke(ctx, path, { width: 1.8, glow: 16 });
+    }
+  }
+
+  /** The borders, above the graph, where boxes of hosts cannot hide them. */
+  drawBorders(ctx) {
+    this.paths.forEach((path, i) => this.#stroke(ctx, path, { width: i ? 1.2 : 1.8, glow: 0 }));
+  }
+
+  #stroke(ctx, path, { width, glow }) {
+    const { colors, stage } = this.canvas;
+    ctx.strokeStyle = colors.cut;
+    ctx.lineWidth = width / Math.max(0.6, stage.cy.zoom());
+    ctx.shadowColor = colors.cut;
+    ctx.shadowBlur = glow;
+    ctx.setLineDash([7, 6]);
+    ctx.stroke(path);
+    ctx.setLineDash([]);
+    ctx.shadowBlur = 0;
+  }
+
+  /**
+   * The side with fewer devices is outlined: a cut is the same from both. A whole host counts as
+   * its box with the name above it.
+   */
   #outlines(cut) {
     const { stage, drawing } = this.canvas;
-    const inside = new Set(cut.inside);
+    const named = new Set(cut.inside);
+    const all = drawing.topology.devices.map((d) => d.name);
+    const others = all.filter((name) => !named.has(name));
+    const inside = others.length && others.length < all.length - others.length ? new Set(others) : named;
     const outsideHosts = new Set(
       drawing.topology.devices.filter((d) => !inside.has(d.name)).map((d) => d.host),
     );
@@ -80,22 +109,67 @@ export class CutView {
     return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
   }
 
-  /** Below the region, inside the view, and clear of other labels. */
+  /** Where it covers the fewest devices and labels: below the region if it can be. */
   #placeLabel(label, loops, placed) {
-    const { stage } = this.canvas;
-    const box = hullRect(loops.flat().map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
+    const box = boundsOf(loops);
     label.hidden = !box;
     if (!box) return;
-    const at = stage.toScreen({ x: (box.x1 + box.x2) / 2, y: box.y2 });
-    const half = label.offsetWidth / 2;
-    const [width, height] = [stage.cy.width(), stage.cy.height()];
-    const x = Math.max(half + 8, Math.min(width - half - 8, at.x));
-    let y = Math.max(LABEL.height, Math.min(height - LABEL.height, at.y));
-    const hits = (other) =>
-      Math.abs(other.x - x) < other.half + half + 8 && Math.abs(other.y - y) < LABEL.height + LABEL.gap;
-    while (placed.some(hits)) y -= LABEL.height + LABEL.gap;
-    placed.push({ x, y, half });
-    label.style.left = `${x}px`;
-    label.style.top = `${y}px`;
+    const { stage } = this.canvas;
+    const size = { half: label.offsetWidth / 2, width: stage.cy.width(), height: stage.cy.height() };
+    const [p, q] = [stage.toScreen({ x: box.x1, y: box.y1 }), stage.toScreen({ x: box.x2, y: box.y2 })];
+    const taken = [...this.#taken(), ...placed];
+    let best = null;
+    let least = Infinity;
+    for (const spot of spotsAround({ x1: p.x, y1: p.y, x2: q.x, y2: q.y }, size)) {
+      const hits = taken.filter((rect) => overlap(rect, spot)).length;
+      if (hits < least) [best, least] = [spot, hits];
+      if (!hits) break;
+    }
+    placed.push(best);
+    label.style.left = `${(best.x1 + best.x2) / 2}px`;
+    label.style.top = `${(best.y1 + best.y2) / 2}px`;
+  }
+
+  /** What a label should not cover, on the screen: devices, names of hosts, tools, legend. */
+  #taken() {
+    const { stage, drawing, dom, panels } = this.canvas;
+    const screen = (r) => {
+      const [p, q] = [stage.toScreen({ x: r.x1, y: r.y1 }), stage.toScreen({ x: r.x2, y: r.y2 })];
+      return { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
+    };
+    const devices = drawing.topology.devices.map((d) => stage.rect(d.name));
+    const names = [...hostNames(drawing.topology)].map((host) => {
+      const r = stage.hostRect(host);
+      return r && { x1: (r.x1 + r.x2) / 2 - 34, x2: (r.x1 + r.x2) / 2 + 34, y1: r.y1 - 20, y2: r.y1 };
+    });
+    const origin = dom.stage.getBoundingClientRect();
+    const floating = [panels.tools, panels.legend].map((panel) => {
+      const r = panel.getBoundingClientRect();
+      return { x1: r.left - origin.left, y1: r.top - origin.top, x2: r.right - origin.left, y2: r.bottom - origin.top };
+    });
+    return [...[...devices, ...names].filter(Boolean).map(screen), ...floating];
   }
 }
+
+/** Places for a label of some width around a region, the preferred first, all inside the view. */
+function* spotsAround(r, { half, width, height }) {
+  const tall = LABEL_HEIGHT / 2;
+  const middle = { x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 };
+  const centres = [[middle.x, r.y2], [middle.x, r.y1]];
+  for (let far = 1; far <= 4; far++) {
+    const step = far * LABEL_HEIGHT;
+    centres.push(
+      [middle.x, r.y2 + step], [middle.x, r.y1 - step],
+      [r.x2 + half + 6, r.y1 - step + tall], [r.x1 - half - 6, r.y1 - step + tall],
+      [r.x2 + half + 6, r.y2 + step - tall], [r.x1 - half - 6, r.y2 + step - tall],
+      [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
+    );
+  }
+  for (const [x, y] of centres) {
+    const cx = Math.max(half + 8, Math.min(width - half - 8, x));
+    const cy = Math.max(tall + 4, Math.min(height - tall - 4, y));
+    yield { x1: cx - half, x2: cx + half, y1: cy - tall, y2: cy + tall };
+  }
+}
+
+const boundsOf = (loops) => hullRect(loops.flat().map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));

@@ -102,7 +102,7 @@ export const pointOn = ({ a, b, c }, t, side = 0) => {
 };
 
 const BENDS = [0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280];
-const CLEARANCE = 7;
+const CLEARANCE = 5;
 
 /**
  * How far a link has to bend so that it crosses no other device: the least of a few bends, or the

@@ -1,6 +1,7 @@
 /**
  * Canvas layers above and below the graph, each redrawn only when what it shows has changed:
- * regions beneath, buffers and link load above, moving chunks and the half-made link on top.
+ * regions beneath, their borders, buffers and link load above, moving chunks and the half-made link
+ * on top.
  */
 
 import { drawCells } from "./cells.js";
@@ -16,7 +17,9 @@ export class Overlay {
   constructor(canvas) {
     this.canvas = canvas;
     const layer = (name) => h("canvas", { class: `tl-layer tl-${name}`, "aria-hidden": "true" });
-    this.layers = { regions: layer("regions"), cells: layer("cells"), tokens: layer("tokens") };
+    this.layers = {
+      regions: layer("regions"), borders: layer("borders"), cells: layer("cells"), tokens: layer("tokens"),
+    };
     this.moved = true;
     this.cellsShown = "";
     this.cellsAt = 0;
@@ -33,7 +36,9 @@ export class Overlay {
   draw(now) {
     const { canvas } = this;
     if (this.moved) {
-      this.#clear(this.layers.regions, (ctx) => canvas.cutView.draw(ctx));
+      canvas.cutView.place();
+      this.#clear(this.layers.regions, (ctx) => canvas.cutView.drawGround(ctx));
+      this.#clear(this.layers.borders, (ctx) => canvas.cutView.drawBorders(ctx));
     }
     if (this.moved || this.#cellsChanged(now)) {
       this.#clear(this.layers.cells, (ctx) => {

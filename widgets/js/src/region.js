@@ -9,7 +9,9 @@
 import { centre, grown, hullRect, overlap } from "./geometry.js";
 
 const CELL = 10;
+/** Room between the members and the border; a single one is ringed closely. */
 const MARGIN = 24;
+const CLOSE_MARGIN = 11;
 const CORRIDOR = 14;
 const CARVE = 8;
 
@@ -21,8 +23,11 @@ const CARVE = 8;
 export function outline(inside, outside) {
   const all = hullRect(inside);
   if (!all) return [];
-  const box = grown(all, MARGIN);
-  if (!outside.some((r) => overlap(grown(r, CARVE), box))) return [corners(box, 26)];
+  const alone = inside.length === 1;
+  const box = grown(all, alone ? CLOSE_MARGIN : MARGIN);
+  if (!outside.some((r) => overlap(grown(r, alone ? 0 : CARVE), box))) {
+    return [corners(box, alone ? 16 : 26)];
+  }
   const raster = new Raster(box);
   for (const r of inside) raster.fill(grown(r, MARGIN - 4), 1);
   for (const [p, q] of spanningTree(inside.map(centre))) raster.line(p, q, CORRIDOR);

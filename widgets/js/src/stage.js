@@ -9,7 +9,9 @@
  */
 
 import cytoscape from "cytoscape";
-import { bendAround, borderPoint, centre, curveBetween, grown, within } from "./geometry.js";
+import {
+  bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, within,
+} from "./geometry.js";
 import { KINDS, endsKey, linesOf } from "./model.js";
 import { styleSheet } from "./style.js";
 
@@ -18,9 +20,11 @@ const MANY_LINKS = 800;
 const STILL_WHILE_PANNING = 1500;
 /** Links above which they are not led around devices: nobody can follow that many anyway. */
 const MOST_BENT = 900;
+/** Elements above which chunks are shown even where their line is beneath a device. */
+const MOST_COVERED = 1200;
 
 /** Room that the floating tools and the legend need, in pixels. */
-const FRAME = { top: 70, side: 36, bottom: 44 };
+const FRAME = { top: 68, side: 34, bottom: 50 };
 
 const deviceId = (name) => `d:${name}`;
 const hostId = (name) => `h:${name}`;
@@ -162,9 +166,26 @@ export class Stage {
     if (!from || !to) return null;
     const curve = curveBetween(from, to, this.bends.get(line.id) ?? 0);
     const width = this.cy.getElementById(lineId(line.id)).data("width") ?? 2;
-    const made = { ...curve, lane: width / 2 + 3.2, width };
+    const made = { ...curve, lane: width / 2 + 3.2, width, covered: this.#covered(line, curve) };
     this.curves.set(line.id, made);
     return made;
+  }
+
+  /** Which parts of a line are beneath devices that it crosses; null where none is. */
+  #covered(line, curve) {
+    if (this.painted.size > MOST_COVERED) return null;
+    const box = hullRect([curve.a, curve.b, curve.c ?? curve.a].map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
+    const crossed = this.cy
+      .nodes(".device")
+      .map((n) => n.data("name"))
+      .filter((name) => name !== line.a && name !== line.b)
+      .map((name) => this.rect(name))
+      .filter((rect) => overlap(rect, grown(box, 1)));
+    if (!crossed.length) return null;
+    const parts = Array.from({ length: 48 }, (_, i) =>
+      crossed.some((rect) => within(rect, pointOn(curve, (i + 0.5) / 48))),
+    );
+    return parts.some(Boolean) ? parts : null;
   }
 
   /** @param {Point} p on the screen @returns {Point} in the drawing */
@@ -202,10 +223,12 @@ export class Stage {
     return far.map(([x, y]) => borderPoint(r, { x, y }));
   }
 
-  fit() {
+  /** Show everything. @param {Rect[]} extra regions that have to be seen too */
+  fit(extra = []) {
     this.cy.resize();
-    const box = this.cy.elements().boundingBox();
     if (this.cy.elements().empty() || !this.cy.width()) return;
+    const { x1, y1, x2, y2 } = hullRect([this.cy.elements().boundingBox(), ...extra]);
+    const box = { x1, y1, x2, y2, w: x2 - x1, h: y2 - y1 };
     const [width, height] = [this.cy.width(), this.cy.height()];
     const zoom = Math.min(
       1.5,

@@ -27,7 +27,7 @@ export function drawTokens(ctx, canvas) {
   const { playback, clock, stage, chunkColors } = canvas;
   if (!playback || canvas.stale || clock.time >= clock.end) return 0;
   const flights = playback.inFlight(clock.time);
-  const radius = Math.max(3.4, Math.min(6, 3.8 / stage.cy.zoom()));
+  const radius = radiusFor(flights.length, stage.cy.zoom());
   const seen = new Map();
   const buckets = new Map();
   for (const flight of flights) {
@@ -38,6 +38,7 @@ export function drawTokens(ctx, canvas) {
     const behind = seen.get(key) ?? 0;
     seen.set(key, behind + 1);
     const token = place(flight, { clock, curve, forth: lane.forth, behind, radius });
+    if (hidden(curve, token.way)) continue;
     const bucket = buckets.get(chunkColors[flight.chunk]);
     if (bucket) bucket.push(token);
     else buckets.set(chunkColors[flight.chunk], [token]);
@@ -47,7 +48,17 @@ export function drawTokens(ctx, canvas) {
   return flights.length;
 }
 
-/** Where a chunk is, and where its tail ends. Those sent side by side follow one another. */
+/** Smaller dots where there are many, about as large on the screen at every zoom. */
+function radiusFor(count, zoom) {
+  const pixels = 3.8 - 1.9 * Math.min(1, Math.max(0, (count - 200) / 1800));
+  return Math.max(pixels * 0.85, Math.min(6.5, pixels / zoom));
+}
+
+/** Whether a place on a line is beneath a device that the line crosses. */
+const hidden = ({ covered }, way) =>
+  covered !== null && covered[Math.min(covered.length - 1, Math.floor(way * covered.length))];
+
+/** Where a chunk is, how far along its line, and where its tail ends. Those sent side by side follow one another. */
 function place(flight, { clock, curve, forth, behind, radius }) {
   const whole = Math.max(1e-9, flight.end - flight.start);
   const gap = Math.min(0.25, (behind * radius * 2.4) / curve.length);
@@ -55,7 +66,7 @@ function place(flight, { clock, curve, forth, behind, radius }) {
   const tail = Math.max(0, way - (radius * 3.6) / curve.length);
   const side = forth ? curve.lane : -curve.lane;
   const at = (share) => pointOn(curve, forth ? share : 1 - share, side);
-  return { at: at(way), tail: at(tail), r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
+  return { way: forth ? way : 1 - way, at: at(way), tail: at(tail), r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
 }
 
 /** @param {CanvasRenderingContext2D} ctx */
@@ -68,9 +79,9 @@ function paintTokens(ctx, tokens, { color, few, ring }) {
     return;
   }
   ctx.strokeStyle = color;
-  ctx.globalAlpha = 0.4;
+  ctx.globalAlpha = 0.45;
   ctx.lineCap = "round";
-  ctx.lineWidth = tokens[0].r * 1.3;
+  ctx.lineWidth = tokens[0].r * 1.1;
   ctx.beginPath();
   for (const { at, tail } of tokens) {
     ctx.moveTo(tail.x, tail.y);
@@ -85,7 +96,7 @@ function paintTokens(ctx, tokens, { color, few, ring }) {
   }
   ctx.fill();
   ctx.strokeStyle = ring;
-  ctx.lineWidth = 1.3;
+  ctx.lineWidth = 0.9;
   ctx.stroke();
 }
 

@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { History } from "../src/history.js";
+import * as edit from "../src/model.js";
+
+const gpu = (drawing, x = 0) => edit.addDevice(drawing, { kind: "gpu", position: [x, 0] });
+const pair = edit.addLink(gpu(gpu(edit.EMPTY), 200), "gpu0", "gpu1", { bandwidth: 25, alpha: 0.7 });
+const limited = edit.editLimits(pair, [{ name: "bus", links: [["gpu0", "gpu1"]], bandwidth: 30 }]);
+const linkOf = ({ topology }, src, dst) => topology.links.find((l) => l.src === src && l.dst === dst);
+
+test("a device gets the first free name and the abilities of its kind", () => {
+  const { topology } = edit.addDevice(pair, { kind: "switch", position: [5.4, 5.6] });
+  assert.deepEqual(topology.devices.map((d) => d.name), ["gpu0", "gpu1", "switch0"]);
+  assert.deepEqual(topology.devices[2], {
+    name: "switch0", kind: "switch", host: null, stores: false, copies: false, reduces: false,
+    buffer_bytes: null,
+  });
+});
+
+test("a drawn link goes both ways", () => {
+  assert.deepEqual(linkOf(pair, "gpu1", "gpu0"), {
+    src: "gpu1", dst: "gpu0", bandwidth: 25, alpha: 0.7, medium: "", count: 1,
+  });
+  assert.equal(edit.linesOf(pair.topology).length, 1);
+});
+
+test("a link over another lays one in parallel: totals add up, the larger alpha stays", () => {
+  const twice = edit.addLink(pair, "gpu1", "gpu0", { bandwidth: 20, alpha: 0.1 });
+  assert.equal(twice.topology.links.length, 2);
+  const { bandwidth, count, alpha } = linkOf(twice, "gpu0", "gpu1");
+  assert.deepEqual({ bandwidth, count, alpha }, { bandwidth: 45, count: 2, alpha: 0.7 });
+});
+
+test("removing a device takes its links, limits and position along", () => {
+  const left = edit.remove(limited, { devices: ["gpu1"] });
+  assert.deepEqual(left.topology.links, []);
+  assert.deepEqual(left.topology.limits, []);
+  assert.deepEqual(Object.keys(left.positions), ["gpu0"]);
+});
+
+test("removing a host removes what is in it", () => {
+  const hosted = edit.setHost(pair, ["gpu0"], "host0");
+  assert.deepEqual(edit.remove(hosted, { hosts: ["host0"] }).topology.devices.map((d) => d.name), ["gpu1"]);
+});
+
+test("a new name reaches links, limits and positions", () => {
+  const { topology, positions } = edit.renameDevice(limited, "gpu1", "b");
+  assert.deepEqual(topology.links.map((l) => [l.src, l.dst]), [["gpu0", "b"], ["b", "gpu0"]]);
+  assert.deepEqual(topology.limits[0].links, [["gpu0", "b"]]);
+  assert.deepEqual(positions.b, [200, 0]);
+});
+
+test("a link is edited both ways unless told otherwise", () => {
+  const both = edit.editLinks(pair, [["gpu0", "gpu1"]], { bandwidth: 100 });
+  const one = edit.editLinks(pair, [["gpu0", "gpu1"]], { bandwidth: 100 }, { both: false });
+  assert.equal(linkOf(both, "gpu1", "gpu0").bandwidth, 100);
+  assert.equal(linkOf(one, "gpu1", "gpu0").bandwidth, 25);
+});
+
+test("a pair becomes one-way and a pair again", () => {
+  const oneway = edit.setDuplex(limited, [["gpu0", "gpu1"]], false);
+  assert.equal(oneway.topology.links.length, 1);
+  assert.deepEqual(oneway.topology.limits, limited.topology.limits);
+  assert.deepEqual(edit.setDuplex(oneway, [["gpu0", "gpu1"]], true).topology.links, pair.topology.links);
+});
+
+const refused = [
+  ["a negative bandwidth", () => edit.editLinks(pair, [["gpu0", "gpu1"]], { bandwidth: -1 }), /gpu0->gpu1.*-1 GB\/s/],
+  ["a bandwidth that is no number", () => edit.addLink(pair, "gpu0", "gpu1", { bandwidth: NaN }), /positive bandwidth/],
+  ["a count of zero", () => edit.editLinks(pair, [["gpu0", "gpu1"]], { count: 0 }), /stands for 0 links/],
+  ["a negative latency", () => edit.editLinks(pair, [["gpu0", "gpu1"]], { alpha: -2 }), /-2 µs/],
+  ["an unknown property", () => edit.editLinks(pair, [["gpu0", "gpu1"]], { colour: 1 }), /has no colour/],
+  ["a name that is taken", () => edit.renameDevice(pair, "gpu0", "gpu1"), /called gpu1 already/],
+  ["an empty name", () => edit.renameDevice(pair, "gpu0", " "), /not empty/],
+  ["a link to oneself", () => edit.addLink(pair, "gpu0", "gpu0"), /to itself/],
+  ["a link to nobody", () => edit.addLink(pair, "gpu0", "x"), /cannot link x/],
+  ["a kind that is none", () => edit.addDevice(pair, { kind: "cpu", position: [0, 0] }), /cannot add a cpu/],
+  ["a limit on a link that is none", () => edit.editLimits(pair, [{ name: "a", links: [["gpu0", "x"]], bandwidth: 1 }]), /does not exist/],
+  ["two limits of one name", () => edit.editLimits(pair, [limited.topology.limits[0], limited.topology.limits[0]]), /two limits are called bus/],
+  ["a buffer of no bytes", () => edit.editDevices(pair, ["gpu0"], { buffer_bytes: 0 }), /0 bytes/],
+];
+for (const [what, attempt, says] of refused) {
+  test(`refuses ${what} in words`, () => {
+    assert.throws(attempt, (error) => error instanceof edit.EditError && says.test(error.message));
+  });
+}
+
+test("an edit that changes nothing returns the very same drawing", () => {
+  assert.equal(edit.move(pair, { gpu0: [0.2, -0.4] }), pair);
+  assert.equal(edit.editDevices(pair, ["gpu0"], { copies: true }), pair);
+  assert.equal(edit.editLinks(pair, [["gpu0", "gpu1"]], { bandwidth: 25 }), pair);
+  assert.equal(edit.remove(pair, { devices: ["nobody"] }), pair);
+});
+
+test("a move or a new name of the cluster leaves the signature, any other edit does not", () => {
+  const before = edit.signature(pair.topology);
+  const after = (drawing) => edit.signature(drawing.topology);
+  assert.equal(after(edit.move(pair, { gpu0: [50, 50] })), before);
+  assert.equal(after(edit.renameTopology(pair, "other")), before);
+  for (const drawing of [
+    gpu(pair), edit.setHost(pair, ["gpu0"], "h"), edit.editDevices(pair, ["gpu0"], { copies: false }),
+    edit.editLinks(pair, [["gpu0", "gpu1"]], { alpha: 1 }), limited,
+  ]) assert.notEqual(after(drawing), before);
+});
+
+test("a file may leave out what is usual", () => {
+  const { devices, links, limits } = edit.wholeTopology({
+    devices: [{ name: "a", kind: "memory" }, { name: "b", kind: "gpu", host: "h", copies: null }],
+    links: [{ src: "a", dst: "b", bandwidth: 5 }],
+  });
+  assert.deepEqual([devices[0].stores, devices[0].reduces, devices[0].host], [true, false, null]);
+  assert.deepEqual([devices[1].copies, devices[1].host], [true, "h"]);
+  assert.deepEqual(links[0], { alpha: 0, medium: "", count: 1, src: "a", dst: "b", bandwidth: 5 });
+  assert.deepEqual(limits, []);
+});
+
+test("undo and redo restore the very same objects", () => {
+  const history = new History(edit.EMPTY);
+  assert.equal(history.push(edit.EMPTY), false);
+  history.push(pair);
+  assert.equal(history.undo(), true);
+  assert.equal(history.now, edit.EMPTY);
+  assert.equal(history.undo(), false);
+  history.redo();
+  assert.equal(history.now, pair);
+});
+
+test("a new edit forgets what was undone, and only so many are kept", () => {
+  const history = new History(0, 2);
+  for (const value of [1, 2, 3]) history.push(value);
+  assert.deepEqual(history.past, [1, 2]);
+  history.undo();
+  history.push(9);
+  assert.equal(history.redo(), false);
+});

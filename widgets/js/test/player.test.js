@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Buffers } from "../src/buffers.js";
+import { wholeTopology } from "../src/model.js";
+import { Clock, Playback } from "../src/player.js";
+
+/** Chunk 0 goes a -> b -> c; a link takes 8 µs and 2 µs of latency. */
+const chain = (changes = {}) => ({
+  topology: wholeTopology({
+    devices: ["a", "b", "c"].map((name) => ({ name, kind: "gpu" })),
+    links: [["a", "b"], ["b", "c"]].map(([src, dst]) => ({ src, dst, bandwidth: 10, alpha: 2 })),
+  }),
+  chunks: [{ origin: 0, label: "0", size: 80_000 }],
+  holds: { a: [0] },
+  transfers: [[0, "a", "b", 0, 10, 1], [0, "b", "c", 10, 20, 1]],
+  makespan: 20,
+  epoch_duration: 8,
+  epochs: 3,
+  sentences: ["", "", ""],
+  title: "chain",
+  ...changes,
+});
+
+test("a chunk is on a link from its first byte until its last has arrived", () => {
+  const playback = new Playback(chain());
+  const ends = (time) => playback.inFlight(time).map(({ src, dst }) => src + dst);
+  assert.deepEqual([0, 9.9, 10, 19.9, 20].map(ends), [["ab"], ["ab"], ["bc"], ["bc"], []]);
+});
+
+test("latency does not keep a link busy", () => {
+  const playback = new Playback(chain());
+  assert.deepEqual([...playback.busy], [1, 0.75, 0.25]);
+  assert.equal(playback.load(0).get("a\u0001b"), 1);
+  assert.equal(playback.load(1).has("a\u0001b") && playback.load(1).get("a\u0001b"), 0);
+});
+
+test("the use of a cut is the bytes that leave it over what could", () => {
+  const cut = { inside: ["a"], links: [["a", "b"]], bandwidth: 20, makespan: 0, label: "" };
+  assert.deepEqual([...new Playback(chain()).crossing(cut)], [0.5, 0, 0]);
+});
+
+test("the end of the film belongs to the last epoch and ends it", () => {
+  const playback = new Playback(chain());
+  assert.equal(playback.epochAt(20), 2);
+  assert.deepEqual([0, 8, 19.9, 20].map((time) => playback.epochsDone(time)), [0, 1, 2, 3]);
+});
+
+test("a buffer fills when the chunk has arrived, and empties when time runs back", () => {
+  const buffers = new Buffers(chain());
+  const held = (time) => ["a", "b", "c"].map((name) => buffers.seek(time).get(name)[0]);
+  assert.deepEqual([0, 9.9, 10, 20, 5].map(held), [[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 0]]);
+});
+
+test("fractions of a chunk add up to it", () => {
+  const parts = [0.5, 0.25, 0.25].map((part, i) => [0, "a", "b", i, i + 1, part]);
+  const buffers = new Buffers(chain({ transfers: parts }));
+  assert.deepEqual([1, 2, 3].map((time) => buffers.seek(time).get("b")[0]), [0.5, 0.75, 1]);
+});
+
+test("of a sum it shows the share of contributions, and who contributed travels along", () => {
+  const buffers = new Buffers(chain({
+    chunks: [{ origin: 2, label: "sum", size: 80_000, reduced: true }],
+    holds: { a: [0], b: [0], c: [0] },
+  }));
+  const level = (time, name) => Math.round(buffers.seek(time).get(name)[0] * 3);
+  assert.deepEqual([level(0, "a"), level(0, "b"), level(0, "c")], [1, 1, 1]);
+  assert.deepEqual([level(10, "b"), level(20, "b"), level(20, "c"), level(20, "a")], [2, 2, 3, 1]);
+});
+
+test("the clock plays as fast as told and stops at the end", () => {
+  const clock = new Clock(20, 8, 2);
+  clock.toggle();
+  clock.advance(0.5);
+  assert.equal(clock.time, 8);
+  clock.speed = 0.5;
+  clock.advance(1);
+  assert.equal(clock.time, 16);
+  clock.advance(10);
+  assert.deepEqual([clock.time, clock.playing], [20, false]);
+  clock.toggle();
+  assert.deepEqual([clock.time, clock.playing], [0, true]);
+});
+
+test("steps land on whole epochs, both ways, and on the end", () => {
+  const clock = new Clock(20, 8);
+  clock.seek(10);
+  const at = (by) => (clock.step(by), clock.time);
+  assert.deepEqual([at(1), at(1), at(1), at(-1), at(-1), at(-1), at(-1)], [16, 20, 20, 16, 8, 0, 0]);
+});
+
+test("a clock without a film does not run", () => {
+  const clock = new Clock(0, 1);
+  clock.toggle(true);
+  assert.equal(clock.playing, false);
+});
