@@ -11,7 +11,7 @@ from ccl.topology import Topology
 from gallery import amd, fabrics, nvidia, papers, servers, toys, tpu
 from gallery.entry import Entry, Parameter
 
-_ENTRIES = (
+_LISTED = (
     *toys.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
@@ -20,6 +20,8 @@ _ENTRIES = (
     *servers.ENTRIES,
     *papers.ENTRIES,
 )
+_FAMILIES = list(dict.fromkeys(each.family for each in _LISTED))
+_ENTRIES = tuple(sorted(_LISTED, key=lambda each: _FAMILIES.index(each.family)))
 _BY_NAME = {each.name: each for each in _ENTRIES}
 
 
