@@ -37,7 +37,8 @@ lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
 
 js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	$(call say,node --test)
-	@$(PY) tools/bundle.py test --silent
+	@said=$$($(PY) tools/bundle.py test --silent 2>&1) || { printf '%s\n' "$$said"; exit 1; }; \
+		printf '%s\n' "$$said" | grep -E '^. (tests|pass|fail) '
 
 # One run and one closing line. Not in parallel: the browser tests time themselves on the same cores.
 pytest: $(VENV)/.for-test $(BUNDLE)
