@@ -18,6 +18,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.formats import wire
+from ccl.formats.text import misfit
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
@@ -75,7 +76,7 @@ def topology_from_json(value: Any) -> Topology:
     ProblemError
         If it has the shape of a topology and is none.
     """
-    return _topology(shaped(value, wire.TopologyJson, "topology"))
+    return topology_of(shaped(value, wire.TopologyJson, "topology"))
 
 
 def problem_to_json(problem: Problem) -> Json:
@@ -88,7 +89,7 @@ def problem_to_json(problem: Problem) -> Json:
 
 def problem_from_json(value: Any) -> Problem:
     """Read a problem; errors as `topology_from_json`."""
-    return _problem(shaped(value, wire.ProblemJson, "problem"))
+    return problem_of(shaped(value, wire.ProblemJson, "problem"))
 
 
 def collective_to_json(collective: Collective) -> Json:
@@ -139,7 +140,7 @@ def plan_to_json(plan: Plan) -> Json:
 
 def plan_from_json(value: Any) -> Plan:
     """Read a plan; whether it answers a problem is for `ccl.verify` to say."""
-    return _plan(shaped(value, wire.PlanJson, "plan"))
+    return plan_of(shaped(value, wire.PlanJson, "plan"))
 
 
 def result_to_json(result: Result) -> Json:
@@ -173,7 +174,7 @@ def result_from_json(value: Any) -> Result:
     ScheduleError
         If the plan breaks a rule of its problem.
     """
-    return _result(shaped(value, wire.ResultJson, "result"))
+    return result_of(shaped(value, wire.ResultJson, "result"))
 
 
 def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
@@ -187,19 +188,12 @@ def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        raise FormatError(sentence(error, what)) from None
+        msg = f"{what}, {misfit(error)}"
+        raise FormatError(msg) from None
 
 
-def sentence(error: msgspec.ValidationError, what: str) -> str:
-    """Say where in `what` a value is wrong and what would be right."""
-    text = str(error)
-    wrong, _, place = text.partition(" - at `$")
-    place = place.rstrip("`").lstrip(".")
-    wrong = wrong[0].lower() + wrong[1:]
-    return f"{what}, at {place or 'the top'}: {wrong}"
-
-
-def _topology(value: wire.TopologyJson) -> Topology:
+def topology_of(value: wire.TopologyJson) -> Topology:
+    """Make a topology of its shape; the meaning is checked here."""
     return Topology(
         name=value.name,
         devices=tuple(
@@ -224,16 +218,15 @@ def _topology(value: wire.TopologyJson) -> Topology:
     )
 
 
-def _problem(value: wire.ProblemJson) -> Problem:
-    topology = _topology(value.topology)
+def problem_of(value: wire.ProblemJson) -> Problem:
+    """Make a problem of its shape; the meaning is checked here."""
+    topology = topology_of(value.topology)
     return Problem(topology, _collective(value.collective, len(topology.ranks)))
 
 
 def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
     if isinstance(value.chunks, int):
-        return make_collective(
-            value.kind, ranks, value.size, chunks=value.chunks, root=value.root
-        )
+        return make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
     chunks = tuple(
         Chunk(each.size, tuple(each.holders), tuple(each.destinations), each.reduced)
         for each in value.chunks
@@ -265,7 +258,8 @@ def _named(collective: Collective) -> tuple[int, int] | None:
     return (many, root) if again == collective else None
 
 
-def _plan(value: wire.PlanJson) -> Plan:
+def plan_of(value: wire.PlanJson) -> Plan:
+    """Make a plan of its shape; whether it answers a problem is for `ccl.verify` to say."""
     if isinstance(value, wire.ScheduleJson):
         return Schedule(
             tuple(_send(*each) for each in value.sends), value.epoch_duration, value.horizon
@@ -280,7 +274,7 @@ def _plan(value: wire.PlanJson) -> Plan:
 
 
 def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
-    if len(route) < 2:  # noqa: PLR2004  a way has two ends
+    if len(route) < 2:
         msg = f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
         raise FormatError(msg)
     return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
@@ -325,7 +319,8 @@ def _bound(value: wire.BoundJson) -> Bound:
     return Bound(value.makespan, value.kind, witness, value.reference, value.whole_chunks)
 
 
-def _result(value: wire.ResultJson) -> Result:
+def result_of(value: wire.ResultJson) -> Result:
+    """Make a result of its shape; its plan is verified and replayed again."""
     if not value.bounds:
         msg = "result, at bounds: there is none; a result needs one lower bound or more"
         raise FormatError(msg)
@@ -334,8 +329,8 @@ def _result(value: wire.ResultJson) -> Result:
         raise FormatError(msg)
     size = value.size
     return conclude(
-        _problem(value.problem),
-        _plan(value.plan),
+        problem_of(value.problem),
+        plan_of(value.plan),
         bounds=tuple(_bound(each) for each in value.bounds),
         stop=Stop[value.stop],
         formulation=value.formulation,
@@ -344,4 +339,3 @@ def _result(value: wire.ResultJson) -> Result:
         log=tuple(value.log),
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
     )
-

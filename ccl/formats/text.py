@@ -1,0 +1,143 @@
+"""Text of JSON files: read with the place of what is wrong, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ccl.errors import FormatError
+
+COLUMNS = 120
+"""What fits in a line stays in one line, so that a link or a send is one."""
+
+_BYTE = re.compile(r"(?:JSON is malformed: )?(?P<what>.*) \(byte (?P<at>\d+)\)")
+_NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        msg = f"{path} cannot be read: {_reason(error)}"
+        raise FormatError(msg) from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be written; a file that was there stays as it was.
+    """
+    try:
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")  # a pipe or a terminal has no half
+        else:
+            _replace(target, text)
+    except (OSError, ValueError) as error:
+        msg = f"{path} cannot be written: {_reason(error)}"
+        raise FormatError(msg) from None
+
+
+def decode_json(content: bytes | str, shape: Any) -> Any:
+    """Read JSON text of a shape that msgspec knows.
+
+    Raises
+    ------
+    FormatError
+        If it is not UTF-8 or not JSON, with line and column, or not of the shape, with the place.
+    """
+    data = content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode()
+        return msgspec.json.decode(data, type=shape)
+    except UnicodeDecodeError as error:
+        msg = f"{_place(data, error.start)}: it is not UTF-8 text; save it as UTF-8"
+        raise FormatError(msg) from None
+    except msgspec.ValidationError as error:
+        raise FormatError(misfit(error)) from None
+    except msgspec.DecodeError as error:
+        raise FormatError(_malformed(data, str(error))) from None
+    except RecursionError:
+        msg = "it is nested too deep; a document has ten levels at most"
+        raise FormatError(msg) from None
+
+
+def misfit(error: msgspec.ValidationError) -> str:
+    """Say where a value is not of its shape and what would be right."""
+    wrong, _, place = str(error).partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    wrong = wrong[:1].lower() + wrong[1:]
+    return f"at {place or 'the top'}: {wrong}"
+
+
+def laid_out(value: Any, indent: str = "") -> str:
+    """Write JSON with one line for what fits in a line."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if not isinstance(value, (dict, list)) or len(indent) + len(line) <= COLUMNS:
+        return line
+    deeper = indent + " "
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {laid_out(each, deeper)}" for key, each in value.items()]
+        ends = "{}"
+    else:
+        rows = [laid_out(each, deeper) for each in value]
+        ends = "[]"
+    return f"{ends[0]}\n{deeper}" + f",\n{deeper}".join(rows) + f"\n{indent}{ends[1]}"
+
+
+def _replace(target: Path, text: str) -> None:
+    # Beside the target, because a rename is atomic only within one file system.
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _malformed(data: bytes, told: str) -> str:
+    found = _BYTE.fullmatch(told)
+    if found is None:
+        return f"{_place(data, len(data))}: it is not JSON, because it ends too early"
+    at = int(found["at"])
+    begin = at - 1 if data[at - 1 : at] == b"-" else at
+    word = _NOT_FINITE.match(data, begin)
+    if word is not None:
+        return f"{_place(data, begin)}: {word[0].decode()} is no number; give a finite one"
+    return f"{_place(data, at)}: it is not JSON ({found['what']})"
+
+
+def _place(data: bytes, byte: int) -> str:
+    before = data[:byte]
+    column = len(before[before.rfind(b"\n") + 1 :].decode(errors="replace")) + 1
+    line = before.count(b"\n") + 1
+    return f"line {line}, column {column}"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    told = error.strerror if isinstance(error, OSError) else None
+    return (told or str(error)).lower()
