@@ -18,6 +18,7 @@ from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import price_bound, rows_of
 from formulations.bounds.search import binding_cuts
+from formulations.bounds.whole import whole_bound
 
 FLOW_LIMIT = 20_000
 """Most variables of the linear program in `formulations.bounds.rates`: links times sources."""
@@ -42,6 +43,8 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     cuts = [*common_cuts(network), *binding_cuts(network)]
     found = [*cut_bounds(network, cuts), *joint_bounds(network)]
     found += _paths(network, whole_chunks=whole_chunks)
+    if whole_chunks and (bound := whole_bound(network, cuts)):
+        found.append(bound)
     if not found:
         msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
         raise ProblemError(msg)

@@ -356,37 +356,3 @@ def test_no_bound_is_above_the_ring_algorithm(gpus, bandwidth, alpha, size):
     for whole in (False, True):
         bound = best_bound(given_problem, whole_chunks=whole)
         assert bound.makespan <= ring_makespan(given_problem) * (1 + 1e-9)
-
-
-def test_whole_chunks_pay_for_their_bytes_at_every_storing_device():
-    """Line of 3: 1 MB at 10 GB/s and 1 µs twice, once after the other at g1."""
-    bounds = lower_bounds(problem("line:gpus=3,bandwidth=10,alpha=1", "broadcast", MB))
-    whole = best_bound(
-        problem("line:gpus=3,bandwidth=10,alpha=1", "broadcast", MB), whole_chunks=True
-    )
-
-    assert bounds[0].makespan == pytest.approx(102)
-    assert whole.makespan == pytest.approx(202)
-    assert whole.whole_chunks
-    assert whole.witness == Path(("g0", "g1", "g2"))
-
-
-def test_whole_chunks_are_cut_through_switches():
-    """A star passes the bytes on as they come: 1 MB at 10 GB/s once, 1 µs twice."""
-    given_problem = problem("star:gpus=3,bandwidth=10,alpha=1", "broadcast", MB)
-    way = next(e for e in lower_bounds(given_problem, whole_chunks=True) if e.whole_chunks)
-
-    assert way.makespan == pytest.approx(102)
-
-
-def test_a_wide_detour_beats_a_narrow_link_for_whole_chunks():
-    """1 MB directly at 1 GB/s takes 1000 µs, over a switch at 10 GB/s with 50 µs twice 200."""
-    devices = (device("gpu", "a"), device("switch", "s"), device("gpu", "b"))
-    links = (Link("a", "b", 1), Link("a", "s", 10, 50), Link("s", "b", 10, 50), Link("b", "a", 1))
-    given_problem = Problem(Topology("detour", devices, links), make_collective("broadcast", 2, MB))
-    ways = [
-        e for e in lower_bounds(given_problem, whole_chunks=True) if isinstance(e.witness, Path)
-    ]
-
-    assert [each.witness.devices for each in ways if each.whole_chunks] == [("a", "s", "b")]
-    assert max(each.makespan for each in ways) == pytest.approx(200)
