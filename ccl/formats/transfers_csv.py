@@ -1,0 +1,26 @@
+"""Transfers as CSV: one row per crossing of a link, times in µs."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from ccl.timeline import Timeline
+
+COLUMNS = ("chunk", "src", "dst", "start_us", "sent_us", "end_us", "bytes", "epoch")
+
+
+def transfers_csv(timeline: Timeline) -> str:
+    """Return the transfers of a replay in the order of their starts.
+
+    `start_us` to `sent_us` is when the link is held, `end_us` when the last byte is there; the
+    epoch is empty where the plan has none.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for each in timeline.transfers:
+        times = [f"{time:.9g}" for time in (each.start, each.sent, each.end)]
+        epoch = each.epoch if each.epoch >= 0 else ""
+        writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", epoch])
+    return text.getvalue()
