@@ -66,21 +66,36 @@ def answer(state: State, question: Any, *, seen: int) -> Answer:
     if state.running and state.found <= seen:
         return Answer(news=False, running=True, found=state.found)
     return Answer(
-        news=True,
+        news=state.found > seen,
         running=state.running,
         found=state.found,
         document=result_to_json(best) if over else None,
         remark="cancelled; the best schedule so far is kept" if over and state.cancelled else None,
-        **shown(best, question, running=state.running),
+        **shown(best, question, running=state.running, again=state.found <= seen),
     )
 
 
-def shown(best: Result, question: Any, *, running: bool = False) -> dict[str, Any]:
-    """Return scene, summary and load of a result."""
+def shown(
+    best: Result, question: Any, *, running: bool = False, again: bool = False
+) -> dict[str, Any]:
+    """Return scene, summary and load of a result.
+
+    Parameters
+    ----------
+    best, question
+        The result and what was asked.
+    running
+        Whether a better one may follow.
+    again
+        Whether the page plays this plan already, so that only the words change.
+    """
     played = scene(best.problem, best.plan, best.timeline)
-    summary = {**summary_of(best), "asked": question, "running": running}
+    epochs = None if best.epochs is None else played["epochs"]
+    summary = {**summary_of(best), "epochs": epochs, "asked": question, "running": running}
     if running:
         summary["stop"] = "the best so far, the solve goes on"
+    if again:
+        return {"summary": summary}
     return {
         "scene": played,
         "summary": summary,

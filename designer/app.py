@@ -38,7 +38,7 @@ def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = Non
     app = Dash(
         __name__,
         title="Topoloom",
-        update_title=None,
+        update_title="",
         on_error=_bug,
         suppress_callback_exceptions=True,
     )
@@ -48,9 +48,7 @@ def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = Non
     return app
 
 
-def serve(
-    drawing: dict[str, Any] | None, *, host: str, port: int, open_browser: bool
-) -> None:
+def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser: bool) -> None:
     """Serve the application until it is interrupted; running solves end with it.
 
     Parameters

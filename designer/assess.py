@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ccl.bound import Bound
 from ccl.errors import CclError
 from ccl.problem import Problem
 from designer.presets import ROOTED
 from designer.request import Request, problem_of, read_request
+from designer.results import bounds_to_json
 from formulations import available
 from formulations.bounds import lower_bounds
 
@@ -27,13 +27,13 @@ class Assessment:
     trouble
         Why no formulation could begin, in a sentence, or None.
     bounds
-        Lower bounds, the largest first.
+        Lower bounds as the page keeps them, the largest first.
     refusals
         Why each formulation would not take it, by name; absent if it would.
     """
 
     trouble: str | None
-    bounds: tuple[Bound, ...]
+    bounds: tuple[dict[str, Any], ...]
     refusals: Mapping[str, str]
 
 
@@ -45,7 +45,7 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
         bounds = lower_bounds(problem) if len(problem.topology.ranks) <= LIVE_GPUS else ()
     except CclError as error:
         return Assessment(str(error), (), {})
-    return Assessment(None, bounds, _refusals(problem))
+    return Assessment(None, tuple(bounds_to_json(bounds, problem.topology)), _refusals(problem))
 
 
 def _refusals(problem: Problem) -> dict[str, str]:

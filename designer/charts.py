@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ ROWS = 24
 """Links shown beside the canvas: the busiest ones."""
 COLUMNS = 96
 """More epochs than this are drawn in equal groups; a screen has no room for them."""
-CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True}
+CONFIG: Any = {"displayModeBar": False, "responsive": True}
 
 
 def link_load(
@@ -43,7 +44,9 @@ def link_load(
     rows: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
     for each in timeline.transfers:
         row = rows.setdefault((each.src, each.dst), np.zeros(len(edges) - 1))
-        row += np.clip(np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None)
+        row += np.clip(
+            np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None
+        )
     order = sorted(rows, key=lambda ends: -float(rows[ends].sum()))
     return {
         "links": [f"{src} → {dst}" for src, dst in order],
@@ -68,7 +71,7 @@ def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = RO
             showscale=False,
             xgap=2 if len(busy[0]) <= 40 else 0,
             ygap=2,
-            customdata=[[f"{a} to {b}" for a, b in zip(times, times[1:], strict=False)]] * len(names),
+            customdata=[[f"{a} to {b}" for a, b in pairwise(times)]] * len(names),
             hovertemplate="%{y}<br>%{customdata}<br>busy %{z:.0%}<extra></extra>",
         )
     )
@@ -111,10 +114,18 @@ def convergence_figure(points: Sequence[Sequence[float | None]], scheme: str | N
     figure.update_layout(
         margin={"l": 4, "r": 8, "t": 26, "b": 4},
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "reversed"},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "traceorder": "reversed",
+        },
         uirevision="convergence",
     )
-    figure.update_xaxes(ticksuffix=" s", gridcolor=colours.line, automargin=True, rangemode="tozero")
+    figure.update_xaxes(
+        ticksuffix=" s", gridcolor=colours.line, automargin=True, rangemode="tozero"
+    )
     figure.update_yaxes(ticksuffix=" µs", gridcolor=colours.line, automargin=True, nticks=5)
     return figure
 

@@ -37,18 +37,18 @@ def cluster_list(search: str | None) -> list[Any]:
     """Return a button for each entry that matches, family by family."""
     found = matching(search)
     if not found:
-        return [html.P(f"No cluster matches “{search}”.", className="tl-quiet")]
+        return [html.P(f"No cluster matches “{search}”.", className="ds-quiet")]
     return [_button(each) for each in found]
 
 
 def _button(found: Entry) -> html.Button:
     return html.Button(
         [
-            html.I(className="tl-thumb", style={"--thumb": f'url("{thumbnail(found.name)}")'}),
+            html.I(className="ds-thumb", style={"--thumb": f'url("{thumbnail(found.name)}")'}),
             html.Span([found.title, html.Small(counted(found.make()))]),
         ],
         id={"cluster": found.name},
-        className="tl-cluster",
+        className="ds-cluster",
         type="button",
         title=found.summary,
     )
@@ -83,7 +83,8 @@ def thumbnail(name: str) -> str:
     pairs = sorted({(min(each.ends), max(each.ends)) for each in topology.links})
     every = max(1, -(-len(pairs) // LINES))
     lines = "".join(
-        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*put(a), *put(b)) for a, b in pairs[::every]
+        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*put(a), *put(b))
+        for a, b in pairs[::every]
     )
     radius = max(0.7, min(2.4, 7 / math.sqrt(len(places))))
     dots = "".join(
@@ -105,7 +106,10 @@ def cluster_form(name: str) -> list[Any]:
     return [
         dmc.Text(found.title, fw=640),
         dmc.Text(found.summary, size="sm", c="dimmed", mb="sm"),
-        html.Div([_field(each) for each in found.parameters], className="tl-parameters"),
+        html.Div(
+            [_field(each) for each in sorted(found.parameters, key=lambda one: one.kind == "bool")],
+            className="ds-parameters",
+        ),
         _figures(found),
     ]
 
@@ -119,7 +123,7 @@ def _field(parameter: Parameter) -> Any:
         "size": "sm",
     }
     if parameter.kind == "bool":
-        return dmc.Switch(checked=bool(parameter.default), **props)
+        return dmc.Switch(checked=bool(parameter.default), className="ds-wide", **props)
     if parameter.kind == "choice":
         return dmc.Select(
             data=list(parameter.choices), value=parameter.default, allowDeselect=False, **props
@@ -127,7 +131,10 @@ def _field(parameter: Parameter) -> Any:
     if parameter.kind == "shape":
         return dmc.TextInput(value="x".join(str(each) for each in parameter.default), **props)
     return dmc.NumberInput(
-        value=parameter.default, allowDecimal=parameter.kind == "float", allowNegative=False, **props
+        value=parameter.default,
+        allowDecimal=parameter.kind == "float",
+        allowNegative=False,
+        **props,
     )
 
 
@@ -137,7 +144,7 @@ def _figures(found: Entry) -> Any:
         for each in found.figures
     ]
     return html.Div(
-        [html.Ul(rows), html.Div(["Source: ", found.source])], className="tl-facts tl-story"
+        [html.Ul(rows), html.Div(["Source: ", found.source])], className="ds-facts ds-story"
     )
 
 

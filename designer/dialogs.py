@@ -84,10 +84,14 @@ def _options() -> dmc.Drawer:
                         persistence_type="local",
                     ),
                 ],
-                className="tl-fields",
+                className="ds-fields",
             ),
             dmc.Button(
-                "Reset to defaults", id=ids.OPTIONS_RESET, variant="default", mt="lg", fullWidth=True
+                "Reset to defaults",
+                id=ids.OPTIONS_RESET,
+                variant="default",
+                mt="lg",
+                fullWidth=True,
             ),
         ],
         id=ids.OPTIONS_DRAWER,
@@ -95,6 +99,7 @@ def _options() -> dmc.Drawer:
         position="right",
         size=380,
         keepMounted=True,
+        classNames={"title": "ds-modal-title"},
     )
 
 
@@ -104,7 +109,7 @@ def _mathematics() -> dmc.Modal:
         id=ids.MATHEMATICS,
         title="Mathematics",
         size=860,
-        classNames={"title": "tl-modal-title"},
+        classNames={"title": "ds-modal-title"},
     )
 
 
@@ -120,19 +125,17 @@ def _shortcuts() -> dmc.Modal:
                 )
                 for group, rows in SHORTCUTS
             ],
-            className="tl-shortcuts",
+            className="ds-shortcuts",
         ),
         id=ids.SHORTCUTS,
         title="Keyboard shortcuts",
         size=820,
-        classNames={"title": "tl-modal-title"},
+        classNames={"title": "ds-modal-title"},
     )
 
 
 def _shortcut(keys: str, what: str) -> html.Div:
-    return html.Div(
-        [html.Dt([dmc.Kbd(key, size="sm") for key in keys.split()]), html.Dd(what)]
-    )
+    return html.Div([html.Dt([dmc.Kbd(key, size="sm") for key in keys.split()]), html.Dd(what)])
 
 
 def _gallery() -> dmc.Modal:
@@ -149,5 +152,5 @@ def _gallery() -> dmc.Modal:
         title="Open a cluster",
         size=460,
         keepMounted=True,
-        classNames={"title": "tl-modal-title"},
+        classNames={"title": "ds-modal-title"},
     )

@@ -21,7 +21,7 @@ ABILITIES = ("stores", "copies", "reduces")
 LINK_FIELDS = ("bandwidth", "alpha", "count", "medium")
 
 
-def command(name: str, **args: Any) -> dict[str, Any]:
+def command(name: str, /, **args: Any) -> dict[str, Any]:
     """Return a command without its number, which the page gives it."""
     return {"name": name, "args": args}
 
@@ -47,15 +47,13 @@ def edit_device(topology: Json, names: Sequence[str], field: str, value: Any) ->
         return None
     values = {field: value}
     if field == "kind":
-        values |= {each: None for each in ABILITIES}
+        values |= dict.fromkeys(ABILITIES)
     for each in chosen:
         Device(**_whole_device({**each, **_with_usual(values)}))
     return command("edit_devices", devices=list(names), values=_with_usual(values))
 
 
-def edit_link(
-    topology: Json, links: Sequence[Ends], field: str, *, value: Any, both: bool
-) -> Any:
+def edit_link(topology: Json, links: Sequence[Ends], field: str, *, value: Any, both: bool) -> Any:
     """Change one field of links, and of their opposites if `both`; None if nothing changes.
 
     Raises

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ccl.errors import CclError, FormatError
-from ccl.formats.topoloom import (
-    problem_to_json,
-    read_document,
-    result_from_json,
-    topology_from_json,
-    topology_to_json,
-)
+from ccl.formats.documents import document, document_text, parse_document
+from ccl.formats.size import format_size
+from ccl.formats.topoloom import problem_to_json, result_to_json, topology_from_json
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
-from widgets.scene import drawing
 from designer.request import problem_of, read_request
+from widgets.scene import drawing
 
 Json = Mapping[str, Any]
 
@@ -36,42 +30,21 @@ class Opened:
     ----------
     drawing
         For the canvas.
-    request
-        Settings of the header that the file brings, by name.
+    settings
+        Of the header, as far as the file brings them, by name.
     result, document
-        The result and its document, if it is one.
+        The result and its JSON, if it holds one.
     """
 
     drawing: dict[str, Any]
-    request: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     result: Result | None = None
     document: dict[str, Any] | None = None
 
 
-def _opened(document: Any) -> Opened:
-    found = read_document(document)
-    if isinstance(found, Topology):
-        return Opened(drawing_of(found, document.get("positions")))
-    if isinstance(found, Problem):
-        return Opened(drawing_of(found.topology), settings_of(found))
-    problem = found.problem
-    return Opened(drawing_of(problem.topology), settings_of(problem), found, document)
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except UnicodeDecodeError:
-        msg = "it is not a text file; give JSON as saved here"
-        raise FormatError(msg) from None
-    except json.JSONDecodeError as error:
-        msg = f"line {error.lineno}, column {error.colno}: it is not JSON ({error.msg.lower()})"
-        raise FormatError(msg) from None
-
-
 def drawing_of(topology: Topology, positions: Json | None = None) -> dict[str, Any]:
-    """Return a drawing; without positions the devices are laid out."""
-    return drawing(topology, positions or layout(topology))
+    """Return a drawing; devices without a position are laid out."""
+    return drawing(topology, {**layout(topology), **(positions or {})})
 
 
 def open_file(name: str, content: bytes) -> Opened:
@@ -82,11 +55,17 @@ def open_file(name: str, content: bytes) -> Opened:
     CclError
         If it is not a document of this kind; the message begins with the file's name.
     """
-    try:
-        return _opened(_json(content))
-    except CclError as error:
-        msg = f"{name}: {error}"
-        raise FormatError(msg) from error
+    found = parse_document(content, name=name)
+    drawn = drawing_of(found.topology, found.positions)
+    if found.problem is None:
+        return Opened(drawn)
+    result = found.result
+    return Opened(
+        drawn,
+        settings_of(found.problem),
+        result,
+        None if result is None else result_to_json(result),
+    )
 
 
 def save_drawing(drawn: Json) -> str:
@@ -98,11 +77,10 @@ def save_drawing(drawn: Json) -> str:
         If the drawing is not a topology.
     """
     topology = topology_from_json(dict(drawn["topology"]))
-    document = {**topology_to_json(topology), "positions": drawn.get("positions", {})}
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    return document_text(document(topology, positions=drawn.get("positions")))
 
 
-def export_json(drawn: Json, asked: Json | None, result: Json | None) -> str:
+def export_json(drawn: Json, asked: Json | None, result: Result | None) -> str:
     """Return the result as a document, or the problem where there is no result yet.
 
     Raises
@@ -110,11 +88,8 @@ def export_json(drawn: Json, asked: Json | None, result: Json | None) -> str:
     CclError
         If there is neither.
     """
-    document = result
-    if document is None:
-        problem = problem_of(drawn["topology"], read_request(asked))
-        document = problem_to_json(problem)
-    return json.dumps(document, indent=1, ensure_ascii=False)
+    content = result or problem_of(drawn["topology"], read_request(asked))
+    return document_text(document(content, positions=drawn.get("positions")))
 
 
 def export_csv(result: Result) -> str:
@@ -123,8 +98,8 @@ def export_csv(result: Result) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["chunk", "src", "dst", "start_us", "sent_us", "end_us", "bytes", "epoch"])
     for each in result.timeline.transfers:
-        times = (f"{each.start:.6g}", f"{each.sent:.6g}", f"{each.end:.6g}")
-        writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.0f}", each.epoch])
+        times = (f"{each.start:.9g}", f"{each.sent:.9g}", f"{each.end:.9g}")
+        writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", each.epoch])
     return out.getvalue()
 
 
@@ -135,8 +110,17 @@ def file_name(topology: Json, ending: str) -> str:
 
 
 def settings_of(problem: Problem) -> dict[str, Any]:
-    """Return the header's settings for a problem that the header can ask, else nothing."""
-    collective = problem.collective
-    if collective.kind == "custom":
-        return {}
-    return {"collective": collective.kind, "size": f"{collective.size:.15g}"}
+    """Return the header's settings for a problem.
+
+    A collective that the header cannot ask for is kept whole, under ``custom``.
+    """
+    told = problem_to_json(problem)["collective"]
+    size = format_size(problem.collective.size)
+    if isinstance(told["chunks"], int):
+        return {
+            "collective": told["kind"],
+            "size": size,
+            "chunks": told["chunks"],
+            "root": told.get("root", 0),
+        }
+    return {"collective": "custom", "size": size, "chunks": 1, "root": 0, "custom": told}

@@ -18,7 +18,7 @@ def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:
     rows = [_row(name, each, values.get(each.name)) for each in option_fields(found.options)]
     return [
         dmc.Text(found.title, fw=620, size="sm", mb="sm"),
-        html.Div(rows, className="tl-fields")
+        html.Div(rows, className="ds-fields")
         if rows
         else dmc.Text("It has no options.", size="sm", c="dimmed"),
     ]
@@ -42,7 +42,9 @@ def _row(name: str, option: OptionField, value: Any) -> Any:
         "description": option.help or None,
     }
     if option.kind == "bool":
-        return dmc.Switch(checked=bool(value), **{**props, "id": {"option-flag": option.name, "of": name}})
+        return dmc.Switch(
+            checked=bool(value), **{**props, "id": {"option-flag": option.name, "of": name}}
+        )
     if option.kind == "choice":
         return dmc.Select(
             data=list(option.choices), value=value, allowDeselect=option.default is None, **props

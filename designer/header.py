@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from designer import ids
-from designer.icons import icon
+from designer.markup import attributes, icon
 from designer.presets import COLLECTIVE_LABELS
 from designer.request import DEFAULT_FORMULATION
 
@@ -26,10 +26,18 @@ EXPORTS: tuple[tuple[str, str, str, str], ...] = (
 """(key, icon, title, note) of the Export menu."""
 
 
+def collective_choices(*, custom: bool) -> list[dict[str, Any]]:
+    """Return the menu of collectives; a custom one is there once a file has brought it."""
+    named: list[dict[str, Any]] = [
+        {"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()
+    ]
+    return [*named, {"value": "custom", "label": "From a file"}] if custom else named
+
+
 def header() -> dmc.AppShellHeader:
     """Return the bar."""
     return dmc.AppShellHeader(
-        className="tl-header",
+        className="ds-header",
         children=[_title(), _question(), _actions()],
     )
 
@@ -37,23 +45,23 @@ def header() -> dmc.AppShellHeader:
 def _title() -> html.Div:
     return html.Div(
         [
-            html.Div(icon("links"), className="tl-logo"),
+            html.Div(icon("links"), className="ds-logo"),
             html.Div(
                 [
                     dmc.TextInput(
                         id=ids.NAME,
                         variant="unstyled",
-                        classNames={"input": "tl-name"},
+                        classNames={"input": "ds-name"},
                         debounce=True,
                         spellCheck=False,
-                        **{"aria-label": "Name of the topology"},
+                        **attributes(aria_label="Name of the topology"),
                     ),
-                    html.Div(id=ids.COUNTS, className="tl-counts"),
+                    html.Div(id=ids.COUNTS, className="ds-counts"),
                 ],
-                className="tl-title-text",
+                className="ds-title-text",
             ),
         ],
-        className="tl-title",
+        className="ds-title",
     )
 
 
@@ -62,30 +70,30 @@ def _question() -> html.Div:
         [
             dmc.Select(
                 id=ids.COLLECTIVE,
-                data=[{"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()],
+                data=collective_choices(custom=False),
                 value="all-gather",
                 allowDeselect=False,
-                w=142,
+                w=136,
                 size="sm",
                 maxDropdownHeight=320,
                 **KEPT,
-                **{"aria-label": "Collective"},
+                **attributes(aria_label="Collective"),
             ),
             _size(),
             _chunks(),
             html.Div(_root(), id=ids.ROOT_BOX, hidden=True),
             dmc.Select(
+                className="ds-formulation",
                 id=ids.FORMULATION,
                 data=[],
                 value=DEFAULT_FORMULATION,
                 allowDeselect=False,
-                w=214,
                 size="sm",
                 maxDropdownHeight=420,
                 renderOption={"function": "formulationOption"},
                 comboboxProps={"width": 340, "position": "bottom-start"},
                 **KEPT,
-                **{"aria-label": "Formulation"},
+                **attributes(aria_label="Formulation"),
             ),
             _tool("sliders", ids.OPTIONS_OPEN, "Options of the formulation"),
             html.Div(
@@ -95,24 +103,23 @@ def _question() -> html.Div:
                         id=ids.SOLVE,
                         leftSection=icon("play"),
                         size="sm",
-                        className="tl-solve",
+                        className="ds-solve",
                     ),
                     dmc.Button(
                         "Cancel",
                         id=ids.CANCEL,
                         leftSection=icon("stop"),
                         size="sm",
-                        color="gray",
-                        variant="light",
-                        className="tl-solve",
+                        variant="default",
+                        className="ds-solve",
                         style={"display": "none"},
                     ),
                 ]
             ),
         ],
-        className="tl-question",
+        className="ds-question",
         role="group",
-        **{"aria-label": "What to solve"},
+        **attributes(aria_label="What to solve"),
     )
 
 
@@ -121,13 +128,13 @@ def _size() -> Any:
         id=ids.SIZE,
         value="1MB",
         debounce=400,
-        leftSection=html.Span("Size", className="tl-prefix"),
+        leftSection=html.Span("Size", className="ds-prefix"),
         leftSectionWidth=44,
-        w=122,
+        w=116,
         size="sm",
         spellCheck=False,
         **KEPT,
-        **{"aria-label": "Size of the whole buffer, such as 1GB or 64 KiB"},
+        **attributes(aria_label="Size of the whole buffer, such as 1GB or 64 KiB"),
     )
 
 
@@ -136,14 +143,15 @@ def _chunks() -> Any:
         id=ids.CHUNKS,
         value=1,
         debounce=400,
-        leftSection=html.Span("Chunks", className="tl-prefix"),
+        leftSection=html.Span("Chunks", className="ds-prefix"),
         leftSectionWidth=60,
-        w=112,
+        w=96,
         size="sm",
+        hideControls=True,
         allowDecimal=False,
         allowNegative=False,
         **KEPT,
-        **{"aria-label": "Chunks per shard"},
+        **attributes(aria_label="Chunks per shard"),
     )
 
 
@@ -152,14 +160,15 @@ def _root() -> Any:
         id=ids.ROOT,
         value=0,
         debounce=400,
-        leftSection=html.Span("Root", className="tl-prefix"),
+        leftSection=html.Span("Root", className="ds-prefix"),
         leftSectionWidth=46,
-        w=96,
+        w=84,
         size="sm",
         min=0,
+        hideControls=True,
         allowDecimal=False,
         **KEPT,
-        **{"aria-label": "Rank of the root"},
+        **attributes(aria_label="Rank of the root"),
     )
 
 
@@ -180,11 +189,11 @@ def _actions() -> html.Div:
                 darkIcon=icon("moon"),
                 variant="default",
                 size="lg",
-                className="tl-tool",
-                **{"aria-label": "Switch between light and dark"},
+                className="ds-tool",
+                **attributes(aria_label="Switch between light and dark"),
             ),
         ],
-        className="tl-actions",
+        className="ds-actions",
     )
 
 
@@ -198,9 +207,9 @@ def _exports() -> dmc.Menu:
                 [
                     dmc.MenuItem(
                         [html.Div(title), html.Small(note)],
-                        id={"export": key},
+                        id={"picture" if key == "png" else "export": key},
                         leftSection=icon(picture),
-                        className="tl-menu-item",
+                        className="ds-menu-item",
                     )
                     for key, picture, title, note in EXPORTS
                 ]
@@ -219,8 +228,8 @@ def _tool(picture: str, key: str, label: str) -> dmc.Tooltip:
             id=key,
             variant="default",
             size="lg",
-            className="tl-tool",
-            **{"aria-label": label},
+            className="ds-tool",
+            **attributes(aria_label=label),
         ),
         label=label,
         openDelay=500,

@@ -10,7 +10,7 @@ from dash import html
 
 from designer import text
 from designer.edits import ABILITIES, Ends, Json, selected_links
-from designer.icons import icon
+from designer.markup import attributes, icon
 from designer.presets import DEVICE_TYPES, LINK_TYPES
 
 MEANINGS = {
@@ -51,7 +51,7 @@ def inspector(selection: Json | None, topology: Json) -> Any:
         [
             html.P(
                 "Select devices, links or a host to edit them. Hold Shift to take several.",
-                className="tl-card tl-quiet",
+                className="ds-card ds-quiet",
             ),
             _limits(topology, []),
         ]
@@ -59,13 +59,13 @@ def inspector(selection: Json | None, topology: Json) -> Any:
 
 
 def _card(children: list[Any]) -> html.Div:
-    return html.Div(children, className="tl-card tl-form")
+    return html.Div(children, className="ds-card ds-form")
 
 
 def _title(picture: str, words: str, kind: str = "") -> html.Div:
     return html.Div(
         [icon(picture), html.Span(words, title=words)],
-        className=f"tl-form-title tl-{kind}" if kind else "tl-form-title",
+        className=f"ds-form-title ds-{kind}" if kind else "ds-form-title",
     )
 
 
@@ -86,7 +86,7 @@ def _device(device: Json) -> list[Any]:
                     size="xs",
                 ),
             ],
-            className="tl-pair",
+            className="ds-pair",
         ),
         html.Div(
             [
@@ -99,7 +99,7 @@ def _device(device: Json) -> list[Any]:
                     **_FIELD,
                 ),
             ],
-            className="tl-pair",
+            className="ds-pair",
         ),
         _abilities([device]),
         _actions(),
@@ -110,7 +110,7 @@ def _devices(devices: Sequence[Json]) -> list[Any]:
     hosts = {each.get("host") for each in devices}
     return [
         _title("gpu", text.count(len(devices), "device")),
-        html.Div(text.listing([each["name"] for each in devices], 6), className="tl-note"),
+        html.Div(text.listing([each["name"] for each in devices], 6), className="ds-note"),
         html.Div(
             [
                 _host_field(hosts.pop() if len(hosts) == 1 else "", "several"),
@@ -118,13 +118,11 @@ def _devices(devices: Sequence[Json]) -> list[Any]:
                     id={"act-value": "align"},
                     label="Align",
                     placeholder="choose",
-                    data=[
-                        {"value": value, "label": label} for value, label in ALIGNMENTS
-                    ],
+                    data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
                     size="xs",
                 ),
             ],
-            className="tl-pair",
+            className="ds-pair",
         ),
         _abilities(devices),
         _actions(),
@@ -156,7 +154,7 @@ def _abilities(devices: Sequence[Json]) -> html.Div:
                 wrapperProps={"title": MEANINGS[each]},
             )
         )
-    return html.Div(boxes, className="tl-abilities")
+    return html.Div(boxes, className="ds-abilities")
 
 
 def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
@@ -174,7 +172,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
                 _number("bandwidth", "Bandwidth", chosen, suffix=" GB/s", step=5),
                 _number("alpha", "Latency (alpha)", chosen, suffix=" µs", step=0.1),
             ],
-            className="tl-pair",
+            className="ds-pair",
         ),
         html.Div(
             [
@@ -189,18 +187,21 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
                     size="xs",
                 ),
             ],
-            className="tl-pair",
+            className="ds-pair",
         ),
         html.Div(
             f"{text.gigabits(rate)} each way" if all(paired) else f"{text.gigabits(rate)} one way",
-            className="tl-note",
+            className="ds-note",
         )
         if _same(chosen, "bandwidth") is not None
         else None,
         html.Div(
             [
                 dmc.Switch(
-                    id={"link-flag": "duplex"}, label="Both directions", checked=all(paired), size="xs"
+                    id={"link-flag": "duplex"},
+                    label="Both directions",
+                    checked=all(paired),
+                    size="xs",
                 ),
                 dmc.Switch(
                     id={"link-option": "both"}, label="Edit both alike", checked=True, size="xs"
@@ -208,7 +209,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
                 if any(paired)
                 else None,
             ],
-            className="tl-row",
+            className="ds-row",
         ),
         _actions(copy=False),
     ]
@@ -235,7 +236,7 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
     inside = [each for each in topology["devices"] if each.get("host") in set(hosts)]
     rows: list[Any] = [
         _title("host", hosts[0] if len(hosts) == 1 else text.count(len(hosts), "host")),
-        html.Div(text.count(len(inside), "device"), className="tl-note"),
+        html.Div(text.count(len(inside), "device"), className="ds-note"),
     ]
     if len(hosts) == 1:
         rows += [
@@ -265,12 +266,10 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
                         size="xs",
                     ),
                 ],
-                className="tl-pair",
+                className="ds-pair",
             ),
-            html.Div("Joined with the link type chosen at the left.", className="tl-note"),
-            dmc.Button(
-                "Repeat host", id={"act": "repeat"}, leftSection=icon("repeat"), size="xs"
-            ),
+            html.Div("Joined with the link type chosen at the left.", className="ds-note"),
+            dmc.Button("Repeat host", id={"act": "repeat"}, leftSection=icon("repeat"), size="xs"),
         ]
     return [*rows, _actions()]
 
@@ -286,38 +285,47 @@ def _limits(topology: Json, links: Sequence[Ends]) -> Any:
     limits = topology.get("limits", [])
     if not limits and not links:
         return None
-    rows: list[Any] = [_title("limit", "Shared limits")]
+    rows: list[Any] = [_title("limit", "Shared limits")] if limits else []
     rows += [_limit(each) for each in limits]
     if links:
-        rows.append(
-            html.Div(
-                [
-                    dmc.TextInput(
-                        id={"limit-new": "name"}, label="New limit", placeholder="such as memory bus", size="xs"
-                    ),
-                    dmc.NumberInput(
-                        id={"limit-new": "bandwidth"},
-                        label="Together at most",
-                        suffix=" GB/s",
-                        min=0,
-                        value="",
-                        hideControls=True,
-                        size="xs",
-                    ),
-                ],
-                className="tl-pair",
-            )
-        )
-        rows.append(
-            dmc.Button(
-                f"Limit {text.count(len(links), 'selected link')}",
-                id={"act": "limit"},
-                leftSection=icon("plus"),
-                variant="default",
+        rows.append(_new_limit(len(links)))
+    return html.Div(rows, className="ds-card ds-form", style={"marginTop": 8})
+
+
+def _new_limit(count: int) -> html.Details:
+    """Return the form, folded, that lets the selected links share a limit."""
+    pair = html.Div(
+        [
+            dmc.TextInput(
+                id={"limit-new": "name"}, label="Name", placeholder="PCIe root", size="xs"
+            ),
+            dmc.NumberInput(
+                id={"limit-new": "bandwidth"},
+                label="Together at most",
+                suffix=" GB/s",
+                min=0,
+                value="",
+                hideControls=True,
                 size="xs",
-            )
-        )
-    return html.Div(rows, className="tl-card tl-form", style={"marginTop": 8})
+            ),
+        ],
+        className="ds-pair",
+    )
+    what = text.count(count, "selected link")
+    button = dmc.Button(
+        "Add", id={"act": "limit"}, leftSection=icon("plus"), variant="default", size="xs"
+    )
+    return html.Details(
+        [
+            html.Summary(
+                f"Limit what {what} carry together"
+                if count > 1
+                else f"Limit what the {what[2:]} carries"
+            ),
+            html.Div([pair, button], className="ds-form"),
+        ],
+        className="ds-fold",
+    )
 
 
 def _limit(limit: Json) -> html.Div:
@@ -331,7 +339,7 @@ def _limit(limit: Json) -> html.Div:
                 suffix=" GB/s",
                 min=0,
                 hideControls=True,
-                **{"aria-label": f"Bandwidth of {limit['name']}"},
+                **attributes(aria_label=f"Bandwidth of {limit['name']}"),
                 **_FIELD,
             ),
             dmc.ActionIcon(
@@ -339,10 +347,10 @@ def _limit(limit: Json) -> html.Div:
                 id={"limit-drop": limit["name"]},
                 variant="subtle",
                 color="gray",
-                **{"aria-label": f"Remove {limit['name']}"},
+                **attributes(aria_label=f"Remove {limit['name']}"),
             ),
         ],
-        className="tl-limit",
+        className="ds-limit",
     )
 
 
@@ -353,11 +361,15 @@ def _actions(*, copy: bool = True) -> html.Div:
     return html.Div(
         [
             dmc.Button(
-                label, id={"act": key}, leftSection=icon(picture), variant="default", size="compact-xs"
+                label,
+                id={"act": key},
+                leftSection=icon(picture),
+                variant="default",
+                size="compact-xs",
             )
             for key, label, picture in buttons
         ],
-        className="tl-row",
+        className="ds-row",
     )
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import dash_mantine_components as dmc
 from dash import dcc, html
-from widgets import TopologyCanvas
 
 from designer import dialogs, ids, results
 from designer.header import header
-from designer.icons import heading, icon
+from designer.markup import attributes, heading, icon
 from designer.palette import palette
 from designer.presets import DEFAULT_LINK, link_type
 from designer.table import Sorting
 from designer.theme import THEME
+from widgets import TopologyCanvas
 
 HEADER_HEIGHT = 56
-LEFT_WIDTH = 232
+LEFT_WIDTH = 240
 RIGHT_WIDTH = 336
 
 
@@ -34,7 +34,9 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
     """
     return dmc.MantineProvider(
         [
-            dmc.NotificationContainer(id=ids.NOTES, position="bottom-left", limit=4),
+            dmc.NotificationContainer(
+                id=ids.NOTES, position="bottom-left", limit=4, containerWidth=380
+            ),
             *_stores(drawing, chosen=chosen),
             dmc.AppShell(
                 [header(), palette(), _main(drawing), _aside()],
@@ -55,6 +57,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.HOME, data={"drawing": drawing, "chosen": chosen}),
         dcc.Store(id=ids.REQUEST),
         dcc.Store(id=ids.PROBLEM),
+        dcc.Store(id=ids.CUSTOM),
         dcc.Store(id=ids.ASSESSMENT),
         dcc.Store(id=ids.CUT, data="auto"),
         dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
@@ -63,6 +66,8 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.RESULT),
         dcc.Store(id=ids.SUMMARY),
         dcc.Store(id=ids.LOAD_DATA),
+        dcc.Store(id=ids.POINTS),
+        dcc.Store(id=ids.SCHEME_NOW),
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
         dcc.Download(id=ids.DOWNLOAD),
     ]
@@ -70,7 +75,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
 
 def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
     return dmc.AppShellMain(
-        className="tl-main",
+        className="ds-main",
         children=html.Div(
             [
                 dmc.SegmentedControl(
@@ -81,8 +86,8 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                     ],
                     value="canvas",
                     size="xs",
-                    className="tl-view",
-                    **{"aria-label": "How the cluster is shown"},
+                    className="ds-view",
+                    **attributes(aria_label="How the cluster is shown"),
                 ),
                 html.Div(
                     TopologyCanvas(
@@ -94,23 +99,26 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                         height="100%",
                     ),
                     id="canvas-pane",
-                    className="tl-pane",
+                    className="ds-pane",
                 ),
-                html.Div(html.Div(id=ids.TABLE), id="table-pane", className="tl-pane tl-table-pane"),
+                html.Div(
+                    html.Div(id=ids.TABLE), id="table-pane", className="ds-pane ds-table-pane"
+                ),
             ],
             id="stage",
-            className="tl-stage",
-            **{"data-view": "canvas"},
+            className="ds-stage",
+            **attributes(data_view="canvas"),
         ),
     )
 
 
 def _aside() -> dmc.AppShellAside:
     return dmc.AppShellAside(
-        className="tl-side tl-right",
+        className="ds-side ds-right",
         children=[
             html.Section(
-                [heading("Selection"), html.Div(id=ids.INSPECTOR)], **{"aria-label": "Selection"}
+                [heading("Selection"), html.Div(id=ids.INSPECTOR)],
+                **attributes(aria_label="Selection"),
             ),
             html.Section(
                 [
@@ -129,14 +137,18 @@ def _aside() -> dmc.AppShellAside:
                     html.Div(results.convergence(), id=ids.CONVERGENCE_BOX, hidden=True),
                     html.Div(id=ids.SCHEDULE),
                 ],
-                **{"aria-label": "Schedule"},
+                className="ds-schedule",
+                **attributes(aria_label="Schedule"),
             ),
             html.Section(
                 [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
-                **{"aria-label": "Lower bounds"},
+                **attributes(aria_label="Lower bounds"),
             ),
             html.Section(
-                results.link_load(), id=ids.LOAD_BOX, hidden=True, **{"aria-label": "Link load"}
+                results.link_load(),
+                id=ids.LOAD_BOX,
+                hidden=True,
+                **attributes(aria_label="Link load"),
             ),
         ],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from designer.icons import icon
+from designer.markup import icon
 
 Tone = Literal["bad", "good", "plain"]
 _LOOK: dict[Tone, tuple[str, str, str]] = {
@@ -24,7 +24,9 @@ def note(sentence: str, tone: Tone = "bad", *, title: str = "") -> list[dict[str
             "action": "show",
             "id": f"note-{next(_numbers)}",
             "title": title or usual,
-            "message": sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith(".") else "."),
+            "message": sentence[:1].upper()
+            + sentence[1:]
+            + ("" if sentence.endswith(".") else "."),
             "color": colour,
             "icon": icon(picture),
             "autoClose": False if tone == "bad" else 6000,

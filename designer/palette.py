@@ -8,65 +8,65 @@ import dash_mantine_components as dmc
 from dash import html
 
 from designer import ids
-from designer.icons import heading, icon
+from designer.markup import attributes, heading, icon
 from designer.presets import DEFAULT_LINK, DEVICE_TYPES, LINK_TYPES, DeviceType, LinkType
 
 
 def palette() -> dmc.AppShellNavbar:
     """Return the panel; the list of clusters is filled by a callback."""
     return dmc.AppShellNavbar(
-        className="tl-side tl-left",
+        className="ds-side ds-left",
         children=[
             html.Section(
                 [
                     heading("Devices"),
-                    html.Div([_device(each) for each in DEVICE_TYPES], className="tl-tiles"),
+                    html.Div([_device(each) for each in DEVICE_TYPES], className="ds-tiles"),
                 ],
-                **{"aria-label": "Devices"},
+                **attributes(aria_label="Devices"),
             ),
-            html.Section([heading("Link type"), _links()], **{"aria-label": "Link type"}),
+            html.Section([heading("Link type"), _links()], **attributes(aria_label="Link type")),
             _gallery(),
             dmc.UnstyledButton(
                 [dmc.Kbd("?", size="xs"), "Keyboard shortcuts"],
                 id=ids.SHORTCUTS_OPEN,
-                className="tl-help",
+                className="ds-help",
             ),
         ],
     )
 
 
-def _device(device: DeviceType) -> html.Div:
+def _device(device: DeviceType) -> html.Button:
     return html.Button(
         [icon(device.kind), html.Span(device.label), html.Kbd(device.key)],
         id={"device": device.kind},
-        className=f"tl-tile tl-{device.kind}",
+        className=f"ds-tile ds-{device.kind}",
         type="button",
         draggable="true",
         title=f"{device.label}: {device.note}. Drag it onto the canvas, or click.",
-        **{"data-topology": device.kind},
+        **attributes(data_topology=device.kind),
     )
 
 
 def _links() -> dmc.RadioGroup:
     return dmc.RadioGroup(
-        html.Div([_link(each) for each in LINK_TYPES], className="tl-links"),
+        html.Div([_link(each) for each in LINK_TYPES], className="ds-links"),
         id=ids.LINK_TYPE,
         value=DEFAULT_LINK,
         persistence=True,
         persistence_type="local",
-        **{"aria-label": "Type of the next link"},
+        **attributes(aria_label="Type of the next link"),
     )
 
 
 def _link(link: LinkType) -> dmc.RadioCard:
     return dmc.RadioCard(
         [
-            html.I(style={"height": f"{link.width:.1f}px"}, **{"aria-hidden": "true"}),
+            html.I(style={"height": f"{link.width:.1f}px"}, **attributes(aria_hidden="true")),
             html.Span(link.medium),
             html.Small(f"{link.bandwidth:g} GB/s"),
         ],
         value=link.key,
-        className="tl-link",
+        className="ds-link",
         withBorder=False,
         attributes={
             "root": {
@@ -90,9 +90,9 @@ def _gallery() -> Any:
                 leftSection=icon("search"),
                 size="xs",
                 debounce=200,
-                **{"aria-label": "Search clusters"},
+                **attributes(aria_label="Search clusters"),
             ),
-            html.Div(id=ids.GALLERY_LIST, className="tl-gallery"),
+            html.Div(id=ids.GALLERY_LIST, className="ds-gallery"),
         ],
-        **{"aria-label": "Gallery"},
+        **attributes(aria_label="Gallery"),
     )

@@ -38,7 +38,7 @@ class LinkType:
         return 1.5 + 0.9 * steps
 
     def preset(self) -> dict[str, Any]:
-        """What the canvas gives to the next link that is drawn."""
+        """Return what the canvas gives to the next link that is drawn."""
         return {"bandwidth": self.bandwidth, "alpha": self.alpha, "medium": self.medium}
 
 
@@ -84,6 +84,7 @@ COLLECTIVE_LABELS: dict[str, str] = {
     "gather": "Gather",
     "scatter": "Scatter",
 }
+"""Collectives that can be asked for by name; a custom one comes from a file."""
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.formats.size import parse_size
-from ccl.formats.topoloom import topology_from_json
+from ccl.formats.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.problem import Problem
 from ccl.topology import Topology
 
@@ -36,6 +36,8 @@ class Request:
         Its name.
     options
         Values of its form by name.
+    custom
+        The collective as a file gave it, where `collective` is ``custom``.
     time_limit
         Seconds, or None.
     gap
@@ -48,6 +50,7 @@ class Request:
     root: int = 0
     formulation: str = DEFAULT_FORMULATION
     options: Mapping[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Any] | None = None
     time_limit: float | None = DEFAULT_TIME_LIMIT
     gap: float | None = None
 
@@ -70,6 +73,7 @@ def read_request(data: Mapping[str, Any] | None) -> Request:
         root=_whole("the root's rank", given.get("root") or 0, least=0),
         formulation=str(given.get("formulation") or DEFAULT_FORMULATION),
         options=dict(given.get("options") or {}),
+        custom=given.get("custom"),
         time_limit=None if limit in {None, ""} else _positive("the time limit", limit, "s"),
         gap=None if percent in {None, "", 0} else _positive("the gap", percent, "%") / 100,
     )
@@ -107,6 +111,9 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
     if not topology.devices:
         msg = "the drawing is empty; add GPUs and link them"
         raise ProblemError(msg)
+    if request.collective == "custom" and request.custom is not None:
+        value = {"topology": topology_to_json(topology), "collective": dict(request.custom)}
+        return problem_from_json(value)
     return Problem(topology, collective_of(request, len(topology.ranks)))
 
 

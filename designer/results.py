@@ -10,9 +10,11 @@ from dash import dcc, html
 
 from ccl.bound import Bound, Cut, Path
 from ccl.result import Result, Status
+from ccl.topology import Topology
 from designer import charts, ids, text
-from designer.icons import heading, icon
+from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
+from designer.solving import State
 
 BOUND_LABELS = {
     "path": "Latency of the longest way",
@@ -44,11 +46,11 @@ def summary_of(result: Result) -> dict[str, Any]:
         "model": None
         if result.size is None
         else [result.size.variables, result.size.constraints, result.size.nonzeros],
-        "bounds": bounds_to_json(result.bounds),
+        "bounds": bounds_to_json(result.bounds, result.problem.topology),
     }
 
 
-def bounds_to_json(bounds: Sequence[Bound]) -> list[dict[str, Any]]:
+def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str, Any]]:
     """Return bounds as plain values, the largest first as given."""
     return [
         {
@@ -61,10 +63,29 @@ def bounds_to_json(bounds: Sequence[Bound]) -> list[dict[str, Any]]:
             if isinstance(each.witness, Cut)
             else None,
             "bandwidth": each.witness.bandwidth if isinstance(each.witness, Cut) else None,
+            "where": _where(each, topology),
             "path": list(each.witness.devices) if isinstance(each.witness, Path) else None,
         }
         for each in bounds
     ]
+
+
+def _where(bound: Bound, topology: Topology) -> str:
+    """Name what proves a bound, by whole hosts where it is made of them."""
+    if isinstance(bound.witness, Path):
+        return f"{bound.witness.devices[0]} to {bound.witness.devices[-1]}"
+    if bound.witness is None:
+        return bound.reference
+    inside = set(bound.witness.inside)
+    outside = {each.name for each in topology.devices} - inside
+    rate = text.bandwidth(bound.witness.bandwidth)
+    if len(outside) == 1:
+        return f"{rate} into {outside.pop()}"
+    hosts = {each.name: each.host for each in topology.devices}
+    whole = {hosts[name] for name in inside}
+    whole -= {hosts[name] for name in outside} | {None}
+    rest = [name for name in bound.witness.inside if hosts[name] not in whole]
+    return f"{rate} out of {text.listing([*sorted(map(str, whole)), *rest], 2)}"
 
 
 def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,15 +109,19 @@ def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> 
     return choice if isinstance(choice, int) and choice in drawable else None
 
 
-def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool) -> Any:
+def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool, solving: bool = False) -> Any:
     """Show how good the schedule is, and how it came about."""
     if summary is None:
-        return html.P(
-            "No schedule yet. Choose a collective and a formulation above, then solve.",
-            className="tl-card tl-quiet",
+        words = (
+            "The first schedule appears here as soon as there is one."
+            if solving
+            else "No schedule yet. Choose a collective and a formulation above, then solve."
         )
+        return html.P(words, className="ds-card ds-quiet")
     banner = (
-        _banner("clock", "plain", "Out of date: the drawing or the question has changed. Solve again.")
+        _banner(
+            "clock", "plain", "Out of date: the drawing or the question has changed. Solve again."
+        )
         if stale
         else _verdict(summary)
     )
@@ -107,8 +132,8 @@ def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool) -> Any:
         _stat(text.bandwidth(summary["busbw"]), "busbw"),
     ]
     return html.Div(
-        [banner, html.Div(stats, className="tl-stats"), _facts(summary)],
-        className="tl-stale" if stale else "",
+        [banner, html.Div(stats, className="ds-stats"), _facts(summary)],
+        className="ds-stale" if stale else "",
     )
 
 
@@ -116,12 +141,18 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div:
     stop = summary["stop"]
     if summary["optimal"]:
         return _banner("check", "good", f"Optimal: {stop}.")
-    return _banner("info", "plain", f"{stop[:1].upper()}{stop[1:]}; it is verified, not proved optimal.")
+    return _banner(
+        "info", "plain", f"{stop[:1].upper()}{stop[1:]}; it is verified, not proved optimal."
+    )
 
 
 def _facts(summary: Mapping[str, Any]) -> html.Div:
     kind = COLLECTIVE_LABELS.get(summary["collective"], summary["collective"])
-    epochs = [] if summary["epochs"] is None else [" in ", html.B(text.count(summary["epochs"], "epoch"))]
+    epochs: list[Any] = (
+        []
+        if summary["epochs"] is None
+        else [" in ", html.B(text.count(summary["epochs"], "epoch"))]
+    )
     model = summary["model"]
     size = (
         []
@@ -145,7 +176,7 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
             ),
             *_log(summary["log"]),
         ],
-        className="tl-facts",
+        className="ds-facts",
     )
 
 
@@ -153,7 +184,9 @@ def _log(sentences: Sequence[str]) -> list[Any]:
     if not sentences:
         return []
     items = html.Ul([html.Li(each) for each in sentences])
-    return [html.Details([html.Summary(f"Notes ({len(sentences)})"), items], open=len(sentences) < 3)]
+    return [
+        html.Details([html.Summary(f"Notes ({len(sentences)})"), items], open=len(sentences) < 3)
+    ]
 
 
 def bounds_panel(
@@ -163,47 +196,41 @@ def bounds_panel(
     if not bounds:
         return html.P(
             "Bounds appear while you draw: two linked GPUs are enough.",
-            className="tl-card tl-quiet",
+            className="ds-card ds-quiet",
         )
     whole = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
     return html.Div(
         [
-            _bound(each, number=i, share=each["makespan"] / whole if whole else 0, pressed=i == shown)
+            _bound(
+                each, number=i, share=each["makespan"] / whole if whole else 0, pressed=i == shown
+            )
             for i, each in enumerate(bounds)
         ],
-        className="tl-card tl-bounds",
+        className="ds-card ds-bounds",
     )
 
 
 def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:
     where = bound["inside"] or bound["path"]
-    details = [bound["reference"]] if bound["kind"] in {"flow", "solver"} else []
-    if bound["inside"]:
-        details = [
-            f"{text.bandwidth(bound['bandwidth'])} out of {text.listing(bound['inside'], 2)}"
-        ]
-    elif bound["path"]:
-        details = [f"{bound['path'][0]} to {bound['path'][-1]}"]
+    details = [bound["where"]]
     if bound["whole_chunks"]:
         details.append("for whole chunks")
-    tone = "var(--tl-cut)" if pressed else "var(--tl-accent)" if number == 0 else "var(--tl-soft)"
+    tone = "var(--ds-cut)" if pressed else "var(--ds-accent)" if number == 0 else "var(--ds-soft)"
     children = [
         html.Span(BOUND_LABELS[bound["kind"]]),
         html.B(text.duration(bound["makespan"])),
-        html.Span(
-            html.I(style={"width": f"{share:.1%}", "--tone": tone}), className="tl-track"
-        ),
-        html.Small(", ".join(details)) if details else None,
+        html.Span(html.I(style={"width": f"{share:.1%}", "--tone": tone}), className="ds-track"),
+        html.Small(", ".join(details)),
     ]
     if where is None:
-        return html.Div(children, className="tl-bound")
+        return html.Div(children, className="ds-bound")
     return html.Button(
         children,
         id={"bound": number},
-        className="tl-bound",
+        className="ds-bound",
         type="button",
         title="Show on the canvas",
-        **{"aria-pressed": str(pressed).lower()},
+        **attributes(aria_pressed=str(pressed).lower()),
     )
 
 
@@ -211,10 +238,10 @@ def convergence() -> html.Div:
     """Return the card that fills while a solve runs."""
     return html.Div(
         [
-            html.Div(id=ids.PROGRESS, className="tl-running", role="status"),
-            dcc.Graph(id=ids.CONVERGENCE, config=charts.CONFIG, responsive=True, style={"height": 168}),
+            html.Div(id=ids.PROGRESS, role="status"),
+            dcc.Graph(id=ids.CONVERGENCE, config=charts.CONFIG, style={"display": "none"}),
         ],
-        className="tl-card tl-chart",
+        className="ds-card ds-chart",
         style={"marginBottom": 8},
     )
 
@@ -222,34 +249,65 @@ def convergence() -> html.Div:
 def link_load() -> list[Any]:
     """Return the card with the heat map of the links."""
     return [
-        heading("Link load", html.Small("busiest first", className="tl-note")),
+        heading("Link load", html.Small("busiest first", className="ds-note")),
         html.Div(
             dcc.Graph(id=ids.LOAD, config=charts.CONFIG, responsive=True),
-            className="tl-card tl-chart",
+            className="ds-card ds-chart",
         ),
     ]
 
 
-def running_line(seconds: float, message: str, *, running: bool) -> list[Any]:
-    """Say how long a solve has run and what it does."""
-    words = message if running else "finished"
-    return [
-        html.Span([dmc.Loader(size=12, type="dots") if running else icon("check"), words]),
-        html.B(text.seconds(seconds)),
-    ]
+def starting() -> list[Any]:
+    """Say that a solve was asked for."""
+    return _running("starting", 0.0, share=None, over=False)
+
+
+def running(state: State, *, limit: Any) -> list[Any]:
+    """Say how long a solve has run and what it does.
+
+    Parameters
+    ----------
+    state
+        Where it stands.
+    limit
+        Its time limit in s, or None.
+    """
+    share = state.seconds / float(limit) if limit else None
+    over = not state.running
+    words = ("cancelled" if state.cancelled else "finished") if over else state.message
+    return _running(words, state.seconds, share=share, over=over)
+
+
+def _running(words: str, seconds: float, *, share: float | None, over: bool) -> list[Any]:
+    line = html.Div(
+        [
+            icon("check") if over else dmc.Loader(size=12),
+            html.Span(words, title=words, className="ds-words"),
+            html.B(text.seconds(seconds)),
+        ],
+        className="ds-running",
+    )
+    if over:
+        return [line]
+    whole = 100.0 if share is None else min(100.0, 100 * share)
+    return [line, dmc.Progress(value=whole, size=3, animated=True, transitionDuration=250)]
 
 
 def trouble(sentence: str | None) -> Any:
     """Show why it cannot be solved as it stands, or nothing."""
-    return None if not sentence else _banner("warning", "bad", f"{sentence[:1].upper()}{sentence[1:]}.")
+    return (
+        None
+        if not sentence
+        else _banner("warning", "bad", f"{sentence[:1].upper()}{sentence[1:]}.")
+    )
 
 
 def _stat(value: str, label: str) -> html.Div:
-    return html.Div([html.B(value), html.Span(label)], className="tl-card tl-stat")
+    return html.Div([html.B(value), html.Span(label)], className="ds-card ds-stat")
 
 
 def _banner(picture: str, tone: str, sentence: str) -> html.Div:
-    return html.Div([icon(picture), html.Span(sentence)], className=f"tl-banner tl-{tone}")
+    return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
 
 
 def mathematics(title: str, reference: str, words: str) -> Any:
@@ -261,5 +319,5 @@ def mathematics(title: str, reference: str, words: str) -> Any:
     )
     return [
         dmc.Group([dmc.Text(title, fw=640), link], justify="space-between", mb="sm"),
-        html.Pre(words.strip(), className="tl-mathematics", tabIndex=0),
+        html.Pre(words.strip().replace("``", ""), className="ds-mathematics", tabIndex=0),
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -60,7 +60,8 @@ class Job(Protocol):
     def best(self) -> Result | None:
         """The best result so far."""
 
-    def __iter__(self) -> Iterable[Report]: ...  # type: ignore[misc]
+    def __iter__(self) -> Iterator[Report]:
+        """Read the reports as they come."""
 
     def result(self) -> Result:
         """Wait for the end."""
@@ -119,10 +120,10 @@ class Watch:
     def follow(self) -> None:
         """Read the reports until the solve ends; run by a thread of its own."""
         try:
-            for report in self.job:  # type: ignore[attr-defined]
+            for report in self.job:
                 self._take(report)
             if not self.cancelled or self.job.best is not None:
-                self.best = self.job.result()
+                self._end(self.job.result())
         finally:
             self.end = time.monotonic()
 
@@ -131,6 +132,11 @@ class Watch:
         self.message = report.message or self.message
         if report.result is not None:
             self.best, self.found = report.result, self.found + 1
+
+    def _end(self, final: Result) -> None:
+        if self.best is None or final.plan != self.best.plan:
+            self.found += 1
+        self.best = final
 
     def state(self) -> State:
         """Return where it stands; raise what the solve raised.

@@ -10,6 +10,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from designer import text
+from designer.markup import attributes
 from designer.presets import DEVICE_TYPES
 
 PAGE = 25
@@ -92,7 +93,10 @@ def _table(
 ) -> html.Section:
     head = html.Thead(html.Tr([_head(what, each, sorting) for each in columns]))
     body = html.Tbody(
-        [html.Tr([_cell(what, row, column) for column in columns]) for row in rows_of(rows, sorting)]
+        [
+            html.Tr([_cell(what, row, column) for column in columns])
+            for row in rows_of(rows, sorting)
+        ]
     )
     total = pages(len(rows))
     return html.Section(
@@ -100,7 +104,7 @@ def _table(
             html.Div(
                 [
                     html.H2(title),
-                    html.Span(text.count(len(rows), what), className="tl-note"),
+                    html.Span(text.count(len(rows), what), className="ds-note"),
                     dmc.Pagination(
                         id={"table-page": what},
                         total=total,
@@ -110,10 +114,10 @@ def _table(
                         style={"display": "none"} if total == 1 else {},
                     ),
                 ],
-                className="tl-table-title",
+                className="ds-table-title",
             ),
             html.Table(
-                [html.Caption(title, className="tl-unseen"), head, body], className="tl-table"
+                [html.Caption(title, className="ds-unseen"), head, body], className="ds-table"
             ),
         ]
     )
@@ -131,7 +135,7 @@ def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
             title=f"Sort by {column.label.lower()}",
         ),
         scope="col",
-        **{"aria-sort": order},
+        **attributes(aria_sort=order),
     )
 
 
@@ -141,7 +145,7 @@ def _cell(what: str, row: Json, column: Column) -> html.Td:
     cell = {"table": what, "row": key, "key": column.key}
     label = {"aria-label": f"{column.label} of {name}"}
     if column.key == "gigabits":
-        return html.Td(text.digits(row["bandwidth"] * 8), className="tl-number")
+        return html.Td(text.digits(row["bandwidth"] * 8), className="ds-number")
     value = row.get(column.key)
     if column.kind == "plain":
         return html.Td(value)
@@ -179,7 +183,7 @@ def _cell(what: str, row: Json, column: Column) -> html.Td:
                 variant="unstyled",
                 **label,
             ),
-            className="tl-number",
+            className="ds-number",
         )
     return html.Td(
         dmc.TextInput(

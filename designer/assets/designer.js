@@ -43,7 +43,7 @@
     }
   };
 
-  let restored = false;
+  let restored = false; // nothing is kept before the old drawing is back
   let saving = 0;
   let asking = 0;
   let asked = "";
@@ -63,11 +63,30 @@
 
   const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
 
+  /** Draw a label of the page as it looks onto a picture of it. */
+  const pill = (ctx, label) => {
+    if (label.hidden || !label.offsetWidth) return;
+    const style = window.getComputedStyle(label);
+    const inner = label.getBoundingClientRect();
+    const outer = label.offsetParent.getBoundingClientRect();
+    const [x, y] = [inner.left - outer.left, inner.top - outer.top];
+    ctx.fillStyle = style.backgroundColor;
+    ctx.beginPath();
+    ctx.roundRect(x, y, inner.width, inner.height, inner.height / 2);
+    ctx.fill();
+    ctx.fillStyle = style.color;
+    ctx.font = style.font;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillText(label.textContent, x + inner.width / 2, y + inner.height / 2);
+  };
+
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     topoloom: {
       /** Bring back the drawing that this page was left with. */
       restore(home) {
         restored = true;
+        watchScheme();
         const kept = read(place(home));
         if (!kept || JSON.stringify(kept.drawing) === JSON.stringify(home.drawing)) return [no(), no()];
         const message = {
@@ -107,11 +126,12 @@
       view: (value) => value,
 
       /** Gather the settings of the header. */
-      request(collective, size, chunks, root, formulation, options, timeLimit, gap) {
+      request(collective, size, chunks, root, formulation, options, timeLimit, gap, custom) {
         const rooted = ["broadcast", "reduce", "gather", "scatter"].includes(collective);
         const request = {
           collective, size, chunks, root: rooted ? root : 0, formulation,
           options: options?.[formulation] ?? {}, time_limit: timeLimit, gap,
+          custom: collective === "custom" ? custom : null,
         };
         return [request, !rooted];
       },
@@ -132,10 +152,32 @@
         return no();
       },
 
+      /** Put the canvas' layers and labels together into one picture. */
+      picture(clicks) {
+        if (!clicks.some(Boolean)) return;
+        const stage = document.querySelector("#canvas .tl-stage");
+        const layers = [...stage.querySelectorAll("canvas")].filter((each) => each.width);
+        const bitmap = document.createElement("canvas");
+        const scale = Math.max(...layers.map((each) => each.width)) / stage.clientWidth;
+        bitmap.width = stage.clientWidth * scale;
+        bitmap.height = stage.clientHeight * scale;
+        const ctx = bitmap.getContext("2d");
+        ctx.fillStyle = window.getComputedStyle(stage.parentElement).backgroundColor;
+        ctx.fillRect(0, 0, bitmap.width, bitmap.height);
+        for (const each of layers) ctx.drawImage(each, 0, 0, bitmap.width, bitmap.height);
+        ctx.scale(scale, scale);
+        for (const label of stage.querySelectorAll(".tl-note")) pill(ctx, label);
+        const link = document.createElement("a");
+        link.href = bitmap.toDataURL("image/png");
+        link.download = `${document.getElementById("topology-name").value || "topology"}.png`;
+        link.click();
+      },
+
       /** Show Solve or Cancel, and ask for news only while there may be some. */
       running(job, summary) {
         const shown = job ? {} : { display: "none" };
-        return [job ? { display: "none" } : {}, shown, !job, !job && !summary];
+        const chart = [!job && !summary, job ? "" : "ds-after"];
+        return [job ? { display: "none" } : {}, shown, !job, ...chart];
       },
     },
   });
@@ -146,10 +188,26 @@
     const h = window.React.createElement;
     return h(
       "span",
-      { className: "tl-option", "data-checked": checked || undefined },
+      { className: "ds-option", "data-checked": checked || undefined },
       h("b", null, option.label),
       h("small", null, option.disabled ? `Not here: ${option.note}` : option.note),
     );
+  };
+
+  /** Charts are drawn in Python, so they are told when the page turns dark or light. */
+  const root = document.documentElement;
+  let scheme = null;
+  const tellScheme = () => {
+    const now = root.dataset.mantineColorScheme;
+    if (!now || now === scheme) return;
+    scheme = now;
+    window.dash_clientside.set_props("scheme-now", { data: now });
+  };
+  const watchScheme = () => {
+    tellScheme();
+    new MutationObserver(tellScheme).observe(root, {
+      attributes: true, attributeFilter: ["data-mantine-color-scheme"],
+    });
   };
 
   document.addEventListener("dragstart", (event) => {

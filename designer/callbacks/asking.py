@@ -11,7 +11,6 @@ from designer import ids
 from designer.assess import assess, can_solve, formulation_choices
 from designer.forms import changed, option_form
 from designer.request import DEFAULT_TIME_LIMIT, read_request
-from designer.results import bounds_to_json
 from formulations import formulation, option_fields
 
 
@@ -29,6 +28,7 @@ def register(app: Dash) -> None:
         Input(ids.OPTIONS, "data"),
         Input(ids.TIME_LIMIT, "value"),
         Input(ids.GAP, "value"),
+        Input(ids.CUSTOM, "data"),
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "ask"),
@@ -64,7 +64,7 @@ def _assessment(app: Dash) -> None:
         empty = not asked["topology"]["devices"]
         known = {
             "trouble": None if empty else trouble,
-            "bounds": bounds_to_json(found.bounds),
+            "bounds": list(found.bounds),
         }
         return known, formulation_choices(found.refusals)
 

@@ -41,6 +41,11 @@ def register(app: Dash) -> None:
         prevent_initial_call=True,
     )
     app.clientside_callback(
+        ClientsideFunction("topoloom", "picture"),
+        Input({"picture": ALL}, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
         ClientsideFunction("topoloom", "view"),
         Output("stage", "data-view"),
         Input(ids.VIEW, "value"),

@@ -11,6 +11,7 @@ from ccl.errors import CclError
 from ccl.formats.topoloom import result_from_json
 from designer import answers, files, ids
 from designer.callbacks import commands
+from designer.header import collective_choices
 from designer.notes import note
 from widgets.export import standalone_html
 
@@ -31,6 +32,8 @@ def _open(app: Dash) -> None:
         Output(ids.SUMMARY, "data", allow_duplicate=True),
         Output(ids.LOAD_DATA, "data", allow_duplicate=True),
         Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.CUSTOM, "data"),
+        Output(ids.COLLECTIVE, "data"),
         Output(ids.COLLECTIVE, "value"),
         Output(ids.SIZE, "value"),
         Output(ids.CHUNKS, "value"),
@@ -42,15 +45,20 @@ def _open(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_file(contents: str | None, name: str | None) -> tuple[Any, ...]:
-        nothing = (no_update,) * 9
+        nothing = (no_update,) * 11
         if not contents:
             return (*nothing, no_update, no_update)
         try:
             opened = files.open_file(name or "file", base64.b64decode(contents.partition(",")[2]))
         except CclError as error:
             return (*nothing, None, note(str(error), title="Cannot open"))
-        asked = opened.request
-        settings = [asked.get(key, no_update) for key in ("collective", "size", "chunks", "root")]
+        asked = opened.settings
+        custom = asked.get("custom")
+        settings = [
+            custom or no_update,
+            collective_choices(custom=True) if custom else no_update,
+            *(asked.get(key, no_update) for key in ("collective", "size", "chunks", "root")),
+        ]
         if opened.result is None:
             return (opened.drawing, None, None, None, None, *settings, None, no_update)
         shown = answers.shown(opened.result, asked)
@@ -93,7 +101,7 @@ def _export(app: Dash) -> None:
         State(ids.CANVAS, "cuts"),
         State(ids.REQUEST, "data"),
         State(ids.RESULT, "data"),
-        State(ids.SCHEME, "computedColorScheme"),
+        State(ids.SCHEME_NOW, "data"),
         prevent_initial_call=True,
     )
     def on_export(clicks: list[int | None], *given: Any) -> tuple[Any, Any, Any]:
@@ -103,7 +111,8 @@ def _export(app: Dash) -> None:
         drawing, scene, cuts, asked, result, scheme = given
         try:
             if kind == "json":
-                content = files.export_json(drawing, asked, result)
+                found = None if result is None else result_from_json(result)
+                content = files.export_json(drawing, asked, found)
                 return _download(content, drawing, "json"), no_update, no_update
             if kind == "html":
                 page = standalone_html(drawing, scene, cuts or (), theme=scheme or "auto")
@@ -115,7 +124,7 @@ def _export(app: Dash) -> None:
                 return _download(content, drawing, "csv"), no_update, no_update
         except CclError as error:
             return no_update, no_update, note(str(error), title="Cannot export")
-        if scene is None and kind != "png":
+        if scene is None:
             return no_update, no_update, note(NO_RESULT)
         command = {"name": f"export_{kind}", "args": {}}
         return no_update, commands.numbered(command), no_update

@@ -28,17 +28,19 @@ def _schedule(app: Dash) -> None:
         Input(ids.CANVAS, "stale"),
         Input(ids.REQUEST, "data"),
         Input(ids.ASSESSMENT, "data"),
+        Input(ids.JOB, "data"),
     )
     def on_summary(
         summary: dict[str, Any] | None,
         stale: bool | None,
         request: dict[str, Any] | None,
         known: dict[str, Any] | None,
+        job: dict[str, Any] | None,
     ) -> tuple[Any, Any, bool]:
         trouble = (known or {}).get("trouble")
         old = bool(stale) or not same_question(summary, request)
         return (
-            results.schedule_panel(summary, stale=old),
+            results.schedule_panel(summary, stale=old, solving=bool(job)),
             results.trouble(trouble),
             bool(trouble),
         )
@@ -95,12 +97,23 @@ def _charts(app: Dash) -> None:
         Output(ids.LOAD, "figure"),
         Output(ids.LOAD_BOX, "hidden"),
         Input(ids.LOAD_DATA, "data"),
-        Input(ids.SCHEME, "computedColorScheme"),
+        Input(ids.SCHEME_NOW, "data"),
     )
     def on_load(load: dict[str, Any] | None, scheme: str | None) -> tuple[Any, bool]:
         if not load or not load["links"]:
             return no_update, True
         return charts.link_load_figure(load, scheme), False
+
+    @app.callback(
+        Output(ids.CONVERGENCE, "figure"),
+        Output(ids.CONVERGENCE, "style"),
+        Input(ids.POINTS, "data"),
+        Input(ids.SCHEME_NOW, "data"),
+    )
+    def on_points(points: list[list[float | None]] | None, scheme: str | None) -> tuple[Any, Any]:
+        if not points:
+            return no_update, {"display": "none"}
+        return charts.convergence_figure(points, scheme), {}
 
 
 def _mathematics(app: Dash) -> None:

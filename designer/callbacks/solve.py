@@ -7,7 +7,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
-from designer import answers, charts, ids, results
+from designer import answers, ids, results
 from designer.callbacks import commands
 from designer.notes import note
 from designer.request import problem_of, read_request
@@ -22,6 +22,7 @@ def register(app: Dash, jobs: Jobs) -> None:
         Output(ids.CANCEL, "style"),
         Output(ids.TICK, "disabled"),
         Output(ids.CONVERGENCE_BOX, "hidden"),
+        Output(ids.CONVERGENCE_BOX, "className"),
         Input(ids.JOB, "data"),
         Input(ids.SUMMARY, "data"),
     )
@@ -35,6 +36,8 @@ def _start(app: Dash, jobs: Jobs) -> None:
         Output(ids.JOB, "data"),
         commands.notes(),
         Output(ids.CUT, "data", allow_duplicate=True),
+        Output(ids.POINTS, "data", allow_duplicate=True),
+        Output(ids.PROGRESS, "children", allow_duplicate=True),
         Input(ids.SOLVE, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
@@ -44,15 +47,16 @@ def _start(app: Dash, jobs: Jobs) -> None:
     )
     def on_solve(
         _clicks: int, drawing: dict[str, Any], asked: dict[str, Any], job: dict[str, Any] | None
-    ) -> tuple[Any, Any, Any]:
+    ) -> tuple[Any, ...]:
+        nothing = (no_update,) * 5
         if job and jobs.running(job["key"]):
-            return no_update, no_update, no_update
+            return nothing
         try:
             request = read_request(asked)
             key = jobs.start(problem_of(drawing["topology"], request), request, question=asked)
         except CclError as error:
-            return no_update, note(str(error), title="Cannot solve"), no_update
-        return {"key": key, "found": 0}, no_update, "auto"
+            return (None, note(str(error), title="Cannot solve"), *nothing[2:])
+        return {"key": key, "found": 0}, no_update, "auto", [], results.starting()
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:
@@ -71,7 +75,7 @@ def _cancel(app: Dash, jobs: Jobs) -> None:
 def _watch(app: Dash, jobs: Jobs) -> None:
     @app.callback(
         Output(ids.PROGRESS, "children"),
-        Output(ids.CONVERGENCE, "figure"),
+        Output(ids.POINTS, "data"),
         Output(ids.JOB, "data", allow_duplicate=True),
         Output(ids.CANVAS, "scene"),
         Output(ids.SUMMARY, "data"),
@@ -80,10 +84,10 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         commands.notes(),
         Input(ids.TICK, "n_intervals"),
         State(ids.JOB, "data"),
-        State(ids.SCHEME, "computedColorScheme"),
+        State(ids.POINTS, "data"),
         prevent_initial_call=True,
     )
-    def on_tick(_n: int, job: dict[str, Any] | None, scheme: str | None) -> tuple[Any, ...]:
+    def on_tick(_n: int, job: dict[str, Any] | None, points: Any) -> tuple[Any, ...]:
         nothing = (no_update,) * 8
         if not job:
             return nothing
@@ -94,10 +98,11 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             return (*nothing[:2], None, *nothing[3:7], note(str(error), title="No schedule"))
         if state is None:
             return (*nothing[:2], None, *nothing[3:])
+        news = [list(row) for row in state.points]
         answer = answers.answer(state, question, seen=job["found"])
         return (
-            results.running_line(state.seconds, state.message, running=state.running),
-            charts.convergence_figure(state.points, scheme),
+            results.running(state, limit=(question or {}).get("time_limit")),
+            no_update if news == points else news,
             answer.job(job["key"]) if answer.news or not state.running else no_update,
             answer.scene or no_update,
             answer.summary or no_update,

@@ -25,10 +25,13 @@ def register(app: Dash) -> None:
     def on_table(drawing: dict[str, Any], view: str, sorting: dict[str, Any]) -> Any:
         if view != "table":
             return no_update
-        return tables(
-            drawing["topology"], Sorting(**sorting["device"]), Sorting(**sorting["link"])
-        )
+        return tables(drawing["topology"], Sorting(**sorting["device"]), Sorting(**sorting["link"]))
 
+    _sorting(app)
+    _cells(app)
+
+
+def _sorting(app: Dash) -> None:
     @app.callback(
         Output(ids.SORTING, "data"),
         Input({"table-sort": ALL, "key": ALL}, "n_clicks"),
@@ -50,6 +53,8 @@ def register(app: Dash) -> None:
         clicked = Sorting(**sorting[what]).clicked(asked["key"])
         return {**sorting, what: {"key": clicked.key, "down": clicked.down, "page": 1}}
 
+
+def _cells(app: Dash) -> None:
     @app.callback(
         commands.output(),
         commands.notes(),

@@ -1,0 +1,102 @@
+"""What is saved opens again as it was; what is not a document is refused by its name."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from ccl.collective import Chunk, custom
+from ccl.errors import CclError
+from ccl.formats.documents import document, document_text
+from ccl.problem import Problem
+from designer import files
+from designer.request import problem_of, read_request
+
+ASKED = {"collective": "broadcast", "size": "3MB", "chunks": 2, "root": 1, "formulation": "ring"}
+
+
+def test_a_saved_drawing_opens_with_its_positions(drawn):
+    positions = {name["name"]: [10.0 * i, -5.0] for i, name in enumerate(drawn["devices"])}
+    saved = files.save_drawing({"topology": drawn, "positions": positions})
+    opened = files.open_file("mine.json", saved.encode())
+    assert opened.drawing == {"topology": drawn, "positions": positions}
+    assert opened.settings == {}
+    assert opened.result is None
+
+
+def test_devices_without_a_position_are_laid_out(ring):
+    drawn = files.drawing_of(ring, {"gpu0": (1.0, 2.0)})
+    assert drawn["positions"]["gpu0"] == [1.0, 2.0]
+    assert set(drawn["positions"]) == set(ring.ranks)
+
+
+def test_an_exported_problem_sets_the_header_again(drawn):
+    text = files.export_json({"topology": drawn}, ASKED, None)
+    opened = files.open_file("problem.json", text.encode())
+    assert opened.settings == {"collective": "broadcast", "size": "3 MB", "chunks": 2, "root": 1}
+
+
+def test_an_exported_result_plays_again(drawn, result):
+    text = files.export_json({"topology": drawn}, ASKED, result)
+    opened = files.open_file("result.json", text.encode())
+    assert opened.result is not None
+    assert opened.result.plan == result.plan
+    assert opened.settings["collective"] == "all-gather"
+    assert opened.document is not None
+
+
+def test_a_custom_collective_is_kept_whole(ring, drawn):
+    problem = Problem(ring, custom(4, [Chunk(1e6, (0,), (2, 3)), Chunk(5e5, (1,), (0,))]))
+    opened = files.open_file("c.json", document_text(document(problem)).encode())
+    assert opened.settings["collective"] == "custom"
+    again = problem_of(drawn, read_request({**ASKED, **opened.settings}))
+    assert again.collective == problem.collective
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not json",
+        b"{}",
+        b"[1, 2]",
+        b"\xff\xfe\x00",
+        b'{"format": "topoloom/9", "kind": "topology"}',
+        b'{"format": "topoloom/1", "kind": "topology", "topology": {"name": "x"}}',
+        b'{"format": "topoloom/1", "kind": "topology", "topology": {"name": "x"}, "extra": 1}',
+    ],
+)
+def test_what_is_no_document_is_refused_in_one_sentence_with_its_name(content):
+    with pytest.raises(CclError) as caught:
+        files.open_file("odd.json", content)
+    assert str(caught.value).startswith("odd.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_transfers_are_one_row_each(result):
+    rows = list(csv.DictReader(io.StringIO(files.export_csv(result))))
+    assert len(rows) == len(result.timeline.transfers)
+    first = result.timeline.transfers[0]
+    assert rows[0]["src"] == first.src
+    assert float(rows[0]["end_us"]) == pytest.approx(first.end)
+    assert float(rows[0]["bytes"]) == pytest.approx(first.nbytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("2 × NDv2", "2-ndv2.json"),
+        ("", "topology.json"),
+        ("../../etc", "etc.json"),
+        ("Ünï", "ünï.json"),
+    ],
+)
+def test_downloads_are_named_after_the_topology(name, file):
+    assert files.file_name({"name": name}, "json") == file
+
+
+def test_a_root_beyond_the_ranks_is_refused(drawn):
+    with pytest.raises(CclError, match="root 9"):
+        files.export_json({"topology": drawn}, {**ASKED, "root": 9}, None)

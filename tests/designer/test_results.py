@@ -1,0 +1,179 @@
+"""What the panels say of a result, its bounds and its links."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ccl.bound import Bound, Cut
+from designer import charts, results
+from designer.answers import answer, shown
+from designer.solving import State
+
+
+def texts(component):
+    """Return all texts of a component, joined."""
+    return " ".join(_texts(json.loads(json.dumps(component, default=lambda c: c.to_plotly_json()))))
+
+
+def _texts(part):
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, list):
+        for each in part:
+            yield from _texts(each)
+    elif isinstance(part, dict):
+        yield from _texts(part.get("props", {}).get("children"))
+
+
+def test_a_summary_has_the_metrics_of_the_result(result):
+    summary = results.summary_of(result)
+    assert summary["makespan"] == result.makespan
+    assert summary["algbw"] == pytest.approx(4e6 / result.makespan * 1e-3)
+    assert summary["optimal"] is (result.gap <= 1e-6)
+    assert 0 < summary["busiest"] <= 1
+    json.dumps(summary)
+
+
+def test_the_panel_of_a_fresh_schedule_states_verdict_and_numbers(result):
+    summary = results.summary_of(result)
+    words = texts(results.schedule_panel(summary, stale=False))
+    assert "makespan" in words
+    assert "above the bound" in words
+    assert "Out of date" not in words
+
+
+def test_a_stale_schedule_says_so(result):
+    words = texts(results.schedule_panel(results.summary_of(result), stale=True))
+    assert "Out of date" in words
+
+
+def test_no_schedule_says_what_to_do():
+    assert "then solve" in texts(results.schedule_panel(None, stale=False))
+    assert "first schedule" in texts(results.schedule_panel(None, stale=False, solving=True))
+
+
+def test_the_tightest_cut_is_shown_until_another_is_chosen(result):
+    bounds = results.bounds_to_json(result.bounds, result.problem.topology)
+    drawable = [i for i, each in enumerate(bounds) if each["inside"]]
+    assert results.shown_cut(bounds, "auto") == drawable[0]
+    assert results.shown_cut(bounds, drawable[-1]) == drawable[-1]
+    assert results.shown_cut(bounds, None) is None
+    assert results.shown_cut(bounds, 99) is None
+
+
+def test_a_cut_made_of_whole_hosts_is_told_by_their_names(ring):
+    cut = Cut(("gpu0", "gpu1"), (("gpu1", "gpu2"), ("gpu0", "gpu3")), 100.0)
+    (told,) = results.bounds_to_json((Bound(30.0, "cut", cut, ""),), ring)
+    assert told["where"] == "100 GB/s out of h0"
+
+
+def test_a_cut_around_all_but_one_is_told_as_its_ingress(ring):
+    cut = Cut(("gpu0", "gpu1", "gpu2"), (("gpu0", "gpu3"), ("gpu2", "gpu3")), 100.0)
+    (told,) = results.bounds_to_json((Bound(30.0, "ejection", cut, ""),), ring)
+    assert told["where"] == "100 GB/s into gpu3"
+    drawn = results.cut_of(told)
+    assert drawn["inside"] == ["gpu0", "gpu1", "gpu2"]
+    assert "≥ 30 µs" in drawn["label"]
+
+
+def test_a_bound_without_a_witness_is_no_button(result):
+    solver = [
+        {
+            "makespan": 5.0,
+            "kind": "solver",
+            "where": "the model on its grid",
+            "inside": None,
+            "links": None,
+            "bandwidth": None,
+            "path": None,
+            "whole_chunks": False,
+        }
+    ]
+    panel = results.bounds_panel(solver, makespan=10.0, shown=None)
+    assert type(panel.children[0]).__name__ == "Div"
+    assert "the model on its grid" in texts(panel)
+
+
+def test_link_load_is_the_share_of_each_epoch_in_which_a_link_sends(result):
+    step = result.plan.epoch_duration
+    load = charts.link_load(result.timeline, step)
+    total = sum(sum(row) for row in load["busy"]) * load["step"]
+    assert total == pytest.approx(sum(result.timeline.link_busy.values()), rel=1e-2)
+    assert all(0 <= each <= 1 for row in load["busy"] for each in row)
+    assert [sum(row) for row in load["busy"]] == sorted(
+        (sum(row) for row in load["busy"]), reverse=True
+    )
+
+
+def test_many_epochs_are_drawn_in_equal_groups(result):
+    load = charts.link_load(result.timeline, result.makespan / 500, columns=50)
+    assert len(load["busy"][0]) <= 50
+    assert load["step"] == pytest.approx(result.makespan / 50)
+
+
+def test_figures_take_the_colours_of_the_scheme(result):
+    load = charts.link_load(result.timeline, result.plan.epoch_duration)
+    light, dark = (charts.link_load_figure(load, each) for each in ("light", "dark"))
+    assert light.layout.font.color != dark.layout.font.color
+    points = [(0.1, None, 10.0), (0.5, 40.0, 10.0)]
+    figure = charts.convergence_figure(points, "dark")
+    assert list(figure.data[1].y) == [None, 40.0]
+
+
+def state(best, *, running, found, cancelled=False):
+    return State(
+        running=running,
+        seconds=1.0,
+        points=(),
+        message="",
+        found=found,
+        best=best,
+        cancelled=cancelled,
+    )
+
+
+def test_a_better_plan_is_shown_while_the_solve_goes_on(result):
+    told = answer(state(result, running=True, found=2), {"size": "4MB"}, seen=1)
+    assert told.scene is not None
+    assert told.scene["makespan"] == result.makespan
+    assert told.summary is not None
+    assert "goes on" in told.summary["stop"]
+    assert told.document is None
+    assert told.job("key") == {"key": "key", "found": 2}
+
+
+def test_nothing_new_changes_nothing(result):
+    told = answer(state(result, running=True, found=1), None, seen=1)
+    assert (told.news, told.scene, told.summary) == (False, None, None)
+
+
+def test_the_end_brings_the_document_but_does_not_play_the_same_plan_again(result):
+    told = answer(state(result, running=False, found=1), None, seen=1)
+    assert told.scene is None
+    assert told.document is not None
+    assert told.summary is not None
+    assert told.job("key") is None
+
+
+def test_a_cancel_is_told_with_what_was_kept(result):
+    assert "is kept" in str(
+        answer(state(result, running=False, found=1, cancelled=True), None, seen=1).remark
+    )
+    assert "before the first" in str(
+        answer(state(None, running=False, found=0, cancelled=True), None, seen=0).remark
+    )
+
+
+def test_epochs_are_those_of_the_player(result):
+    told = shown(result, None)
+    assert told["summary"]["epochs"] == told["scene"]["epochs"]
+
+
+def test_the_progress_line_tells_time_and_message(result):
+    running = State(True, 3.0, (), "trying 9 epochs", 0, None, cancelled=False)
+    assert "trying 9 epochs" in texts(results.running(running, limit=60))
+    assert "cancelled" in texts(
+        results.running(state(None, running=False, found=0, cancelled=True), limit=None)
+    )
