@@ -181,18 +181,21 @@ export const COMMANDS = {
 };
 
 /**
- * Run a command; what it refuses is shown in the user's words.
+ * Run a command; what it refuses, now or later, is shown in the user's words.
  * @param {Canvas} canvas @param {string} name @param {object} [args]
  */
 export function run(canvas, name, args = {}) {
+  const refuse = (error) => {
+    if (!(error instanceof EditError)) throw error;
+    canvas.refuse(error.message);
+  };
   try {
     if (!COMMANDS[name]) {
       throw new EditError(`no command is called ${name}; there are ${Object.keys(COMMANDS).join(", ")}`);
     }
-    return COMMANDS[name](canvas, args ?? {});
+    const done = COMMANDS[name](canvas, args ?? {});
+    return done instanceof Promise ? done.catch(refuse) : done;
   } catch (error) {
-    if (!(error instanceof EditError)) throw error;
-    canvas.refuse(error.message);
-    return undefined;
+    return refuse(error);
   }
 }

@@ -155,14 +155,15 @@ export class CutView {
 function* spotsAround(r, { half, width, height }) {
   const tall = LABEL_HEIGHT / 2;
   const middle = { x: (r.x1 + r.x2) / 2, y: (r.y1 + r.y2) / 2 };
-  const centres = [[middle.x, r.y2], [middle.x, r.y1]];
+  const centres = [
+    [middle.x, r.y2], [middle.x, r.y1], [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
+  ];
   for (let far = 1; far <= 4; far++) {
     const step = far * LABEL_HEIGHT;
     centres.push(
       [middle.x, r.y2 + step], [middle.x, r.y1 - step],
       [r.x2 + half + 6, r.y1 - step + tall], [r.x1 - half - 6, r.y1 - step + tall],
       [r.x2 + half + 6, r.y2 + step - tall], [r.x1 - half - 6, r.y2 + step - tall],
-      [r.x2 + half + 6, middle.y], [r.x1 - half - 6, middle.y],
     );
   }
   for (const [x, y] of centres) {

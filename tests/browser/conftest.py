@@ -1,0 +1,177 @@
+"""Chromium for all browser tests, and pages that fail a test on an error or a request abroad."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+SYSTEM_CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",  # CI runs as root in a container
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:", "about:")
+
+HANDLE = "document.querySelector('.tl').__canvas"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests: $CHROMIUM, else the system's, else Playwright's own."""
+    found = os.environ.get("CHROMIUM") or (
+        str(SYSTEM_CHROMIUM) if SYSTEM_CHROMIUM.exists() else None
+    )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """Make pages that are watched: the test fails on a console error or a request to elsewhere."""
+    wrong: list[str] = []
+    contexts = []
+
+    def make(**options: Any) -> Page:
+        options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"} | options
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        page.on(
+            "request",
+            lambda asked: (
+                None if asked.url.startswith(LOCAL) else wrong.append(f"asked {asked.url}")
+            ),
+        )
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def page(new_page: Callable[..., Page]) -> Page:
+    """One watched page, with motion reduced so that films start paused."""
+    return new_page()
+
+
+class CanvasDriver:
+    """Mouse and keyboard on a canvas that is on a page, and a look at its drawing."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.root = page.locator(".tl")
+
+    def ask(self, expression: str, argument: Any = None) -> Any:
+        """Evaluate an expression of ``c``, the canvas' test handle, and ``x``, the argument."""
+        return self.page.evaluate(
+            f"(x) => {{ const c = {HANDLE}; return {expression}; }}", argument
+        )
+
+    def do(self, command: str, **arguments: Any) -> None:
+        """Run a command of the canvas."""
+        self.ask("void c.cmd(x[0], x[1])", [command, arguments])
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until what was changed is drawn."""
+        self.page.evaluate(
+            "() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 40))"
+        )
+
+    @property
+    def topology(self) -> dict[str, Any]:
+        """What is drawn."""
+        found: dict[str, Any] = self.ask("c.drawing.topology")
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the devices, in order."""
+        return [device["name"] for device in self.topology["devices"]]
+
+    @property
+    def pairs(self) -> set[tuple[str, str]]:
+        """Ends of the links."""
+        return {(link["src"], link["dst"]) for link in self.topology["links"]}
+
+    def at(self, name: str) -> tuple[float, float]:
+        """Middle of a device on the page."""
+        return self._screen(
+            "const r = c.canvas.stage.rect(x); return [(r.x1 + r.x2) / 2, (r.y1 + r.y2) / 2];", name
+        )
+
+    def port(self, name: str, side: int = 0) -> tuple[float, float]:
+        """Port of a device on the page: right, bottom, left, top."""
+        return self._screen(
+            "const p = c.canvas.stage.ports(x[0])[x[1]]; return [p.x, p.y];", [name, side]
+        )
+
+    def _screen(self, body: str, argument: Any) -> tuple[float, float]:
+        x, y = self.page.evaluate(
+            f"""(x) => {{
+                const c = {HANDLE};
+                const [mx, my] = ((x) => {{ {body} }})(x);
+                const p = c.canvas.stage.toScreen({{ x: mx, y: my }});
+                const box = c.cy.container().getBoundingClientRect();
+                return [p.x + box.x, p.y + box.y];
+            }}""",
+            argument,
+        )
+        return x, y
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press at a place of the page, move to another, let go."""
+        mouse = self.page.mouse
+        mouse.move(*start)
+        mouse.move(start[0] + 1, start[1])
+        mouse.down()
+        mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, steps=4)
+        mouse.move(*end, steps=4)
+        mouse.up()
+        self.settle()
+
+    def click(self, name: str) -> None:
+        """Click a device."""
+        self.page.mouse.click(*self.at(name))
+        self.settle()
+
+    def keys(self, *keys: str) -> None:
+        """Press keys while the canvas has the focus."""
+        self.root.focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+    def tool(self, name: str) -> None:
+        """Press a floating tool."""
+        self.root.get_by_role("toolbar").get_by_role("button", name=name, exact=False).first.click()
+        self.settle()
+
+
+@pytest.fixture
+def drive() -> Callable[[Page], CanvasDriver]:
+    """Take the wheel of the canvas on a page, once it is there."""
+
+    def wait_and_drive(page: Page) -> CanvasDriver:
+        page.wait_for_selector(".tl-graph canvas")
+        driver = CanvasDriver(page)
+        driver.settle()
+        return driver
+
+    return wait_and_drive
