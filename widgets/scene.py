@@ -151,7 +151,7 @@ def _label(problem: Problem, number: int) -> str:
         return f"sum {number}"
     start = ranks[chunk.holders[0]]
     if len(chunk.destinations) == 1:
-        return f"{start} for {ranks[chunk.destinations[0]]}"
+        return f"chunk {number} ({start} → {ranks[chunk.destinations[0]]})"
     return f"chunk {number} of {start}"
 
 

@@ -1,0 +1,146 @@
+"""What the canvas is given: drawing, scene and cuts as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from ccl.bound import Bound, Cut, Path
+from ccl.collective import Collective, all_gather, all_reduce, all_to_all, reduce_scatter
+from ccl.flow import Flow, Rate
+from ccl.forest import Forest, Tree
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
+from ccl.timeline import Timeline, Transfer
+from ccl.topology import Topology, device, duplex
+from widgets.scene import MOST_SENTENCES, cuts, drawing, scene
+
+
+def pair(alpha: float = 0.0) -> Topology:
+    """Two GPUs, 10 GB/s each way: 1 MB takes 100 µs."""
+    return Topology(
+        "pair",
+        (device("gpu", "a", host="h"), device("gpu", "b", host="h")),
+        duplex("a", "b", bandwidth=10.0, alpha=alpha),
+    )
+
+
+def exchange(*, epoch_duration: float = 100.0, alpha: float = 0.0) -> dict[str, object]:
+    """Return the scene of an all-gather of 2 x 1 MB between the two."""
+    problem = Problem(pair(alpha), all_gather(2, 2e6))
+    plan = Schedule((Send(0, 0, "a", "b"), Send(0, 1, "b", "a")), epoch_duration, 2)
+    return scene(problem, plan, simulate(problem, plan))
+
+
+def test_a_scene_tells_who_has_what_and_every_crossing():
+    """1 MB at 10 GB/s takes 100 µs and arrives 5 µs of latency later, in the second epoch."""
+    made = exchange(alpha=5.0)
+
+    assert made["holds"] == {"a": [0], "b": [1]}
+    assert made["transfers"] == [[0, "a", "b", 0.0, 105.0, 1.0], [1, "b", "a", 0.0, 105.0, 1.0]]
+    assert (made["makespan"], made["epoch_duration"], made["epochs"]) == (105.0, 100.0, 2)
+    assert made["title"] == "all-gather on pair"
+    assert [chunk["origin"] for chunk in made["chunks"]] == [0, 1]
+
+
+def test_a_scene_that_ends_with_an_epoch_has_no_empty_one_after_it():
+    assert exchange()["epochs"] == 1
+
+
+def test_each_epoch_has_its_sentences():
+    assert exchange(alpha=5.0)["sentences"] == [
+        "2 chunks over 2 links\na sends chunk 0 (a → b) to b\nb sends chunk 1 (b → a) to a",
+        "Nothing sets out; what is on its way arrives.",
+    ]
+
+
+def test_a_scene_and_a_drawing_are_json():
+    made = {"scene": exchange(), "drawing": drawing(pair(), {"a": (0, 0), "b": (90.5, 0)})}
+
+    assert json.loads(json.dumps(made)) == made
+    assert made["drawing"]["positions"]["b"] == [90.5, 0.0]
+
+
+def test_a_flow_is_shown_in_twenty_steps_with_its_fractions():
+    problem = Problem(pair(), all_to_all(2, 2e6))
+    plan = Flow((Rate(0, "a", "b", 1.0), Rate(1, "b", "a", 1.0)))
+    timeline = simulate(problem, plan, chunks=4)
+    made = scene(problem, plan, timeline)
+
+    assert made["epochs"] == 20
+    assert made["epoch_duration"] == pytest.approx(timeline.makespan / 20)
+    carried = sum(each[5] for each in made["transfers"] if each[0] == 0)
+    assert carried == pytest.approx(1.0)
+
+
+def test_a_forest_is_shown_too():
+    problem = Problem(pair(), all_gather(2, 2e6))
+    plan = Forest((Tree(0, (("a", "b"),), Fraction(1)), Tree(1, (("b", "a"),), Fraction(1))))
+    made = scene(problem, plan, simulate(problem, plan, chunks=2))
+
+    assert {each[1:3][0] for each in made["transfers"]} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("collective", "origins"),
+    [
+        (all_gather(2, 2e6, chunks=2), [0, 0, 1, 1]),
+        (all_to_all(2, 2e6), [0, 1]),
+        (reduce_scatter(2, 2e6), [0, 1]),
+        (all_reduce(2, 2e6, chunks=2), [0, 0, 1, 1]),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Collective) else "",
+)
+def test_the_colour_is_that_of_the_source_or_of_the_shard_of_a_sum(collective, origins):
+    made = scene(Problem(pair(), collective), Schedule((), 1.0, 1), Timeline((), 1.0))
+
+    assert [chunk["origin"] for chunk in made["chunks"]] == origins
+    assert [chunk["reduced"] for chunk in made["chunks"]] == [
+        chunk.reduced for chunk in collective.chunks
+    ]
+
+
+def test_long_epochs_are_told_in_part():
+    problem = Problem(pair(), all_gather(2, 2e6, chunks=100))
+    transfers = tuple(
+        Transfer(k, "a", "b", start=0.0, sent=1.0, end=1.0, nbytes=1e4) for k in range(100)
+    )
+    (told,) = scene(problem, Schedule((), 1.0, 1), Timeline(transfers, 1.0))["sentences"]
+
+    lines = told.split("\n")
+    assert lines[0] == "100 chunks over 1 link"
+    assert lines[-1] == f"and {100 - MOST_SENTENCES} sends more"
+    assert len(lines) == MOST_SENTENCES + 2
+
+
+CUT = Cut(("a", "b", "c"), (("a", "s"), ("b", "t")), 200.0)
+
+
+def test_cuts_are_the_witnesses_that_are_cuts_each_once():
+    bounds = [
+        Bound(9.0, "path", Path(("a", "b")), "longest way"),
+        Bound(8.0, "cut", CUT, "what leaves"),
+        Bound(7.0, "flow", None, "linear program"),
+        Bound(6.0, "cut", CUT, "the same again"),
+        Bound(5.0, "injection", replace(CUT, inside=("a",)), "one GPU"),
+    ]
+
+    first, second = cuts(bounds)
+    assert first == {
+        "inside": ["a", "b", "c"],
+        "links": [["a", "s"], ["b", "t"]],
+        "bandwidth": 200.0,
+        "makespan": 8.0,
+        "label": "Bottleneck cut · 200 GB/s out · ≥ 8 µs",
+    }
+    assert second["label"] == "Cut · 200 GB/s out of a · ≥ 5 µs"
+
+
+def test_a_cut_around_all_but_one_is_told_from_the_one():
+    (only,) = cuts([Bound(2.0, "ejection", replace(CUT, links=(("a", "d"), ("b", "d"))), "")])
+
+    assert only["label"] == "Bottleneck cut · 200 GB/s into d · ≥ 2 µs"
