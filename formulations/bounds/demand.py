@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +49,12 @@ class Demand:
     destinations: Mask
     reduced: Mask
 
-    @property
+    @cached_property
     def holding(self) -> Mask:
         """(ranks,): who holds anything."""
         return np.asarray(self.holders.any(axis=0) | (self.traffic > 0).any(axis=1))
 
-    @property
+    @cached_property
     def needing(self) -> Mask:
         """(ranks,): who needs anything."""
         return np.asarray(self.destinations.any(axis=0) | (self.traffic > 0).any(axis=0))
@@ -80,20 +81,24 @@ class Demand:
         ends = (1.0 - within) @ self.destinations.T.astype(np.float64) > 0
         return np.asarray(pairs + (starts & ends) @ self.sizes)
 
-    def into(self, rank: int) -> Floats:
-        """Return (ranks,): bytes not reduced that `rank` needs and only that rank holds."""
-        alone = ~self.reduced & (self.holders.sum(axis=1) == 1) & self.destinations[:, rank]
-        weights = self.traffic[:, rank] + (self.sizes * alone) @ self.holders
-        weights[rank] = 0.0
-        return np.asarray(weights)
+    def into(self) -> Floats:
+        """Return (sinks, ranks): bytes not reduced that a sink needs and only that rank holds."""
+        alone = self.sizes * (~self.reduced & (self.holders.sum(axis=1) == 1))
+        return self._apart(
+            self.traffic.T + (self.destinations * alone[:, None]).T @ self.holders.astype(float)
+        )
 
-    def out_of(self, rank: int) -> Floats:
-        """Return (ranks,): bytes that only that rank needs and that cannot do without `rank`."""
-        held = self.holders[:, rank] & (self.reduced | (self.holders.sum(axis=1) == 1))
-        alone = held & (self.destinations.sum(axis=1) == 1)
-        weights = self.traffic[rank] + (self.sizes * alone) @ self.destinations
-        weights[rank] = 0.0
-        return np.asarray(weights)
+    def out_of(self) -> Floats:
+        """Return (sources, ranks): bytes only that rank needs, and not without the source."""
+        alone = self.sizes * (self.destinations.sum(axis=1) == 1)
+        held = self.holders & (self.reduced | (self.holders.sum(axis=1) == 1))[:, None]
+        return self._apart(
+            self.traffic + (held * alone[:, None]).T @ self.destinations.astype(float)
+        )
+
+    def _apart(self, weights: Floats) -> Floats:
+        """Leave out what a rank has for itself."""
+        return np.where(np.eye(len(weights), dtype=bool), 0.0, weights)
 
 
 def demand_of(collective: Collective) -> Demand:

@@ -17,7 +17,7 @@ cut alone (`formulations.bounds.cuts`), hence rounding could make it less sharp 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import igraph
 import numpy as np
@@ -44,9 +44,9 @@ def binding_cuts(network: Network) -> list[Mask]:
     sources = np.flatnonzero((demand.traffic > 0).any(axis=1))
     sinks = np.flatnonzero((demand.traffic > 0).any(axis=0))
     if (many & ~demand.reduced).any() or len(sinks) == 1:
-        found += _Newton(network, flipped=False).run(demand.into)
+        found += _Newton(network, flipped=False).run(demand.into())
     if (demand.reduced & ~many).any() or len(sources) == 1:
-        found += [~side for side in _Newton(network, flipped=True).run(demand.out_of)]
+        found += [~side for side in _Newton(network, flipped=True).run(demand.out_of())]
     for group in np.flatnonzero(demand.reduced & many):
         found += _least_cuts(network, demand.holders[group], demand.destinations[group])
     return found
@@ -65,9 +65,14 @@ class _Newton:
             n=self.devices + 1, edges=[*map(tuple, self.ends.tolist()), *feeds], directed=True
         )
 
-    def run(self, weights: Callable[[int], Floats]) -> list[Mask]:
-        """Return the cuts met, the last of which binds, as masks over devices."""
-        needs = np.array([weights(rank) for rank in range(len(self.gpus))])
+    def run(self, needs: Floats) -> list[Mask]:
+        """Return the cuts met, the last of which binds, as masks over devices.
+
+        Parameters
+        ----------
+        needs
+            (sinks, ranks): the weights of each sink, in bytes.
+        """
         if not needs.any():
             return []
         whole = _whole(needs / needs.max() * 1e6)

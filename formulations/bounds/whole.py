@@ -131,15 +131,11 @@ def _tails(network: Network, ways: Ways, links: np.ndarray) -> Floats:
 
 def _ends(times: Floats, ranks: Mask, *, farthest: Mask) -> Floats:
     """Return (kinds, links): times of the farthest of some ranks, or of the nearest per link."""
-    found = np.empty((len(ranks), times.shape[1]))
     nearest = times.min(axis=1)
-    for row, (mask, far) in enumerate(zip(ranks, farthest, strict=True)):
-        members = np.flatnonzero(mask)
-        if far or len(members) == 1:
-            found[row] = times[members[nearest[members].argmax()]]
-        else:
-            found[row] = times[members].min(axis=0)
-    return found
+    found = times[np.where(ranks, nearest, -np.inf).argmax(axis=1)]
+    for row in np.flatnonzero(~farthest & (ranks.sum(axis=1) > 1)):
+        found[row] = times[ranks[row]].min(axis=0)
+    return np.asarray(found)
 
 
 def _sets(heads: Floats, tails: Floats) -> Iterator[Mask]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gallery
-from ccl.bound import Path
+from ccl.bound import Cut, Path
 from ccl.collective import Chunk, all_gather, custom, make_collective
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device, duplex
@@ -49,6 +49,7 @@ def test_the_cut_between_two_ndv2_with_its_tail():
     bound = best_bound(Problem(topology, all_gather(16, 1e9)), whole_chunks=True)
 
     assert bound.makespan == pytest.approx(8 * 5000 + 1.3 + 2500 + 0.7 + 1250 + 0.7)
+    assert isinstance(bound.witness, Cut)
     assert bound.witness.links in ((("g0", "g9"),), (("g8", "g1"),))
 
 
