@@ -86,61 +86,80 @@ def link_load(problem: Problem, timeline: Timeline, epoch_duration: float) -> ND
 
 
 def critical_path(problem: Problem, timeline: Timeline) -> tuple[Transfer, ...]:
-    """Return a chain of transfers, in time, that makes the makespan what it is.
+    """Return a chain of transfers, each the cause of the next, that makes the makespan what it is.
 
     Each one starts when the one before it lets it: by bringing what it carries or, where nothing
-    it needs came just then, by leaving its link. Of a timeline slowed down by shared limits the
-    one before is the last that did either.
+    of it came just then, by leaving a link of its way. Of a timeline slowed down by shared limits
+    the one before is the last that did either.
     """
-    by_link: dict[tuple[str, str], list[Transfer]] = {}
-    by_goal: dict[tuple[int, str], list[Transfer]] = {}
-    for each in timeline.transfers:
-        by_link.setdefault((each.src, each.dst), []).append(each)
-        by_goal.setdefault((each.chunk, each.dst), []).append(each)
-    current = _last(problem, timeline)
-    slack = _SAME_MOMENT * timeline.makespan
+    causes = _Causes(problem, timeline)
     chain: list[Transfer] = []
+    current = causes.last()
     while current is not None:
         chain.append(current)
-        latest = current.start + slack
-        brought = [
-            (_there(problem, each, latest), each)
-            for each in by_goal.get((current.chunk, current.src), ())
-        ]
-        left = [(each.sent, each) for each in by_link[current.src, current.dst]]
-        current = _cause(brought, left, current=current, slack=slack)
+        current = causes.before(current)
     return tuple(reversed(chain))
 
 
-def _last(problem: Problem, timeline: Timeline) -> Transfer | None:
-    """Return the transfer that ends at the makespan where it is needed."""
-    ranks, chunks = problem.topology.ranks, problem.collective.chunks
-    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-    needed = (each for each in timeline.transfers if each.dst in wanted[each.chunk])
-    return max(needed, key=lambda each: each.end, default=None)
+class _Causes:
+    """Finds what let a transfer start; each transfer is found once."""
 
+    def __init__(self, problem: Problem, timeline: Timeline) -> None:
+        self._problem = problem
+        self._timeline = timeline
+        self._slack = _SAME_MOMENT * timeline.makespan
+        self._found: set[int] = set()
+        self._on_link: dict[tuple[str, str], list[Transfer]] = {}
+        self._into: dict[tuple[int, str], list[Transfer]] = {}
+        self._out_of: dict[tuple[int, str], list[Transfer]] = {}
+        for each in timeline.transfers:
+            self._on_link.setdefault((each.src, each.dst), []).append(each)
+            self._into.setdefault((each.chunk, each.dst), []).append(each)
+            self._out_of.setdefault((each.chunk, each.src), []).append(each)
 
-def _there(problem: Problem, each: Transfer, latest: float) -> float:
-    """Return when a transfer was there: its first byte where it was sent on before its last."""
-    if each.end > latest and not problem.topology.device(each.dst).stores:
-        return each.end - each.sent + each.start
-    return each.end
+    def last(self) -> Transfer | None:
+        """Return the transfer that ends at the makespan where it is needed."""
+        ranks, chunks = self._problem.topology.ranks, self._problem.collective.chunks
+        wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
+        needed = (each for each in self._timeline.transfers if each.dst in wanted[each.chunk])
+        return max(needed, key=lambda each: each.end, default=None)
 
+    def before(self, current: Transfer) -> Transfer | None:
+        """Return the last of what let `current` start, arrivals first, or None at the beginning."""
+        if current.start <= self._slack:
+            return None
+        self._found.add(id(current))
+        candidates = [
+            (self._there(each, current), each)
+            for each in self._into.get((current.chunk, current.src), ())
+        ]
+        for hop in self._way(current):
+            late = hop.start - current.start
+            candidates += [(each.sent - late, each) for each in self._on_link[hop.src, hop.dst]]
+        best: tuple[float, Transfer | None] = (0.0, None)
+        for time, each in candidates:
+            if time <= current.start + self._slack and id(each) not in self._found:
+                best = (time, each) if time > best[0] + self._slack else best
+        return best[1]
 
-def _cause(
-    brought: list[tuple[float, Transfer]],
-    left: list[tuple[float, Transfer]],
-    *,
-    current: Transfer,
-    slack: float,
-) -> Transfer | None:
-    """Return the last of what let `current` start, arrivals first, or None at the beginning."""
-    found: tuple[float, Transfer] | None = None
-    for time, each in (*brought, *left):
-        if (
-            time <= current.start + slack
-            and each.start < current.start
-            and (found is None or time > found[0] + slack)
-        ):
-            found = time, each
-    return None if found is None or current.start <= slack else found[1]
+    def _there(self, each: Transfer, current: Transfer) -> float:
+        """Return when a transfer was there: its first byte where that was sent on at once."""
+        alpha = each.end - each.sent
+        if each.end > current.start + self._slack and not self._stores(each.dst):
+            return each.start + alpha
+        return each.end
+
+    def _way(self, current: Transfer) -> list[Transfer]:
+        """Return a transfer with those that send it on byte by byte, whose links it waits for."""
+        way = [current]
+        while not self._stores(way[-1].dst):
+            first_byte = way[-1].start + way[-1].end - way[-1].sent
+            onward = self._out_of.get((current.chunk, way[-1].dst), ())
+            at_once = [each for each in onward if abs(each.start - first_byte) <= self._slack]
+            if not at_once:
+                break
+            way.append(at_once[0])
+        return way
+
+    def _stores(self, device: str) -> bool:
+        return self._problem.topology.device(device).stores

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.topology import SharedLimit
 
 SAME_MOMENT = 1e-9
 """Times closer than this share of the duration are one moment; likewise shares of a chunk."""
@@ -38,7 +39,8 @@ class Hop:
     link, ends
         Its number and its ends.
     beta, alpha
-        Its µs per byte and its latency in µs.
+        Its µs per byte, of the tightest limit that it is under where that is more, and its
+        latency in µs.
     offset, rest
         µs of alphas before it, and from it on to the end of the way.
     limited
@@ -66,12 +68,16 @@ class Planned:
 
 
 def plan_sends(
-    problem: Problem, schedule: Schedule, limited: Collection[tuple[str, str]]
+    problem: Problem, schedule: Schedule, limits: Sequence[SharedLimit]
 ) -> list[Planned]:
     """Return the sends in the order in which they are given to their links.
 
-    Over the links in `limited` a send takes the whole of its epochs, as in `ccl.verify`.
+    Over links under `limits` a send takes the whole of its epochs, as in `ccl.verify`.
     """
+    caps: dict[tuple[str, str], float] = {}
+    for limit in limits:
+        for ends in limit.links:
+            caps[ends] = min(limit.bandwidth, caps.get(ends, limit.bandwidth))
     sizes = [chunk.size for chunk in problem.collective.chunks]
     free = [0.0] * len(problem.topology.links)
     ways: dict[tuple[str, tuple[str, ...], str], tuple[Hop, ...]] = {}
@@ -80,7 +86,7 @@ def plan_sends(
         key = send.src, send.via, send.dst
         hops = ways.get(key)
         if hops is None:
-            hops = ways[key] = _hops(problem, send, limited)
+            hops = ways[key] = _hops(problem, send, caps)
         nbytes = sizes[send.chunk] * send.fraction
         begin = start = send.epoch * schedule.epoch_duration
         for hop in hops:
@@ -104,7 +110,7 @@ def epochs_of(schedule: Schedule, busy: float) -> int:
     return max(1, math.ceil(busy / schedule.epoch_duration - SAME_MOMENT))
 
 
-def _hops(problem: Problem, send: Send, limited: Collection[tuple[str, str]]) -> tuple[Hop, ...]:
+def _hops(problem: Problem, send: Send, caps: Mapping[tuple[str, str], float]) -> tuple[Hop, ...]:
     topology = problem.topology
     links = [topology.link(*ends) for ends in send.hops]
     alphas = [link.alpha for link in links]
@@ -112,11 +118,11 @@ def _hops(problem: Problem, send: Send, limited: Collection[tuple[str, str]]) ->
         Hop(
             link=topology.link_index[link.ends],
             ends=link.ends,
-            beta=link.beta,
+            beta=1e-3 / min(link.bandwidth, caps.get(link.ends, link.bandwidth)),
             alpha=link.alpha,
             offset=sum(alphas[:i]),
             rest=sum(alphas[i:]),
-            limited=link.ends in limited,
+            limited=link.ends in caps,
         )
         for i, link in enumerate(links)
     )

@@ -20,8 +20,7 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     its epoch, and not for sends that cross several links at once.
     """
     limits = binding(problem.topology)
-    limited = {ends for limit in limits for ends in limit.links}
-    planned = plan_sends(problem, schedule, limited)
+    planned = plan_sends(problem, schedule, limits)
     needs = needs_of(problem, schedule, planned)
     if limits:
         transfers, arrivals = replay_limited(problem, schedule, planned=planned, needs=needs)

@@ -3,7 +3,8 @@
 The times are those that `ccl.schedule` defines. Over a link under a shared limit that binds (it
 is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
 send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
-last epoch ends; the limit is then kept in every epoch, and so over any window of epochs.
+last epoch ends; the limit and the link itself are then kept in every epoch, and so over any window
+of epochs. A link under a limit that is below its own bandwidth has the limit's.
 """
 
 from __future__ import annotations
@@ -34,9 +35,13 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class _Hop:
-    """One link of a way; `offset` is the sum of the alphas before it, `rest` from it on, in µs."""
+    """One link of a way; `offset` is the sum of the alphas before it, `rest` from it on, in µs.
+
+    `beta` is that of the link or of the tightest limit that it is under, in µs per byte.
+    """
 
     link: Link
+    beta: float
     offset: float
     rest: float
     limited: bool
@@ -54,7 +59,10 @@ class Clock:
             if limit.bandwidth
             < sum(problem.topology.link(*ends).bandwidth for ends in limit.links) * (1 - TOLERANCE)
         ]
-        self._limited = {ends for limit in self._limits for ends in limit.links}
+        self._limited: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        for limit in self._limits:
+            for ends in limit.links:
+                self._limited[ends].append(limit.bandwidth)
         self._ways: dict[tuple[str, tuple[str, ...], str], tuple[_Hop, ...]] = {}
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
@@ -73,7 +81,7 @@ class Clock:
             nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
             end = 0.0
             for hop in hops:
-                busy = nbytes * hop.link.beta
+                busy = nbytes * hop.beta
                 deadline = begin + self._epochs(busy) * self._schedule.epoch_duration
                 if start + busy > deadline + self.slack and self.overload is None:
                     self.overload = self._overloaded(ordered, i, link=last.link)
@@ -94,7 +102,13 @@ class Clock:
             links = [self._problem.topology.link(*ends) for ends in send.hops]
             alphas = [link.alpha for link in links]
             self._ways[key] = tuple(
-                _Hop(link, sum(alphas[:i]), sum(alphas[i:]), link.ends in self._limited)
+                _Hop(
+                    link,
+                    max([link.beta, *(1e-3 / bandwidth for bandwidth in self._limited[link.ends])]),
+                    sum(alphas[:i]),
+                    sum(alphas[i:]),
+                    bool(self._limited[link.ends]),
+                )
                 for i, link in enumerate(links)
             )
         return self._ways[key]
@@ -111,40 +125,44 @@ class Clock:
         return ScheduleError(msg, where=str(link), time=time, epoch=send.epoch)
 
     def excess(self) -> ScheduleError | None:
-        """Return the first epoch in which the links of a limit carry more than it allows."""
+        """Return the first epoch in which a limit or a link under one carries too much."""
         loads = self._loads()
+        caps = [(limit.name, limit.links, limit.bandwidth) for limit in self._limits]
+        for ends in loads:
+            link = self._problem.topology.link(*ends)
+            caps.append((str(link), (ends,), link.bandwidth))
         found = []
-        for limit in self._limits:
-            room = limit.bandwidth * 1e3 * self._schedule.epoch_duration
+        for name, links, bandwidth in caps:
+            room = bandwidth * 1e3 * self._schedule.epoch_duration
             totals: defaultdict[int, float] = defaultdict(float)
-            for ends in limit.links:
-                for epoch, load in loads[ends].items():
+            for ends in links:
+                for epoch, load in loads.get(ends, {}).items():
                     totals[epoch] += load
             over = [epoch for epoch, total in totals.items() if total > room * (1 + TOLERANCE)]
             if over:
-                found.append((min(over), limit.name, totals[min(over)], room))
+                found.append((min(over), name, totals[min(over)], room))
         if not found:
             return None
         epoch, name, total, room = min(found)
         msg = (
-            f"epoch {epoch}: the links of limit {name} carry {total:g} bytes and it allows "
-            f"{room:g} in an epoch; move a send to another epoch"
+            f"epoch {epoch}: {name} carries {total:g} bytes, spread over the epochs of each send, "
+            f"and its limit is {room:g} in an epoch; move a send to another epoch"
         )
         time = epoch * self._schedule.epoch_duration
         return ScheduleError(msg, where=name, time=time, epoch=epoch)
 
-    def _loads(self) -> defaultdict[tuple[str, str], defaultdict[int, float]]:
+    def _loads(self) -> dict[tuple[str, str], defaultdict[int, float]]:
         """Sum up the bytes of each limited link in each epoch."""
         loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        if not self._limited:
-            return loads
         for send in self._schedule.sends:
             nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
             for hop in self._way(send):
+                if not hop.limited:
+                    continue
                 late = math.floor(hop.offset / self._schedule.epoch_duration + TOLERANCE)
-                epochs = self._epochs(nbytes * hop.link.beta)
+                epochs = self._epochs(nbytes * hop.beta)
                 for epoch in range(send.epoch + late, send.epoch + late + epochs):
                     loads[hop.link.ends][epoch] += nbytes / epochs
         return loads

@@ -468,7 +468,7 @@ class TestLimits:
         error = refused(problem, *sends, epoch_duration=100)
 
         assert (error.where, error.epoch, error.time) == ("bus", 3, 300.0)
-        assert "limit bus carry 1.01e+07 bytes and it allows 1e+07 in an epoch" in str(error)
+        assert "bus carries 1.01e+07 bytes" in str(error)
 
     def test_long_sends_are_spread_over_their_epochs(self):
         """6 MB over 60 GB/s are two epochs of 50 µs with 3 MB each, and 2 MB fit beside them."""
@@ -478,6 +478,16 @@ class TestLimits:
         assert accepted(problem, *sends, epoch_duration=50, horizon=2)
         problem = self.fork((6 * MB, 1), (2.1 * MB, 2), (2 * MB, 2))
         assert refused(problem, *sends, epoch_duration=50).epoch == 0
+
+    def test_long_sends_may_not_overlap_on_a_link_under_a_limit(self):
+        """4.5 MB are 75 µs or two epochs of 50 µs with 2.25 MB each; a link takes 3 MB in one."""
+        problem = self.fork((4.5 * MB, 1), (4.5 * MB, 1))
+        first, second = (Send(c, c, "g0", "g1") for c in range(2))
+
+        error = refused(problem, first, second, epoch_duration=50)
+
+        assert (error.where, error.epoch) == ("g0->g1", 1)
+        assert accepted(problem, first, replace(second, epoch=2), epoch_duration=50, horizon=4)
 
     def test_under_a_limit_nothing_is_there_before_its_epoch_ends(self):
         """The 3 MB may have to share the bus and take the whole of the epoch of 100 µs."""
