@@ -13,7 +13,7 @@ from ccl.topology import DeviceKind, Topology
 Places = dict[str, tuple[float, float]]
 
 SIZES: dict[DeviceKind, tuple[float, float]] = {
-    "gpu": (72.0, 58.0),
+    "gpu": (78.0, 60.0),
     "switch": (128.0, 34.0),
     "memory": (104.0, 50.0),
     "nic": (84.0, 40.0),

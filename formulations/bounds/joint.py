@@ -14,6 +14,8 @@ contribution at least k - 1 arrivals have happened, since fewer do not connect k
 the k - 1 others then needs one more, later, arrival. So 2 (k - 1) times the size arrives over all
 links into groups together. Singles give the bound of Patarasuk and Yuan (JPDC 2009) on a
 uniform cluster; hosts give that of the network between them.
+
+Neither has a single cut as its witness, so none is given; the reference says the numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import igraph
 import numpy as np
 
-from ccl.bound import Bound, Cut
+from ccl.bound import Bound
 from ccl.topology import SharedLimit
 from formulations.bounds.cuts import BYTES, Network, filled
 from formulations.bounds.demand import Mask
@@ -53,8 +55,8 @@ def _limit_bound(network: Network, limit: SharedLimit, links: np.ndarray) -> Bou
     return Bound(
         float(nbytes / (limit.bandwidth * BYTES) + network.alpha[links].min()),
         "cut",
-        Cut((), limit.links, limit.bandwidth),
-        f"what must pass the shared limit {limit.name} in all",
+        None,
+        f"{nbytes * 1e-6:.4g} MB must pass {limit.name}, {limit.bandwidth:.4g} GB/s in all",
     )
 
 
@@ -86,11 +88,11 @@ def _group_bound(network: Network, groups: list[Mask]) -> Bound | None:
     nbytes = 2 * (len(groups) - 1) * float(demand.sizes[whole].sum())
     links = np.unique(np.concatenate([network.crossing(~group) for group in groups]))
     rates = network.bandwidth[links]
-    names = tuple(network.problem.topology.links[i].ends for i in links)
+    what = "GPUs" if len(groups) == len(network.gpus) else "hosts"
     return Bound(
         filled(rates * BYTES, network.alpha[links], nbytes),
         "cut",
-        Cut((), names, float(rates.sum())),
-        "every byte of the sum arrives at 2 (k - 1) of k "
-        + ("GPUs" if len(groups) == len(network.gpus) else "hosts"),
+        None,
+        f"the sum must arrive {2 * (len(groups) - 1)} times at {len(groups)} {what}, "
+        f"{rates.sum():.4g} GB/s in all",
     )

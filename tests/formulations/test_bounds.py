@@ -161,7 +161,7 @@ def test_flows_find_the_largest_of_all_cuts(topology, kind):
     given_problem = Problem(topology, make_collective(kind, 4, 12 * MB))
     kinds = ("cut", "injection", "ejection")
     cuts = [each for each in lower_bounds(given_problem) if each.kind in kinds]
-    sets = [each for each in cuts if cut_of(each).inside]
+    sets = [each for each in cuts if each.witness]
 
     assert max(each.makespan for each in sets) == pytest.approx(brute_force(given_problem))
 
@@ -203,13 +203,13 @@ def test_witnesses_prove_what_is_claimed(name, kind):
             assert sum(topology.link(*step).alpha for step in steps) == pytest.approx(
                 bound.makespan
             )
-        elif isinstance(bound.witness, Cut) and bound.witness.inside:
+        elif isinstance(bound.witness, Cut):
             inside = set(bound.witness.inside)
             leaving = [e.ends for e in topology.links if e.src in inside and e.dst not in inside]
             assert sorted(bound.witness.links) == sorted(leaving)
             assert bound.witness.bandwidth <= sum(topology.link(*e).bandwidth for e in leaving)
         else:
-            assert bound.kind in ("cut", "flow")
+            assert bound.kind == "flow" or " in all" in bound.reference
 
 
 def test_two_ndv2_are_bound_by_the_link_between_them():
@@ -271,7 +271,7 @@ def test_a_memory_is_bound_by_what_is_read_and_written_together():
     bound = best_bound(problem("thesis-2.3", "all-gather", MB))
 
     assert bound.makespan == pytest.approx(4e6 / 96e3)
-    assert "memory bus" in bound.reference
+    assert bound.reference == "4 MB must pass memory bus, 96 GB/s in all"
 
 
 def test_links_between_gpus_under_a_limit_are_counted_once():
@@ -294,6 +294,7 @@ def test_switches_that_reduce_undercut_the_groups_but_not_the_cuts():
     )
 
     assert plain.makespan == pytest.approx(2 * 3 / 4 * 1000)
+    assert plain.reference == "the sum must arrive 6 times at 4 GPUs, 400 GB/s in all"
     assert able.makespan == pytest.approx(1000)
 
 
