@@ -103,6 +103,7 @@ class ChunkModel:
         def improved() -> None:
             run.offer(self._schedule(cells, sends))
 
+        run.report(f"solving for {horizon} epochs")
         outcome = run.backend.solve(
             model,
             time_limit=run.left,

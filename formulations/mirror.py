@@ -26,6 +26,20 @@ Search = Callable[[Run, Any], Stop]
 """Offers plans to a run until it stops, and says why it stopped."""
 
 
+def no_mirror(problem: Problem) -> str | None:
+    """Say why a reduction cannot be found as a mirror, or None.
+
+    What stores and cannot add must not copy in the mirror; it would hold contributions apart,
+    and which of them a send carries is not said in a schedule.
+    """
+    if not problem.collective.reduces:
+        return None
+    for each in problem.topology.devices:
+        if each.stores and not (each.copies and each.reduces):
+            return f"{each.name} stores what it cannot add, and here a reduction adds on the way"
+    return None
+
+
 def search(run: Run, options: Any, find: Search) -> Result:
     """Run `find`, which knows no reductions, on any collective."""
     chunks = run.problem.collective.chunks

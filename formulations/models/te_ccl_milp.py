@@ -48,7 +48,7 @@ from formulations.demand import demand
 from formulations.epochs import EpochGrid, durations
 from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
-from formulations.mirror import search
+from formulations.mirror import no_mirror, search
 from formulations.plans import schedule
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -123,11 +123,11 @@ def refuses(problem: Problem) -> str | None:
     for device in problem.topology.devices:
         if device.buffer_bytes is not None:
             return f"{device.name} has a limited buffer, and here buffers are unlimited"
-        if device.stores and not (device.copies and device.reduces) and device.kind == "gpu":
-            return f"GPU {device.name} does not copy and reduce, and here every GPU does"
+        if device.stores and not device.copies:
+            return f"{device.name} stores and cannot copy, and here all that stores copies"
     if len({chunk.size for chunk in problem.collective.chunks}) > 1:
         return "its chunks differ in size, and here one chunk size sets the epoch"
-    return None
+    return no_mirror(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -160,7 +160,8 @@ def _find(run: Run, options: Options) -> Stop:
     model = ChunkModel(hops, demand(run.problem), run)
     if options.objective == "early-arrivals":
         return _early(model, options.horizon or enough)
-    return _fewest(model, options.horizon or enough, known=options.horizon is None)
+    known = options.horizon is None and options.greedy_start
+    return _fewest(model, options.horizon or enough, known=known)
 
 
 def _start(run: Run, options: Options) -> tuple[Hops, int]:

@@ -20,7 +20,7 @@ from ccl.result import Result, Stop
 from formulations.demand import demand
 from formulations.epochs import EpochGrid
 from formulations.hops import link_hops
-from formulations.mirror import search
+from formulations.mirror import no_mirror, search
 from formulations.place import place
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -36,7 +36,9 @@ def refuses(problem: Problem) -> str | None:
     for device in problem.topology.devices:
         if device.buffer_bytes is not None:
             return f"{device.name} has a limited buffer, and here buffers are unlimited"
-    return None
+        if device.stores and not device.copies:
+            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    return no_mirror(problem)
 
 
 def run(run: Run, options: Options) -> Result:

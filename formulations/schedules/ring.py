@@ -22,7 +22,7 @@ from ccl.topology import Topology
 from formulations.demand import demand
 from formulations.epochs import EpochGrid
 from formulations.hops import link_hops, ways
-from formulations.mirror import search
+from formulations.mirror import no_mirror, search
 from formulations.place import place
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -42,9 +42,9 @@ def refuses(problem: Problem) -> str | None:
         return "it has limited buffers, and a ring keeps all it receives"
     if ring_of(problem.topology) is None:
         return "no ring through all GPUs was found in it"
-    if problem.collective.reduces and ring_of(problem.topology.reversed()) is None:
-        return "no ring through all GPUs was found in it"
-    return None
+    if not all(device.copies for device in problem.topology.devices if device.stores):
+        return "a GPU in it cannot copy, and a ring keeps what it passes on"
+    return no_mirror(problem)
 
 
 def run(run: Run, options: Options) -> Result:

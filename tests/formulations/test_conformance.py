@@ -1,0 +1,231 @@
+"""Every formulation on every small instance: `conclude` verifies, the rest is claimed here."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from ccl.collective import COLLECTIVES, Chunk, custom, make_collective
+from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.metrics import bus_factor
+from ccl.problem import Problem
+from ccl.result import Status
+from ccl.schedule import Schedule
+from ccl.topology import Link, Topology, device
+from ccl.verify import verify
+from formulations import available, formulation, solve
+from gallery import open_cluster
+
+CLUSTERS = (
+    "ring:gpus=4",
+    "line:gpus=3",
+    "star:gpus=4",
+    "star:gpus=4,copies=true,reduces=true",
+    "full-mesh:gpus=4",
+    "thesis-2.3",
+    "thesis-3.1",
+    "te-ccl-1",
+    "dgx-1v",
+)
+KINDS = tuple(kind for kind in COLLECTIVES if kind != "custom")
+NAMES = tuple(each.name for each in available())
+
+
+def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int = 1) -> Problem:
+    topology = open_cluster(cluster)
+    ranks = len(topology.ranks)
+    return Problem(topology, make_collective(kind, ranks, size, chunks=chunks))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_is_verified_and_no_faster_than_its_bounds(name, cluster, kind):
+    asked = problem(cluster, kind)
+    if formulation(name).why_not(asked) is not None:
+        with pytest.raises(ProblemError, match=name):
+            solve(asked, name)
+        return
+
+    result = solve(asked, name, time_limit=10)
+
+    verify(asked, result.plan)
+    assert all(bound.makespan <= result.makespan * (1 + 1e-9) for bound in result.bounds)
+    assert result.gap == pytest.approx(result.makespan / result.bound.makespan - 1, abs=1e-9)
+    assert (result.status is Status.OPTIMAL) == (result.gap <= 1e-6)
+    assert result.busbw == pytest.approx(result.algbw * bus_factor(asked.collective))
+    # The replay closes gaps of the grid and opens none.
+    assert isinstance(result.plan, Schedule)
+    assert result.makespan <= result.plan.duration * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_question_has_the_same_answer(name):
+    kind = "all-to-all" if name == "te-ccl-lp" else "all-gather"
+    asked = problem("dgx-1v", kind)
+
+    first, second = (solve(asked, name, time_limit=60) for _ in range(2))
+
+    assert first.plan == second.plan
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_all_gather_on_a_ring_of_4_at_its_bound(chunks):
+    """Each GPU takes in 3 shards of 1 MB over 2 links of 50 GB/s without latency: 30 µs.
+
+    In whole chunks, 3 c chunks over 2 links need ceil(3 c / 2) of 20 / c µs each.
+    """
+    asked = Problem(
+        open_cluster("ring:gpus=4,alpha=0"), make_collective("all-gather", 4, 4e6, chunks=chunks)
+    )
+
+    result = solve(asked, "te-ccl-milp", time_limit=30)
+
+    assert result.makespan == pytest.approx(math.ceil(3 * chunks / 2) * 20 / chunks)
+    assert result.status is Status.OPTIMAL
+
+
+def test_ring_takes_its_formula():
+    """(n-1) (alpha + size / n * beta) on a ring of 5 at 50 GB/s and 0.7 µs, both halves alike."""
+    gathered = solve(problem("ring:gpus=5", "all-gather"), "ring")
+    reduced = solve(problem("ring:gpus=5", "all-reduce"), "ring")
+
+    assert gathered.makespan == pytest.approx(4 * (0.7 + 4.0))
+    assert reduced.makespan == pytest.approx(2 * gathered.makespan)
+
+
+def test_direct_all_to_all_on_a_star_takes_its_formula():
+    """n-1 shards of 0.25 MB at 50 GB/s over the first link, then the last over the second."""
+    result = solve(problem("star:gpus=4", "all-to-all"), "direct")
+
+    assert result.makespan == pytest.approx(3 * 5.0 + 5.0 + 2 * 0.7)
+
+
+def test_a_copying_switch_beats_one_that_does_not():
+    """From a root over a switch to 7 others at 50 GB/s: the root sends once, or seven times."""
+    plain = solve(problem("star:gpus=8,alpha=0", "broadcast"), "te-ccl-milp", time_limit=20)
+    copying = solve(
+        problem("star:gpus=8,alpha=0,copies=true", "broadcast"), "te-ccl-milp", time_limit=20
+    )
+
+    assert copying.makespan == pytest.approx(40.0)
+    assert plain.makespan > 2 * copying.makespan
+
+
+def test_hyper_edges_cross_a_switch_without_stopping():
+    """One transmission of 20 µs rather than two, plus both latencies."""
+    asked = problem("star:gpus=4", "all-to-all", size=4e6)
+
+    result = solve(asked, "te-ccl-milp", options={"switches": "hyper-edges"}, time_limit=20)
+
+    assert all(send.via == ("switch",) for send in result.plan.sends)
+    assert result.makespan == pytest.approx(3 * 20.0 + 2 * 0.7)
+
+
+def test_a_shared_limit_is_kept_by_every_formulation():
+    """Two GPUs exchange 1 MB under a limit of 50 GB/s for both ways together: 40 µs, not 20."""
+    from ccl.topology import SharedLimit, duplex
+
+    both = duplex("g0", "g1", bandwidth=50.0)
+    topology = Topology(
+        "pair",
+        (device("gpu", "g0"), device("gpu", "g1")),
+        both,
+        (SharedLimit("bus", (("g0", "g1"), ("g1", "g0")), 50.0),),
+    )
+    asked = Problem(topology, make_collective("all-to-all", 2, 2e6))
+
+    for name in ("te-ccl-milp", "te-ccl-lp", "direct"):
+        assert solve(asked, name, time_limit=20).makespan == pytest.approx(40.0, rel=1e-6)
+
+
+def test_the_paper_objective_delivers_as_early_as_the_other():
+    asked = problem("te-ccl-1", "all-gather")
+
+    fewest = solve(asked, "te-ccl-milp", time_limit=20)
+    early = solve(asked, "te-ccl-milp", options={"objective": "early-arrivals"}, time_limit=20)
+
+    assert early.plan.horizon <= fewest.plan.horizon
+
+
+def test_without_the_greedy_start_the_model_finds_as_few_epochs():
+    asked = problem("dgx-1v", "all-gather")
+
+    started = solve(asked, "te-ccl-milp", options={"epoch": "slowest"}, time_limit=30)
+    alone = solve(
+        asked,
+        "te-ccl-milp",
+        options={"epoch": "slowest", "greedy_start": False},
+        time_limit=30,
+    )
+
+    assert alone.size is not None
+    assert alone.epochs <= started.epochs
+
+
+def test_a_custom_demand_without_copies_is_a_flow():
+    """1 MB from g0 to g2 and 0.5 MB from g1 to g2 on a line at 50 GB/s: the last link's 30 µs."""
+    topology = open_cluster("line:gpus=3,alpha=0")
+    asked = Problem(topology, custom(3, [Chunk(1e6, (0,), (2,)), Chunk(0.5e6, (1,), (2,))]))
+
+    result = solve(asked, "te-ccl-lp", time_limit=20)
+
+    assert 30.0 <= result.makespan <= 33.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 1}, r"horizon of 1 epochs: chunk .* cannot be at .* before epoch \d+"),
+        ({"horizon": 0}, "horizon is 0; give at least 1"),
+        ({"epoch": "sometimes"}, "epoch is 'sometimes'; choose one of"),
+        ({"epoch": "given"}, "give one in µs"),
+        ({"colour": 1}, "option 'colour' is unknown"),
+    ],
+)
+def test_a_wrong_option_is_answered_in_a_sentence(options, message):
+    with pytest.raises((Infeasible, ProblemError), match=message):
+        solve(problem("line:gpus=3", "all-gather"), "te-ccl-milp", options=options)
+
+
+def test_an_unknown_formulation_is_answered_with_the_nearest():
+    with pytest.raises(ProblemError, match="did you mean te-ccl-milp"):
+        solve(problem("line:gpus=3", "all-gather"), "te-ccl-milb")
+
+
+def test_a_limit_before_the_first_plan_says_so():
+    asked = problem("ndv2:hosts=2", "all-to-all")
+
+    with pytest.raises(LimitReached, match="allow more"):
+        solve(asked, "te-ccl-lp", time_limit=0.01)
+
+
+def test_several_holders_and_buffers_are_refused_in_words():
+    topology = open_cluster("line:gpus=3")
+    held_twice = Problem(topology, custom(3, [Chunk(1e6, (0, 1), (2,))]))
+    small = replace(topology.devices[1], buffer_bytes=1.0)
+    tight = replace(topology, devices=(topology.devices[0], small, topology.devices[2]))
+
+    with pytest.raises(ProblemError, match="several holders"):
+        solve(held_twice, "te-ccl-lp")
+    for each in available():
+        kind = "all-to-all" if each.name == "te-ccl-lp" else "all-gather"
+        assert "buffer" in (each.why_not(Problem(tight, make_collective(kind, 3, 1e6))) or "")
+
+
+def test_one_way_links_make_no_ring():
+    names = ("g0", "g1", "g2")
+    topology = Topology(
+        "fork",
+        tuple(device("gpu", name) for name in names),
+        (
+            Link("g0", "g1", 1.0),
+            Link("g1", "g0", 1.0),
+            Link("g0", "g2", 1.0),
+            Link("g2", "g0", 1.0),
+        ),
+    )
+
+    asked = Problem(topology, make_collective("all-gather", 3, 3.0))
+
+    assert "ring" in (formulation("ring").why_not(asked) or "")

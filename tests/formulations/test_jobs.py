@@ -1,0 +1,125 @@
+"""Solves in a child process: news, errors, cancelling, and no orphan."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from ccl.collective import make_collective
+from ccl.errors import Infeasible, ProblemError, SolveError
+from ccl.problem import Problem
+from ccl.result import Stop
+from formulations import solve, start
+from gallery import open_cluster
+
+
+@pytest.fixture
+def small():
+    return Problem(open_cluster("dgx-1v"), make_collective("all-gather", 8, 1e6))
+
+
+@pytest.fixture
+def large():
+    """A model that no solver of today finishes within a minute."""
+    collective = make_collective("all-gather", 32, 1e9, chunks=2)
+    return Problem(open_cluster("ndv2:hosts=4"), collective)
+
+
+def gone(pid: int, *, within: float) -> bool:
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_job_answers_as_a_solve_in_this_process_does(small):
+    job = start(small, time_limit=60)
+    news = list(job)
+
+    assert job.result().plan == solve(small, time_limit=60).plan
+    assert news[-1].incumbent == pytest.approx(job.result().makespan)
+    assert not job.running
+
+
+def test_better_plans_come_with_the_news(large):
+    job = start(large, time_limit=60)
+    try:
+        first = next(news.result for news in job if news.result is not None)
+    finally:
+        job.cancel()
+
+    assert job.result().plan == first.plan
+
+
+def test_cancelling_keeps_the_best_and_ends_the_process_at_once(large):
+    job = start(large, time_limit=600)
+    for news in job:
+        if "solving" in news.message:
+            break
+
+    job.cancel()
+
+    assert gone(job.pid, within=1.0)
+    assert job.result().stop is Stop.CANCELLED
+    assert job.result().plan == job.best.plan
+
+
+def test_cancelling_before_the_first_plan_says_so(large):
+    job = start(large)
+    job.cancel()
+
+    with pytest.raises(SolveError, match="cancelled before the first schedule"):
+        job.result()
+
+
+def test_an_error_of_the_child_is_raised_here(small):
+    job = start(small, options={"horizon": 1})
+
+    with pytest.raises(Infeasible, match=r"allow \d+ epochs or more"):
+        job.result()
+
+
+def test_wrong_options_are_refused_before_a_process_starts(small):
+    with pytest.raises(ProblemError, match="unknown"):
+        start(small, options={"colour": "red"})
+
+
+def test_a_solver_that_dies_is_reported(large):
+    job = start(large)
+    os.kill(job.pid, signal.SIGKILL)
+
+    with pytest.raises(SolveError, match="ended without a result"):
+        job.result()
+
+
+def test_the_solver_dies_with_its_parent():
+    """The parent is killed while the solver is busy: nothing is left that could clean up."""
+    code = """
+        import sys, time
+        from ccl.collective import make_collective
+        from ccl.problem import Problem
+        from formulations import start
+        from gallery import open_cluster
+        collective = make_collective("all-gather", 32, 1e9, chunks=2)
+        job = start(Problem(open_cluster("ndv2:hosts=4"), collective))
+        for news in job:
+            if "solving" in news.message:
+                print(job.pid, flush=True)
+                time.sleep(600)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    pid = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+
+    assert gone(pid, within=1.0)
