@@ -32,11 +32,6 @@ def simulate(
         takes its exact share in equal parts, one at least. By default as many as keep the
         crossings of links below 50,000, at most 64; `Timeline.chunks` says how many. A schedule
         sends its chunks whole, whatever is given here.
-
-    Raises
-    ------
-    ScheduleError
-        If sends of a schedule wait for one another for ever.
     """
     if isinstance(plan, Schedule):
         return replay_schedule(problem, plan)

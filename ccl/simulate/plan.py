@@ -58,13 +58,17 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A send with its way, its bytes, and when the schedule starts it and has it there, in µs."""
+    """A send with its way, its bytes, and when the schedule starts it and has it there, in µs.
+
+    `duration` is how many µs after its start it is there, when nothing slows it down.
+    """
 
     send: Send
     hops: tuple[Hop, ...]
     nbytes: float
     start: float
     end: float
+    duration: float
 
 
 def plan_sends(
@@ -91,9 +95,10 @@ def plan_sends(
         begin = start = send.epoch * schedule.epoch_duration
         for hop in hops:
             start = max(start, free[hop.link] - hop.offset)
-        left = start
+        left, longest = start, 0.0
         for hop in hops:
             busy = nbytes * hop.beta
+            longest = max(longest, busy)
             free[hop.link] = start + busy + hop.offset
             if hop.limited:
                 left = max(left, begin + epochs_of(schedule, busy) * schedule.epoch_duration)
@@ -101,7 +106,8 @@ def plan_sends(
                 left = max(left, start + busy)
         if any(hop.limited for hop in hops):
             start = begin
-        planned.append(Planned(send, hops, nbytes, start, left + hops[0].rest))
+        rest = hops[0].rest
+        planned.append(Planned(send, hops, nbytes, start, left + rest, longest + rest))
     return planned
 
 
@@ -152,7 +158,7 @@ def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -
         else:
             held = float(problem.topology.rank.get(device) in chunk.holders)
             _in_order(needs, planned, came=came, leaving=leaving, held=held)
-    # The slack must not make two sends wait for each other.
+    # No slack may make two sends wait for each other.
     return [
         [j for j in those if planned[j].start < planned[i].start] for i, those in enumerate(needs)
     ]

@@ -8,8 +8,10 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import Planned, needs_of, plan_sends
+from ccl.simulate.plan import SAME_MOMENT, Planned, needs_of, plan_sends
 from ccl.timeline import Timeline, Transfer
+
+_MOST_PASSES = 50
 
 
 def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
@@ -25,65 +27,71 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     if limits:
         transfers, arrivals = replay_limited(problem, schedule, planned=planned, needs=needs)
     else:
-        transfers, arrivals = _replay(planned, needs, links=len(problem.topology.links))
+        slack = SAME_MOMENT * schedule.duration
+        starts = _starts(planned, _waits(planned, needs, links=len(problem.topology.links)), slack)
+        transfers = _transfers(planned, starts)
+        arrivals = [start + each.duration for start, each in zip(starts, planned, strict=True)]
     transfers.sort(key=lambda transfer: transfer.start)
     return Timeline(tuple(transfers), makespan=_last_needed(problem, planned, arrivals))
 
 
-def _replay(
+def _waits(
     planned: Sequence[Planned], needs: Sequence[Sequence[int]], *, links: int
-) -> tuple[list[Transfer], list[float]]:
-    """Start each send as early as its links and needs allow; return transfers and arrivals."""
-    before = _before(planned, links)
-    free = [0.0] * links
-    arrivals: list[float | None] = [None] * len(planned)
-    transfers: list[Transfer] = []
-    opened: set[int] = set()
-    for first in sorted(range(len(planned)), key=lambda i: planned[i].start):
-        # Nearly always what is waited for has its times already; only sends over several links
-        # can start before one that goes first on a link of theirs. What is opened twice waits
-        # for itself and is let go.
-        waiting = [first]
-        while waiting:
-            i = waiting.pop()
-            if arrivals[i] is not None:
-                continue
-            pending = [j for j in (*needs[i], *before[i]) if arrivals[j] is None]
-            if pending and i not in opened:
-                opened.add(i)
-                waiting += [i, *pending]
-                continue
-            start = max((arrivals[j] or 0.0 for j in needs[i]), default=0.0)
-            for hop in planned[i].hops:
-                start = max(start, free[hop.link] - hop.offset)
-            arrivals[i] = _cross(planned[i], start, free=free, transfers=transfers)
-    return transfers, [arrival or 0.0 for arrival in arrivals]
-
-
-def _before(planned: Sequence[Planned], links: int) -> list[list[int]]:
-    """Return for each send the one before it on each of its links."""
-    last: list[int | None] = [None] * links
-    before: list[list[int]] = []
+) -> list[list[tuple[int, float]]]:
+    """Return for each send the others that it starts after, and at least how many µs after."""
+    last: list[tuple[int, float] | None] = [None] * links
+    waits = []
     for i, each in enumerate(planned):
-        found = (last[hop.link] for hop in each.hops)
-        before.append([j for j in found if j is not None])
+        after = [(j, planned[j].duration) for j in needs[i]]
         for hop in each.hops:
-            last[hop.link] = i
-    return before
+            before = last[hop.link]
+            if before is not None:
+                after.append((before[0], before[1] - hop.offset))
+            last[hop.link] = i, hop.offset + each.nbytes * hop.beta
+        waits.append(after)
+    return waits
 
 
-def _cross(each: Planned, start: float, *, free: list[float], transfers: list[Transfer]) -> float:
-    """Let a send cross its links from `start` on; return when it is there, in µs."""
-    longest = 0.0
-    for hop in each.hops:
-        begin = start + hop.offset
-        busy = each.nbytes * hop.beta
-        sent = free[hop.link] = begin + busy
-        longest = max(longest, busy)
-        src, dst = hop.ends
-        end, send = sent + hop.alpha, each.send
-        transfers.append(Transfer(send.chunk, src, dst, begin, sent, end, each.nbytes, send.epoch))
-    return start + longest + each.hops[0].rest
+def _starts(
+    planned: Sequence[Planned], waits: Sequence[Sequence[tuple[int, float]]], slack: float
+) -> list[float]:
+    """Start everything as early as it can, in µs.
+
+    In the order in which the schedule starts the sends, all that one waits for has moved before
+    it, save where one over several links starts before one that goes first on its second link.
+    Then another pass may move it further; after each pass the starts are possible ones.
+    """
+    starts = [each.start for each in planned]
+    order = sorted(range(len(planned)), key=starts.__getitem__)
+    passes = _MOST_PASSES if any(len(each.hops) > 1 for each in planned) else 1
+    for _ in range(passes):
+        moved = 0.0
+        for i in order:
+            start = 0.0
+            for j, later in waits[i]:
+                start = max(start, starts[j] + later)
+            moved = max(moved, starts[i] - start)
+            starts[i] = start
+        if moved <= slack:
+            break
+    return starts
+
+
+def _transfers(planned: Sequence[Planned], starts: Sequence[float]) -> list[Transfer]:
+    """Let each send cross its links from its start on."""
+    transfers = []
+    for each, start in zip(planned, starts, strict=True):
+        send = each.send
+        for hop in each.hops:
+            begin = start + hop.offset
+            sent = begin + each.nbytes * hop.beta
+            src, dst = hop.ends
+            transfers.append(
+                Transfer(
+                    send.chunk, src, dst, begin, sent, sent + hop.alpha, each.nbytes, send.epoch
+                )
+            )
+    return transfers
 
 
 def _last_needed(problem: Problem, planned: Sequence[Planned], arrivals: Sequence[float]) -> float:

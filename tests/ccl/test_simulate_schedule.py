@@ -1,0 +1,375 @@
+"""Replays of schedules whose makespan is known in closed form. 1 MB at 50 GB/s takes 20 µs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ccl.collective import Chunk, custom
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
+from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.verify import verify, verify_timeline
+from tests.ccl.clusters import (
+    MB,
+    gpus,
+    line,
+    line_all_gather,
+    mesh,
+    ring,
+    ring_all_gather,
+    ring_all_reduce,
+    ring_reduce_scatter,
+    star,
+    star_all_gather,
+)
+from tests.ccl.test_verify_mutations import halves, rounds_over_a_switch
+
+
+def replay(problem, schedule):
+    """Replay a schedule that is checked before and a timeline that is checked after."""
+    verify(problem, schedule)
+    timeline = simulate(problem, schedule)
+    verify_timeline(problem, timeline)
+    return timeline
+
+
+def one(topology, src, dst, size=MB):
+    return Problem(topology, custom(len(topology.ranks), [Chunk(size, (src,), (dst,))]))
+
+
+class TestRings:
+    """n - 1 rounds of alpha + 20 µs each, twice as many for an all-reduce."""
+
+    @pytest.mark.parametrize("made", [ring_all_gather, ring_reduce_scatter])
+    @pytest.mark.parametrize("alpha", [0.0, 0.7])
+    def test_one_round_for_each_other_gpu(self, made, alpha):
+        timeline = replay(*made(ring(5, alpha=alpha), epoch_duration=20 + alpha))
+
+        assert timeline.makespan == pytest.approx(4 * (20 + alpha))
+        assert timeline.chunks == 1
+        assert len(timeline.transfers) == 20
+
+    def test_an_all_reduce_goes_round_twice(self):
+        timeline = replay(*ring_all_reduce(ring(5, alpha=0.7), epoch_duration=20.7))
+
+        assert timeline.makespan == pytest.approx(8 * 20.7)
+
+    def test_coarse_epochs_are_forgotten(self):
+        """In epochs of 100 µs the schedule takes 300 µs, and its replay 60."""
+        assert replay(*ring_all_gather(ring(4), epoch_duration=100)).makespan == pytest.approx(60)
+
+    def test_a_slow_link_makes_every_round_slow(self):
+        """The slow link sends n - 1 chunks of 40 µs one after the other."""
+        topology = ring(4)
+        slow = replace(topology.links[0], bandwidth=25)
+        topology = replace(topology, links=(slow, *topology.links[1:]))
+
+        problem, schedule = ring_all_gather(topology, epoch_duration=40)
+
+        assert replay(problem, schedule).makespan == pytest.approx(3 * 40)
+
+    def test_a_line_passes_all_on(self):
+        """The chunks of a line of 4 reach its end one after the other, 3 hops in all."""
+        assert replay(*line_all_gather(line(4))).makespan == pytest.approx(60)
+
+
+class TestTransfers:
+    def test_say_when_the_first_byte_enters_and_the_last_leaves_and_arrives(self):
+        problem, schedule = ring_all_gather(ring(3, alpha=0.7), epoch_duration=20.7)
+
+        timeline = replay(problem, schedule)
+
+        last = timeline.transfers[-1]
+        assert (last.start, last.sent, last.end) == pytest.approx((20.7, 40.7, 41.4))
+        assert (last.chunk, last.src, last.dst, last.epoch) == (1, "g2", "g0", 1)
+        assert last.nbytes == MB
+
+    def test_are_sorted_by_start(self):
+        starts = [each.start for each in replay(*line_all_gather(line(5))).transfers]
+
+        assert starts == sorted(starts)
+
+    def test_add_up_to_the_time_that_links_are_busy(self):
+        busy = replay(*ring_all_gather(ring(4))).link_busy
+
+        assert busy == pytest.approx(dict.fromkeys(busy, 60.0))
+        assert len(busy) == 4
+
+    def test_latency_overlaps_the_next_transmission(self):
+        """Three chunks leave one after the other and the last arrives alpha after it left."""
+        problem = Problem(ring(2, alpha=7), custom(2, [Chunk(MB, (0,), (1,))] * 3))
+        schedule = Schedule(tuple(Send(k, k, "g0", "g1") for k in range(3)), 20, 4)
+
+        assert replay(problem, schedule).makespan == pytest.approx(67)
+
+    def test_keep_the_order_of_the_schedule_on_each_link(self):
+        """Chunk 2 goes first, although it is the last by number."""
+        problem = Problem(ring(2), custom(2, [Chunk(MB, (0,), (1,))] * 3))
+        sends = Send(0, 2, "g0", "g1"), Send(1, 0, "g0", "g1"), Send(1, 1, "g0", "g1")
+
+        timeline = replay(problem, Schedule(sends, 40, 2))
+
+        assert [each.chunk for each in timeline.transfers] == [2, 0, 1]
+
+    def test_what_nobody_needs_does_not_count(self):
+        """g1 gets the chunk at 20 µs, and g2, which has no use for it, at 40 µs."""
+        sends = Send(0, 0, "g0", "g1"), Send(1, 0, "g1", "g2")
+
+        timeline = replay(one(ring(3), 0, 1), Schedule(sends, 20, 2))
+
+        assert timeline.makespan == pytest.approx(20)
+        assert timeline.transfers[-1].end == pytest.approx(40)
+
+    def test_nothing_to_send_takes_no_time(self):
+        problem = Problem(ring(2), custom(2, [Chunk(MB, (0, 1), (1,))]))
+
+        assert replay(problem, Schedule((), 20, 1)).makespan == 0
+
+
+class TestSwitches:
+    def test_a_plain_switch_takes_everything_in_first(self):
+        """3 rounds up, the last of them down again: 4 times 20 µs and two latencies."""
+        problem, schedule = rounds_over_a_switch(through=False)
+        assert replay(problem, schedule).makespan == pytest.approx(80)
+
+        late = Problem(star(4, alpha=0.5), problem.collective)
+        sends = tuple(replace(s, epoch=s.epoch + (s.src == "s")) for s in schedule.sends)
+        assert replay(late, Schedule(sends, 20, 6)).makespan == pytest.approx(81)
+
+    def test_cut_through_saves_a_transmission(self):
+        problem, schedule = rounds_over_a_switch(through=True)
+        assert replay(problem, schedule).makespan == pytest.approx(60)
+
+        late = Problem(star(4, alpha=0.5), problem.collective)
+        assert replay(late, replace(schedule, horizon=4)).makespan == pytest.approx(61)
+
+    def test_a_copying_switch_sends_one_copy_to_each(self):
+        """All send up in the first 20 µs, then each link down carries the 3 chunks of the others.
+
+        The schedule takes an epoch for each of the 4 and one more.
+        """
+        problem, schedule = star_all_gather(star(4, copies=True))
+
+        assert replay(problem, schedule).makespan == pytest.approx(80)
+        assert schedule.duration == 100
+
+    def test_cut_through_holds_links_alpha_after_one_another(self):
+        links = (Link("g0", "s", 50, 3), Link("s", "g1", 25, 5))
+        topology = Topology("t", (*gpus(2), device("switch", "s")), links)
+        schedule = Schedule((Send(0, 0, "g0", "g1", ("s",)),), 50, 1)
+
+        first, second = replay(one(topology, 0, 1), schedule).transfers
+
+        assert (first.start, first.sent, first.end) == pytest.approx((0, 20, 23))
+        assert (second.start, second.sent, second.end) == pytest.approx((3, 43, 48))
+
+    def test_a_way_waits_until_all_its_links_are_free(self):
+        """The link s->g2 is busy until 20 + 0.5 µs for the first, so the second starts at 20."""
+        chunks = [Chunk(MB, (0,), (2,)), Chunk(MB, (1,), (2,))]
+        problem = Problem(star(3, alpha=0.5), custom(3, chunks))
+        ways = tuple(Send(0, c, f"g{c}", "g2", ("s",)) for c in range(2))
+
+        timeline = replay(problem, Schedule(ways, 50, 1))
+
+        assert [each.start for each in timeline.transfers] == pytest.approx([0, 0.5, 20, 20.5])
+        assert timeline.makespan == pytest.approx(41)
+
+
+class TestWaiting:
+    def test_a_sum_waits_for_all_its_contributions(self):
+        """g1 sends on when both have come: g0's at 20 µs and the other one's at 40 µs."""
+        links = (Link("g0", "g1", 50), Link("g3", "g1", 25), Link("g1", "g2", 50))
+        problem = Problem(
+            Topology("t", gpus(4), links), custom(4, [Chunk(MB, (0, 1, 3), (2,), reduced=True)])
+        )
+        sends = Send(0, 0, "g0", "g1"), Send(0, 0, "g3", "g1"), Send(1, 0, "g1", "g2")
+
+        assert replay(problem, Schedule(sends, 40, 2)).makespan == pytest.approx(60)
+
+    def test_a_sum_does_not_wait_for_what_comes_later_in_the_schedule(self):
+        """g1 sends its own contribution first; g0's follows and is sent on for itself."""
+        problem = Problem(
+            Topology("t", gpus(3), (Link("g0", "g1", 50), Link("g1", "g2", 50))),
+            custom(3, [Chunk(MB, (1,), (2,), reduced=True), Chunk(MB, (0,), (1,))]),
+        )
+        sends = Send(0, 1, "g0", "g1"), Send(1, 0, "g1", "g2")
+
+        assert replay(problem, Schedule(sends, 20, 2)).makespan == pytest.approx(20)
+
+    def test_halves_wait_for_halves(self):
+        """Two hops of 0.5 MB."""
+        assert replay(*halves()).makespan == pytest.approx(20)
+
+    def test_parts_wait_for_as_much_as_has_left(self):
+        """Into g1 come 0.5 MB by 10 µs and 0.5 MB by 25 µs over a slower link of g0 by g2; out go
+        0.25 MB, for which the first half is enough, and 0.75 MB, for which both are needed."""
+        links = (
+            Link("g0", "g1", 50),
+            Link("g0", "g2", 50),
+            Link("g2", "g1", 0.5 * MB / 15 * 1e-3),
+            Link("g1", "g3", 50),
+        )
+        problem = one(Topology("t", gpus(4), links), 0, 3)
+        sends = (
+            Send(0, 0, "g0", "g1", fraction=0.5),
+            Send(0, 0, "g0", "g2", fraction=0.5),
+            Send(1, 0, "g2", "g1", fraction=0.5),
+            Send(1, 0, "g1", "g3", fraction=0.25),
+            Send(2, 0, "g1", "g3", fraction=0.75),
+        )
+
+        timeline = replay(problem, Schedule(sends, 15, 3))
+
+        out = [each for each in timeline.transfers if each.src == "g1"]
+        assert [each.start for each in out] == pytest.approx([10, 25])
+        assert timeline.makespan == pytest.approx(40)
+
+    def test_a_relay_starts_as_soon_as_it_can(self):
+        """The schedule waits 3 epochs in between, the replay does not."""
+        sends = Send(0, 0, "g0", "g1"), Send(4, 0, "g1", "g2")
+
+        assert replay(one(ring(3), 0, 2), Schedule(sends, 20, 5)).makespan == pytest.approx(40)
+
+    def test_a_way_may_start_before_one_that_goes_first_on_its_second_link(self):
+        """The way of g0 reaches s->g1 only 100 µs after its start, and so starts first, although
+        the send of g2 is the first one on that link."""
+        links = (
+            Link("g0", "s", 50, alpha=100),
+            Link("g2", "s", 50),
+            Link("s", "g1", 50),
+            Link("g2", "g0", 50),
+        )
+        topology = Topology("t", (*gpus(3), device("switch", "s")), links)
+        chunks = [Chunk(MB, (2,), (0,)), Chunk(MB, (2,), (1,)), Chunk(MB, (0,), (1,))]
+        problem = Problem(topology, custom(3, chunks))
+        sends = (
+            Send(0, 0, "g2", "g0"),
+            Send(0, 1, "g2", "g1", ("s",)),
+            Send(0, 2, "g0", "g1", ("s",)),
+        )
+
+        timeline = replay(problem, Schedule(sends, 20, 7))
+
+        assert timeline.makespan == pytest.approx(120)
+
+    def test_waits_that_go_round_in_a_circle_start_as_scheduled_at_the_latest(self):
+        """All in one epoch: g0's link is busy until 50 µs, then it sends to g1. On t->g1 that
+        goes before what g3 sends to g1 at 0 µs, for this takes 100 µs to come there; after it g3
+        sends at 20 µs what g0 sends at 50. So each of the three goes before another one."""
+        switches = device("switch", "s"), device("switch", "t")
+        links = (
+            Link("g0", "t", 50),
+            Link("t", "g1", 50),
+            Link("g3", "s", 50),
+            Link("s", "t", 50, alpha=100),
+            Link("s", "g0", 50),
+        )
+        topology = Topology("t", (*gpus(4), *switches), links)
+        chunks = [Chunk(2.5 * MB, (0,), (1,)), Chunk(MB, (3,), (0, 1)), Chunk(MB, (3,), (1,))]
+        sends = (
+            Send(0, 0, "g0", "g1", ("t",)),
+            Send(0, 1, "g0", "g1", ("t",)),
+            Send(0, 2, "g3", "g1", ("s", "t")),
+            Send(0, 1, "g3", "g0", ("s",)),
+        )
+
+        timeline = replay(Problem(topology, custom(4, chunks)), Schedule(sends, 200, 1))
+
+        starts = {(each.chunk, each.src): each.start for each in timeline.transfers}
+        assert starts[1, "g0"] == pytest.approx(50)
+        assert starts[2, "g3"] == pytest.approx(0)
+        assert starts[1, "g3"] == pytest.approx(20)
+        assert timeline.makespan == pytest.approx(120)
+
+    def test_sends_that_wait_for_each_other_end_all_the_same(self):
+        """A schedule that verify refuses: the replay of it means nothing, but it ends."""
+        problem = Problem(mesh(3), custom(3, [Chunk(MB, (0,), (1,))] * 2))
+        sends = Send(0, 0, "g1", "g2"), Send(0, 0, "g2", "g1")
+
+        assert simulate(problem, Schedule(sends, 20, 1)).makespan == pytest.approx(20)
+
+
+class TestLimits:
+    """The memory bus of the thesis' figure 3.1 in small: two links of 60 under 100 GB/s."""
+
+    links = (Link("g0", "g1", 60), Link("g0", "g2", 60), Link("g1", "g2", 60, 0.5))
+    limit = SharedLimit("bus", (("g0", "g1"), ("g0", "g2")), 100)
+
+    def fork(self, *sizes):
+        """Chunks for g1 and g2 in turn."""
+        chunks = [Chunk(size, (0,), (1 + i % 2,)) for i, size in enumerate(sizes)]
+        topology = Topology("t", gpus(3), self.links, (self.limit,))
+        return Problem(topology, custom(3, chunks))
+
+    def sends(self, *epochs):
+        return tuple(Send(k, i, "g0", f"g{1 + i % 2}") for i, k in enumerate(epochs))
+
+    def test_what_an_epoch_promises_is_kept(self):
+        """6 MB each in 120 µs: 50 GB/s for both, although the first alone could have 60."""
+        timeline = replay(self.fork(6 * MB, 6 * MB), Schedule(self.sends(0, 0), 120, 1))
+
+        assert [each.sent for each in timeline.transfers] == pytest.approx([120, 120])
+
+    def test_what_is_left_goes_to_the_first(self):
+        """In 240 µs 25 GB/s are promised to each. The first takes 35 more and is sent after
+        100 µs; the second has 40, then 60: 4 MB and the other 2 MB in 33.3 µs."""
+        timeline = replay(self.fork(6 * MB, 6 * MB), Schedule(self.sends(0, 0), 240, 1))
+
+        assert sorted(each.sent for each in timeline.transfers) == pytest.approx([100, 400 / 3])
+
+    def test_what_is_ahead_of_its_epoch_gets_what_is_left(self):
+        """Nothing is promised to the second in epoch 0, where the first has its 60."""
+        timeline = replay(self.fork(6 * MB, 4 * MB), Schedule(self.sends(0, 1), 100, 2))
+
+        assert [each.start for each in timeline.transfers] == [0, 0]
+        assert [each.sent for each in timeline.transfers] == pytest.approx([100, 100])
+
+    def test_no_more_is_sent_than_the_limit_allows_at_any_moment(self):
+        problem = self.fork(*[2 * MB] * 8)
+        timeline = replay(problem, Schedule(self.sends(0, 0, 1, 1, 2, 2, 3, 3), 40, 4))
+
+        assert timeline.makespan == pytest.approx(160)
+
+    def test_a_tight_limit_is_the_bandwidth_of_its_only_link(self):
+        """60 GB/s under 20 are 20: 2 MB take 100 µs or, in epochs of 50 µs, two."""
+        limit = SharedLimit("upload", (("g0", "g1"),), 20)
+        topology = Topology("t", gpus(3), self.links, (limit,))
+        problem = Problem(topology, custom(3, [Chunk(2 * MB, (0,), (1,))]))
+
+        timeline = replay(problem, Schedule((Send(0, 0, "g0", "g1"),), 50, 2))
+
+        assert timeline.makespan == pytest.approx(100)
+
+    def test_other_links_are_not_slowed_down(self):
+        """g1 passes the chunk on as soon as it has come, at 60 GB/s and 0.5 µs later."""
+        problem = Problem(
+            Topology("t", gpus(3), self.links, (self.limit,)),
+            custom(3, [Chunk(6 * MB, (0,), (2,)), Chunk(6 * MB, (0,), (2,))]),
+        )
+        sends = Send(0, 0, "g0", "g1"), Send(0, 1, "g0", "g2"), Send(1, 0, "g1", "g2")
+
+        timeline = replay(problem, Schedule(sends, 120, 3))
+
+        assert timeline.makespan == pytest.approx(120 + 100 + 0.5)
+
+    def test_a_limit_that_never_binds_changes_nothing(self):
+        problem, schedule = ring_all_gather(ring(4))
+        wide = SharedLimit("wide", tuple(link.ends for link in problem.topology.links), 200)
+        same = Problem(replace(problem.topology, limits=(wide,)), problem.collective)
+
+        assert simulate(same, schedule) == simulate(problem, schedule)
+
+    def test_ways_are_slowed_down_where_they_share(self):
+        """Two ways of 60 GB/s under 60 for both: 30 each, 2 MB in 66.7 µs, and 1 µs of alphas."""
+        limits = (SharedLimit("uplinks", (("g0", "s"), ("g1", "s")), 60),)
+        topology = replace(star(4, bandwidth=60, alpha=0.5), limits=limits)
+        chunks = [Chunk(2 * MB, (c,), (c + 2,)) for c in range(2)]
+        problem = Problem(topology, custom(4, chunks))
+        ways = tuple(Send(0, c, f"g{c}", f"g{c + 2}", ("s",)) for c in range(2))
+
+        timeline = replay(problem, Schedule(ways, 2 * MB / 30e3, 2))
+
+        assert timeline.makespan == pytest.approx(2 * MB / 30e3 + 1)
