@@ -45,11 +45,11 @@ def write_text(path: str | Path, text: str) -> None:
         If it cannot be written; a file that was there stays as it was.
     """
     try:
-        target = Path(path).resolve()
+        target = Path(path)
         if target.exists() and not target.is_file():
             target.write_text(text, encoding="utf-8")  # a pipe or a terminal has no half
         else:
-            _replace(target, text)
+            _replace(target.resolve(), text)
     except (OSError, ValueError) as error:
         msg = f"{path} cannot be written: {_reason(error)}"
         raise FormatError(msg) from None

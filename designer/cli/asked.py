@@ -1,0 +1,147 @@
+"""What the commands are asked about: a cluster by name or file, and a collective on it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
+from ccl.errors import FormatError, ProblemError
+from ccl.formats.documents import Document, document, read_document
+from ccl.formats.size import parse_size
+from ccl.problem import Problem
+from gallery import open_cluster
+
+USUAL_COLLECTIVE = "all-gather"
+USUAL_SIZE = "1MB"
+
+Cluster = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="A cluster of the gallery, such as ndv2:hosts=2, or a document (.json).",
+        show_default=False,
+    ),
+]
+CollectiveOption = Annotated[
+    str | None,
+    typer.Option(
+        "--collective",
+        metavar="KIND",
+        help=f"{', '.join(each for each in COLLECTIVES if each != 'custom')}; "
+        f"by default the document's, or {USUAL_COLLECTIVE}.",
+        show_default=False,
+    ),
+]
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size",
+        metavar="BYTES",
+        help="The whole buffer as nccl-tests counts it: 1GB is 10^9 bytes, 1GiB is 2^30; "
+        f"by default {USUAL_SIZE}.",
+        show_default=False,
+    ),
+]
+ChunksOption = Annotated[
+    int | None,
+    typer.Option("--chunks", help="Chunks per shard; by default 1.", show_default=False),
+]
+RootOption = Annotated[
+    int | None,
+    typer.Option("--root", help="Rank of the root; by default 0.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def open_document(cluster: str) -> Document:
+    """Open a document by its path or a cluster of the gallery by its name.
+
+    Raises
+    ------
+    CclError
+        If there is none or it is not one.
+    """
+    path = Path(cluster)
+    if cluster.lower().endswith(".json") or path.is_file():
+        return read_document(path)
+    return document(open_cluster(cluster))
+
+
+def ask(
+    opened: Document,
+    *,
+    collective: str | None,
+    size: str | None,
+    chunks: int | None,
+    root: int | None,
+) -> Problem:
+    """Make the problem that the arguments of a command describe.
+
+    Parameters
+    ----------
+    opened
+        The cluster; a document with a problem brings its own collective.
+    collective, size, chunks, root
+        As given, None where nothing is.
+
+    Raises
+    ------
+    CclError
+        If the collective is not one, or is given twice.
+    """
+    given = {"--collective": collective, "--size": size, "--chunks": chunks, "--root": root}
+    twice = [flag for flag, value in given.items() if value is not None]
+    if opened.problem is not None:
+        if twice:
+            msg = (
+                f"the document is a {opened.kind} with its own {opened.problem.collective.kind}; "
+                f"leave out {' and '.join(twice)}, or give a topology"
+            )
+            raise ProblemError(msg)
+        return opened.problem
+    topology = opened.topology
+    made = make_collective(
+        cast(CollectiveKind, collective or USUAL_COLLECTIVE),
+        len(topology.ranks),
+        parse_size(USUAL_SIZE if size is None else size),
+        chunks=1 if chunks is None else chunks,
+        root=root or 0,
+    )
+    return Problem(topology, made)
+
+
+def positive(flag: str, value: float | None, *, unit: str, zero: bool = False) -> float | None:
+    """Return a number that was given, once it is in range.
+
+    Raises
+    ------
+    ProblemError
+        If it is not finite, below zero, or zero where that makes no sense.
+    """
+    if value is None or (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+        return value
+    least = "0 or more" if zero else "more than 0"
+    msg = f"{flag} is {value:g} {unit}".rstrip() + f"; give {least}{unit and ' ' + unit}"
+    raise ProblemError(msg)
+
+
+def writable(out: Path | None) -> None:
+    """Refuse, before work is done for it, a file that has no folder to lie in.
+
+    Raises
+    ------
+    FormatError
+        If there is no such folder, or a folder is where the file should be.
+    """
+    if out is None:
+        return
+    if out.is_dir():
+        msg = f"{out} is a folder; name a file in it"
+        raise FormatError(msg)
+    if not out.absolute().parent.is_dir():
+        msg = f"{out} cannot be written: there is no folder {out.parent}; make it first"
+        raise FormatError(msg)

@@ -1,0 +1,115 @@
+"""``topoloom gallery``: what clusters there are, and what each rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ccl.errors import ProblemError
+from ccl.formats.documents import document, write_document
+from ccl.layout import layout
+from designer import text
+from designer.cli.asked import JsonOption, writable
+from designer.cli.show import print_facts, print_json, print_table, remark
+from gallery import Entry, Parameter, catalog, entry, open_cluster
+
+
+def gallery(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="A cluster, with arguments: ndv2:hosts=2.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the cluster as a topology document."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the clusters, or tell of one: its figures and what each rests on."""
+    if name is None:
+        if out is not None:
+            msg = f"--out {out} needs the name of a cluster to write, such as ndv2:hosts=2"
+            raise ProblemError(msg)
+        _list(as_json=as_json)
+        return
+    writable(out)
+    topology = open_cluster(name)
+    found = entry(name.partition(":")[0])
+    if out is not None:
+        write_document(out, document(topology, positions=layout(topology)))
+    told = {
+        "topology": topology.name,
+        "gpus": len(topology.ranks),
+        "devices": len(topology.devices),
+        "links": len(topology.links),
+    }
+    if as_json:
+        print_json(_told(found) | told)
+        return
+    _print_entry(found, told)
+    if out is not None:
+        remark(f"the topology is in {out}")
+
+
+def _list(*, as_json: bool) -> None:
+    if as_json:
+        print_json({"clusters": [_told(each) for each in catalog()]})
+        return
+    rows = [(each.name, each.title, each.family, each.source) for each in catalog()]
+    print_table(("name", "cluster", "family", "source"), rows)
+
+
+def _told(found: Entry) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "title": found.title,
+        "family": found.family,
+        "summary": found.summary,
+        "source": found.source,
+        "parameters": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "default": list(each.default) if isinstance(each.default, tuple) else each.default,
+                "choices": list(each.choices),
+                "meaning": each.meaning,
+            }
+            for each in found.parameters
+        ],
+        "figures": [
+            {"what": each.what, "value": each.value, "standing": each.standing}
+            for each in found.figures
+        ],
+    }
+
+
+def _print_entry(found: Entry, told: dict[str, Any]) -> None:
+    counts = (
+        f"{text.count(told['gpus'], 'GPU')}, {text.count(told['devices'], 'device')}, "
+        f"{text.count(told['links'], 'one-way link')}"
+    )
+    print_facts(
+        told["topology"],
+        [
+            ("what", found.summary),
+            ("has", counts),
+            ("source", found.source),
+            *(("takes", _takes(each)) for each in found.parameters),
+        ],
+    )
+    print_table(
+        ("figure", "value", "standing"),
+        [(each.what, each.value, each.standing) for each in found.figures],
+    )
+
+
+def _takes(parameter: Parameter) -> str:
+    default = parameter.default
+    if isinstance(default, tuple):
+        default = "x".join(map(str, default))
+    choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+    return f"{parameter.name}={str(default).lower()}: {parameter.meaning}{choices}"

@@ -1,0 +1,55 @@
+"""``topoloom design``: the application in a browser."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated
+
+import typer
+
+from ccl.errors import ProblemError
+from designer.cli.asked import open_document
+
+
+def design(
+    cluster: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CLUSTER]",
+            help="What is open at first: a cluster of the gallery or a document (.json).",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Where the browser finds it.")
+    ] = 8050,
+    host: Annotated[
+        str, typer.Option("--host", help="Address that it listens on; by default only this one's.")
+    ] = "127.0.0.1",
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser.")
+    ] = False,
+) -> None:
+    """Open the designer."""
+    opened = None if cluster is None else open_document(cluster)
+    _free(host, port)
+    from designer.app import serve  # noqa: PLC0415  it loads Dash
+    from designer.files import drawing_of  # noqa: PLC0415
+
+    drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
+    serve(drawing, host=host, port=port, open_browser=not no_browser)
+
+
+def _free(host: str, port: int) -> None:
+    """Refuse an address on which something listens already, before anything is loaded."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        msg = f"{host}:{port} cannot be listened on: {reason}; choose with --port and --host"
+        raise ProblemError(msg) from None

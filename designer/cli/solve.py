@@ -1,0 +1,280 @@
+"""``topoloom solve``: one solve in a child process, watched, and its best plan kept."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import formulations
+from ccl.errors import SolveError
+from ccl.formats.documents import document, write_document
+from ccl.result import Result, Stop
+from designer import text
+from designer.cli.asked import (
+    ChunksOption,
+    Cluster,
+    CollectiveOption,
+    JsonOption,
+    RootOption,
+    SizeOption,
+    ask,
+    open_document,
+    positive,
+    writable,
+)
+from designer.cli.show import print_facts, print_json, remark
+from formulations import Formulation, OptionField
+from formulations.jobs import SolveJob
+
+INTERRUPTED = 130
+_FLAG = "--formulation"
+
+FormulationOption = Annotated[
+    str, typer.Option(_FLAG, metavar="NAME", help="How the schedule is found.")
+]
+TimeLimitOption = Annotated[
+    float | None,
+    typer.Option("--time-limit", metavar="S", help="Seconds; the best plan so far is kept."),
+]
+GapOption = Annotated[
+    float | None,
+    typer.Option("--gap", metavar="SHARE", help="Stop this near the bound: 0.05 is 5 %."),
+]
+SolverOption = Annotated[
+    str, typer.Option("--solver", metavar="NAME", help="A solver that CVXPY knows.")
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Keep the result as a document.")
+]
+
+
+def command(chosen: Formulation) -> Callable[..., None]:
+    """Return the command with a flag for every option of a formulation.
+
+    A flag that is not given is None, so that the formulation's own default holds.
+    """
+    rows = {row.name: row for row in formulations.option_fields(chosen.options)}
+
+    @wraps(solve)
+    def run(**given: Any) -> None:
+        options = {
+            name: _read(rows[name], given.pop(name)) for name in rows if given[name] is not None
+        }
+        for name in rows:
+            given.pop(name, None)
+        solve(**given, options=options)
+
+    plain = inspect.signature(solve, eval_str=True)
+    taken = [each for each in plain.parameters.values() if each.name != "options"]
+    flags = [
+        inspect.Parameter(
+            row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(row)
+        )
+        for row in rows.values()
+    ]
+    run.__signature__ = plain.replace(parameters=[*taken, *flags])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in (*taken, *flags)}
+    return run
+
+
+def formulation_in(arguments: Sequence[str]) -> Formulation:
+    """Return the formulation that the arguments of ``solve`` name, or the usual one.
+
+    Raises
+    ------
+    ProblemError
+        If there is none of this name.
+    """
+    name = formulations.DEFAULT
+    if arguments[:1] == ["solve"]:
+        for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+            if flag == _FLAG and value:
+                name = value
+            elif flag.startswith(f"{_FLAG}="):
+                name = flag.partition("=")[2]
+    return formulations.formulation(name)
+
+
+def unknown_option(flag: str, chosen: Formulation) -> str:
+    """Say what the options of a formulation are."""
+    flags = [_flag(row).partition("/")[0] for row in formulations.option_fields(chosen.options)]
+    own = f"its own options are {', '.join(flags)}" if flags else "it has no options of its own"
+    return f"solve with {chosen.name} has no option {flag}; {own}; see topoloom solve --help"
+
+
+def solve(  # noqa: PLR0913  one for each flag
+    cluster: Cluster,
+    *,
+    collective: CollectiveOption = None,
+    size: SizeOption = None,
+    chunks: ChunksOption = None,
+    root: RootOption = None,
+    formulation: FormulationOption = formulations.DEFAULT,
+    time_limit: TimeLimitOption = None,
+    gap: GapOption = None,
+    solver: SolverOption = "HIGHS",
+    out: OutOption = None,
+    as_json: JsonOption = False,
+    options: dict[str, Any],
+) -> None:
+    """Find a schedule, verify it and say how good it is."""
+    positive("--time-limit", time_limit, unit="s")
+    positive("--gap", gap, unit="", zero=True)
+    writable(out)
+    opened = open_document(cluster)
+    problem = ask(opened, collective=collective, size=size, chunks=chunks, root=root)
+    job = formulations.start(
+        problem, formulation, options=options, time_limit=time_limit, gap=gap, solver=solver
+    )
+    with _interruptible(job) as interrupted:
+        result = _followed(job, interrupted)
+    if out is not None:
+        write_document(out, document(result, positions=opened.positions))
+    if as_json:
+        print_json(answer(result))
+    else:
+        _print(result)
+    if out is not None:
+        remark(f"the result is in {out}")
+    if interrupted.is_set():
+        remark("interrupted; this is the best schedule found so far")
+        raise typer.Exit(INTERRUPTED)
+
+
+def answer(result: Result) -> dict[str, Any]:
+    """Return what ``--json`` prints of a result."""
+    size = result.size
+    return {
+        "topology": result.problem.topology.name,
+        "collective": result.problem.collective.kind,
+        "size": result.problem.collective.size,
+        "formulation": result.formulation,
+        "status": str(result.status),
+        "stop": result.stop.name,
+        "makespan_us": result.makespan,
+        "algbw_GBps": result.algbw,
+        "busbw_GBps": result.busbw,
+        "bound_us": result.bound.makespan,
+        "bound_kind": result.bound.kind,
+        "gap": result.gap,
+        "solve_s": result.solve_time,
+        "epochs": result.epochs,
+        "variables": None if size is None else size.variables,
+        "constraints": None if size is None else size.constraints,
+        "log": list(result.log),
+    }
+
+
+def _flag(row: OptionField) -> str:
+    name = row.name.replace("_", "-")
+    return f"--{name}/--no-{name}" if row.kind == "bool" else f"--{name}"
+
+
+def _annotation(row: OptionField) -> Any:
+    kinds: dict[str, Any] = {"int": int | None, "float": float | None, "bool": bool | None}
+    words = "|".join(each.replace(" ", "-") for each in row.choices)
+    told = f"{row.help or row.label}{f' ({row.unit})' if row.unit else ''}"
+    if row.kind == "bool":
+        told += f"; by default {'yes' if row.default else 'no'}"
+    elif not row.optional:
+        told += f"; by default {str(row.default).replace(' ', '-')}"
+    option = typer.Option(_flag(row), metavar=words or None, help=told, show_default=False)
+    return Annotated[kinds.get(row.kind, str | None), option]
+
+
+def _read(row: OptionField, value: Any) -> Any:
+    """Read a choice with hyphens for its spaces; the rest is checked by the formulation."""
+    if row.kind == "choice":
+        return next((each for each in row.choices if each.replace(" ", "-") == value), value)
+    return value
+
+
+@contextmanager
+def _interruptible(job: SolveJob) -> Iterator[threading.Event]:
+    """Let Ctrl-C end the solve rather than this program, and the job end with the block."""
+    interrupted = threading.Event()
+
+    def stop(_signal: int, _frame: object) -> None:
+        interrupted.set()
+        # Not here: a handler may have stopped this very thread in the middle of a wait for it.
+        threading.Thread(target=job.cancel).start()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+        job.cancel()
+
+
+def _followed(job: SolveJob, interrupted: threading.Event) -> Result:
+    """Show how the solve stands until it ends, and return its result.
+
+    Raises
+    ------
+    CclError
+        If there is none.
+    """
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    shown = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        disable=not console.is_terminal,
+    )
+    with shown:
+        task = shown.add_task("starting", total=None)
+        for news in job:
+            best, proved = _micro(news.incumbent), _micro(news.bound)
+            line = f"best {best}   bound {proved}   {news.message}"
+            shown.update(task, description=line.replace("[", r"\["))
+    try:
+        return job.result()
+    except SolveError:
+        if not interrupted.is_set():
+            raise
+        if job.best is None:
+            msg = "interrupted before the first schedule was found; nothing is kept"
+            raise SolveError(msg) from None
+        return replace(job.best, stop=Stop.CANCELLED)
+
+
+def _micro(time: float | None) -> str:
+    return text.NONE if time is None else f"{time:.6g} µs"
+
+
+def _print(result: Result) -> None:
+    collective, size = result.problem.collective, result.size
+    print_facts(
+        f"{collective.kind} of {text.size(collective.size)} on {result.problem.topology} "
+        f"by {result.formulation}: {result.status}",
+        [
+            ("makespan", _micro(result.makespan)),
+            ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind})"),
+            ("gap", text.share(result.gap)),
+            ("algbw", text.bandwidth(result.algbw)),
+            ("busbw", text.bandwidth(result.busbw)),
+            ("epochs", "" if result.epochs is None else f"{result.epochs:,}"),
+            ("model", _model(size.variables, size.constraints) if size else ""),
+            ("solved in", text.seconds(result.solve_time)),
+            ("stopped", result.stop.value),
+            *(("note", sentence) for sentence in result.log),
+        ],
+    )
+
+
+def _model(variables: int, constraints: int) -> str:
+    return f"{text.count(variables, 'variable')}, {text.count(constraints, 'constraint')}"
