@@ -11,7 +11,7 @@ from ccl.metrics import bus_factor
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.schedule import Schedule
-from ccl.topology import Link, Topology, device
+from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
 from gallery import open_cluster
@@ -124,8 +124,6 @@ def test_hyper_edges_cross_a_switch_without_stopping():
 
 def test_a_shared_limit_is_kept_by_every_formulation():
     """Two GPUs exchange 1 MB under a limit of 50 GB/s for both ways together: 40 µs, not 20."""
-    from ccl.topology import SharedLimit, duplex
-
     both = duplex("g0", "g1", bandwidth=50.0)
     topology = Topology(
         "pair",

@@ -1,0 +1,18 @@
+"""``python -m benchmarks NAME``: what is fast, measured here beside the published figures.
+
+Each benchmark prints a table. Published times are other people's machines and solvers; ratios of
+times on one machine in one run say more than any single time.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from benchmarks import build, table8
+
+app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+app.command("table8")(table8.main)
+app.command("build")(build.main)
+
+if __name__ == "__main__":
+    app()
