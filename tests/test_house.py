@@ -83,6 +83,31 @@ def test_environment_yml_says_what_pyproject_toml_says():
     assert said == said_by_pyproject()
 
 
+def test_what_is_imported_is_declared():
+    """A package that only comes along with another may stay away tomorrow."""
+    modules = {"pyyaml": "yaml", "pytest-xdist": "xdist"}
+    declared = {modules.get(name, name.replace("-", "_")) for name in said_by_pyproject()}
+    known = declared | set(sys.stdlib_module_names) | {*PACKAGES, "tests", "tools"}
+    found = {
+        f"{named(path)} imports {name}"
+        for path in [*MODULES, *tracked("tests/*.py", "tools/*.py")]
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in imported(node)
+        if name.partition(".")[0] not in known
+    }
+
+    assert found == set()
+
+
+def imported(node):
+    """Return the full names of the modules that an import statement names."""
+    if isinstance(node, ast.Import):
+        return [each.name for each in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [node.module]
+    return []
+
+
 def test_the_version_stands_in_one_place():
     """hatchling reads it from ccl/__init__.py; Dash asks widgets for it."""
     place = SETTINGS["tool"]["hatch"]["version"]["path"]
