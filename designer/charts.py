@@ -17,6 +17,10 @@ ROWS = 24
 """Links shown beside the canvas: the busiest ones."""
 COLUMNS = 96
 """More epochs than this are drawn in equal groups; a screen has no room for them."""
+CONVERGENCE = 168
+"""Pixels of the convergence chart."""
+FEWEST_POINTS = 3
+"""With fewer there is nothing to see in it."""
 CONFIG: Any = {"displayModeBar": False, "responsive": True}
 
 
@@ -110,7 +114,7 @@ def convergence_figure(points: Sequence[Sequence[float | None]], scheme: str | N
             line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
             hovertemplate=f"{name} %{{y:,.4g}} µs<br>after %{{x:.2f}} s<extra></extra>",
         )
-    _dress(figure, colours, height=168)
+    _dress(figure, colours, height=CONVERGENCE)
     figure.update_layout(
         margin={"l": 4, "r": 8, "t": 26, "b": 4},
         showlegend=True,

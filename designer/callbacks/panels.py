@@ -111,9 +111,9 @@ def _charts(app: Dash) -> None:
         Input(ids.SCHEME_NOW, "data"),
     )
     def on_points(points: list[list[float | None]] | None, scheme: str | None) -> tuple[Any, Any]:
-        if not points:
+        if len(points or ()) < charts.FEWEST_POINTS:
             return no_update, {"display": "none"}
-        return charts.convergence_figure(points, scheme), {}
+        return charts.convergence_figure(points or [], scheme), {"height": charts.CONVERGENCE}
 
 
 def _mathematics(app: Dash) -> None:

@@ -1,0 +1,364 @@
+"""The Designer as a user meets it: drawing, solving, watching, cancelling, files, bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+SERVE = """
+import sys
+from designer.app import serve
+serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
+"""
+SLOW = 90_000
+"""ms for a solve on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A Designer in a process of its own: (address, process id)."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)],
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}/"
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(address, timeout=1).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield address, process.pid
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def designer(page, server, drive):
+    """The page with nothing kept from before, and a driver of its canvas."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(server[0])
+    driver = drive(page)
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    expect(page.locator("#bounds")).to_contain_text("Bottleneck cut", timeout=SLOW)
+    return driver
+
+
+@pytest.fixture
+def blank(designer):
+    """The same with an empty drawing."""
+    designer.page.get_by_role("button", name="New").click()
+    expect(designer.page.locator("#counts")).to_contain_text("0 GPUs")
+    return designer
+
+
+def solver_processes(server_pid):
+    """Return the process ids of the solvers that a server has started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if int(parent) == server_pid and b"formulations" in words:
+            found.append(int(entry.name))
+    return found
+
+
+def solve(page):
+    """Press Solve and wait for the verdict."""
+    page.get_by_role("button", name="Solve", exact=True).click()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+
+
+def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
+    page = blank.page
+    page.get_by_role("radio", name="InfiniBand NDR").click()
+    blank.root.focus()
+    blank.keys("g", "g", "g", "g")
+    assert len(blank.names) == 4
+    first, second, third, fourth = blank.names
+    blank.drag(blank.port(first), blank.at(second))
+    blank.click(second)
+    blank.keys("l")
+    while f"Link {second} to {third}" not in page.locator(".tl-sr").inner_text():
+        page.keyboard.press("Tab")
+        blank.settle()
+    blank.keys("Enter", "Escape")
+    blank.drag(blank.port(third), blank.at(fourth))
+    blank.drag(blank.port(fourth), blank.at(first))
+    assert len(blank.pairs) == 8
+    assert {link["bandwidth"] for link in blank.topology["links"]} == {50}
+
+    expect(page.locator("#counts")).to_contain_text("4 GPUs · 4 links")
+    expect(page.locator("#bounds")).to_contain_text("What one GPU must receive")
+    solve(page)
+    expect(page.locator("#schedule")).to_contain_text("Optimal")
+    expect(page.locator("#schedule")).to_contain_text("makespan")
+
+    page.locator(".ds-bound", has_text="receive").click()
+    expect(page.locator(".tl-note").first).to_be_visible()
+
+    blank.keys("Home", "ArrowRight")
+    assert blank.ask("c.clock.time") > 0
+    blank.keys("Home", " ")
+    page.wait_for_function("() => document.querySelector('.tl').__canvas.clock.time > 0.1")
+    blank.keys(" ")
+
+    blank.click(fourth)
+    blank.keys("Delete")
+    expect(page.locator("#schedule")).to_contain_text("Out of date")
+    blank.keys("Control+z")
+    expect(page.locator("#schedule")).not_to_contain_text("Out of date")
+    assert len(blank.pairs) == 8
+
+    page.wait_for_timeout(400)  # the drawing is kept a moment after the last edit
+    page.reload()
+    blank.page.wait_for_selector(".tl-graph canvas")
+    expect(page.locator("#counts")).to_contain_text("4 GPUs · 4 links")
+    expect(page.get_by_text("is back as you left it")).to_be_visible()
+
+
+def test_a_cancel_ends_the_process_within_a_second_and_keeps_the_best(designer, server):
+    page = designer.page
+    page.get_by_label("Chunks per shard").fill("6")
+    page.wait_for_timeout(700)
+    page.get_by_role("button", name="Solve", exact=True).click()
+    page.get_by_role("button", name="Cancel", exact=True).wait_for(timeout=SLOW)
+    expect(page.locator("#solve")).to_be_hidden()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    assert len(solver_processes(server[1])) == 1
+
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    begin = time.monotonic()
+    while solver_processes(server[1]):
+        assert time.monotonic() - begin < 1
+        time.sleep(0.02)
+    page.locator("#solve").wait_for(state="visible")
+    expect(page.locator("#schedule")).to_contain_text("cancelled")
+    expect(page.locator("#schedule")).to_contain_text("makespan")
+
+
+def test_a_reload_finds_the_solve_that_runs(designer, server):
+    page = designer.page
+    page.get_by_label("Chunks per shard").fill("6")
+    page.wait_for_timeout(700)
+    page.get_by_role("button", name="Solve", exact=True).click()
+    page.get_by_role("button", name="Cancel", exact=True).wait_for(timeout=SLOW)
+    page.reload()
+    page.wait_for_selector(".tl-graph canvas")
+    page.get_by_role("button", name="Cancel", exact=True).click(timeout=SLOW)
+    page.locator("#solve").wait_for(state="visible")
+    assert solver_processes(server[1]) == []
+
+
+def download(page, name):
+    """Choose an entry of the Export menu and return the file's content."""
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download(timeout=SLOW) as caught:
+        page.get_by_role("menuitem", name=re.compile(f"^{name}")).click()
+    return Path(caught.value.path()).read_bytes()
+
+
+def test_everything_is_exported_and_a_result_comes_back(designer, tmp_path):
+    page = designer.page
+    solve(page)
+    saved = download(page, "Result as JSON")
+    assert json.loads(saved)["kind"] == "result"
+    rows = download(page, "Transfers as CSV").decode().splitlines()
+    assert rows[0].startswith("chunk,src,dst,start_us")
+    assert len(rows) > 16
+    assert b"<script" in download(page, "Web page")
+    assert download(page, "Picture as PNG").startswith(b"\x89PNG")
+    assert download(page, "Animation as GIF").startswith(b"GIF89a")
+
+    page.get_by_role("button", name="New").click()
+    expect(page.locator("#counts")).to_contain_text("0 GPUs")
+    file = tmp_path / "mine.json"
+    file.write_bytes(saved)
+    page.locator("#upload input[type=file]").set_input_files(file)
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    expect(page.locator("#schedule")).to_contain_text("makespan")
+    expect(page.locator("#schedule")).not_to_contain_text("Out of date")
+
+
+def test_a_saved_drawing_opens_with_its_places(designer, tmp_path):
+    page = designer.page
+    places = designer.ask("c.drawing.positions")
+    with page.expect_download() as caught:
+        page.get_by_role("button", name="Save the drawing").click()
+    file = tmp_path / "drawing.json"
+    file.write_bytes(Path(caught.value.path()).read_bytes())
+    page.get_by_role("button", name="New").click()
+    page.locator("#upload input[type=file]").set_input_files(file)
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    assert designer.ask("c.drawing.positions") == places
+
+
+def test_a_malformed_file_is_told_in_a_sentence_and_changes_nothing(designer, tmp_path):
+    page = designer.page
+    file = tmp_path / "broken.json"
+    file.write_text('{"format": "topoloom/1", "kind"')
+    page.locator("#upload input[type=file]").set_input_files(file)
+    expect(page.get_by_role("alert").filter(has_text="broken.json")).to_be_visible()
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+
+
+def test_absurd_settings_are_told_in_a_sentence_and_can_be_put_right(designer):
+    page = designer.page
+    page.get_by_label("Chunks per shard").fill("1000000000")
+    expect(page.locator("#trouble")).to_contain_text("16,000,000,000 chunks")
+    expect(page.locator("#solve")).to_be_disabled()
+    page.get_by_label("Chunks per shard").fill("1")
+    expect(page.locator("#trouble")).to_be_empty()
+    page.get_by_label("Size of the whole buffer").fill("much")
+    expect(page.locator("#trouble")).to_contain_text("much")
+    page.get_by_label("Size of the whole buffer").fill("1MB")
+    expect(page.locator("#solve")).to_be_enabled()
+
+
+def test_the_inspector_edits_a_link_and_refuses_what_cannot_be(designer):
+    page = designer.page
+    designer.do("select", links=[["g0", "g1"]])
+    field = page.locator("#inspector").get_by_label("Bandwidth")
+    field.fill("75")
+    field.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('.tl').__canvas.drawing.topology.links"
+        ".filter((l) => l.bandwidth === 75).length === 2"
+    )
+    expect(page.locator("#inspector")).to_contain_text("600 Gb/s")
+    alpha = page.locator("#inspector").get_by_label("Latency")
+    alpha.fill("-3")
+    alpha.press("Enter")
+    expect(page.get_by_role("alert").filter(has_text="latency of zero or more")).to_be_visible()
+    assert min(link["alpha"] for link in designer.topology["links"]) >= 0
+
+
+def test_a_host_is_repeated_and_joined(designer):
+    page = designer.page
+    designer.do("select", hosts=["h0"])
+    page.get_by_label("Hosts in all").fill("2")
+    page.get_by_role("button", name="Repeat host").click()
+    expect(page.locator("#counts")).to_contain_text("24 GPUs · 1 switch")
+
+
+def test_the_table_edits_and_sorts(designer):
+    page = designer.page
+    page.get_by_text("Table", exact=True).click()
+    cell = page.get_by_label("Name of g3", exact=True)
+    cell.fill("middle")
+    cell.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('.tl').__canvas.drawing.topology.devices"
+        ".some((d) => d.name === 'middle')"
+    )
+    head = page.locator("th", has_text="Bandwidth")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    first = page.get_by_label(re.compile("^Bandwidth GB/s of")).first
+    expect(first).to_have_value("12.5")
+
+
+def test_a_device_is_dragged_from_the_palette(designer):
+    page = designer.page
+    page.locator("[data-topology=switch]").drag_to(
+        page.locator(".tl-stage"), target_position={"x": 420, "y": 640}
+    )
+    expect(page.locator("#counts")).to_contain_text("1 switch")
+
+
+def test_a_gallery_cluster_opens_with_its_parameters_and_can_be_undone(designer):
+    page = designer.page
+    page.get_by_label("Search clusters").fill("torus")
+    expect(page.locator(".ds-cluster", has_text="Ring")).to_have_count(0)
+    page.locator(".ds-cluster", has_text="Torus").first.click()
+    page.get_by_label("Shape").fill("3x3")
+    page.get_by_role("dialog").get_by_role("button", name="Open").click()
+    expect(page.locator("#counts")).to_contain_text("9 GPUs")
+    designer.keys("Control+z")
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+
+
+def test_a_formulation_that_refuses_says_why(designer):
+    page = designer.page
+    page.get_by_label("Formulation").click()
+    option = page.get_by_role("option").filter(has_text="Not here").first
+    expect(option).to_contain_text("all-gather")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Mathematics").click()
+    expect(page.locator(".ds-mathematics")).to_contain_text("epoch")
+
+
+def test_options_are_kept_for_the_next_visit(designer):
+    page = designer.page
+    page.get_by_role("button", name="Options of the formulation").click()
+    limit = page.get_by_label("Time limit")
+    limit.fill("7")
+    page.wait_for_timeout(600)
+    page.reload()
+    page.wait_for_selector(".tl-graph canvas")
+    page.get_by_role("button", name="Options of the formulation").click()
+    expect(page.get_by_label("Time limit")).to_have_value("7 s")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_visit_follows_the_system_and_the_switch_is_remembered(new_page, server, scheme):
+    page = new_page(color_scheme=scheme)
+    page.goto(server[0])
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-mantine-color-scheme", scheme)
+    page.get_by_label("Switch between light and dark").click()
+    other = "dark" if scheme == "light" else "light"
+    expect(root).to_have_attribute("data-mantine-color-scheme", other)
+    page.reload()
+    expect(root).to_have_attribute("data-mantine-color-scheme", other)
+
+
+def test_no_solver_is_left_when_the_server_stops():
+    """A server that is killed takes its solvers along: they hang on its pipe."""
+    script = (
+        "import time\n"
+        "from designer.solving import Jobs\n"
+        "from designer.request import Request, problem_of\n"
+        "from formulations import start\n"
+        "from gallery import open_cluster\n"
+        "asked = Request(chunks=6, time_limit=120)\n"
+        "Jobs(start).start(problem_of(open_cluster('ndv2:hosts=2'), asked), asked)\n"
+        "print('running', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"running\n"
+    (child,) = solver_processes(process.pid)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists():
+            break
+        time.sleep(0.05)
+    assert not Path(f"/proc/{child}").exists()
