@@ -101,19 +101,19 @@ def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
             "links": [list(ends) for ends in cut.links],
             "bandwidth": cut.bandwidth,
             "makespan": bound.makespan,
-            "label": f"{what} · {_across(cut)} · ≥ {bound.makespan:.4g} µs",
+            "label": f"{what} · {_across(bound, cut)} · ≥ {bound.makespan:.4g} µs",
         }
     return list(found.values())
 
 
-def _across(cut: Cut) -> str:
+def _across(bound: Bound, cut: Cut) -> str:
     """Say what crosses a cut, from the side that is easier to name."""
     if len(cut.inside) == 1:
         return f"{cut.bandwidth:.4g} GB/s out of {cut.inside[0]}"
     entered = {dst for _, dst in cut.links}
-    if len(entered) == 1 and len(cut.inside) > 2:
+    if bound.kind == "ejection" and len(entered) == 1:
         return f"{cut.bandwidth:.4g} GB/s into {entered.pop()}"
-    return f"{cut.bandwidth:.4g} GB/s out"
+    return f"{cut.bandwidth:.4g} GB/s across"
 
 
 def _step(plan: Plan, timeline: Timeline) -> float:

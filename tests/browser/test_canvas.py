@@ -405,6 +405,7 @@ def test_the_end_stops_and_play_starts_over(film: Any) -> None:
     film.do("play")
     film.page.wait_for_function("() => !document.querySelector('.tl').__canvas.clock.playing")
     assert film.ask("c.clock.time") == 60
+    film.do("speed", value=0.25)
     film.do("play")
     assert film.ask("c.clock.time") < 30
 
@@ -439,7 +440,7 @@ def test_link_load_can_be_shown(film: Any) -> None:
 
 
 def test_the_bottleneck_cut_is_dashed_and_labelled(film: Any) -> None:
-    expect(film.page.get_by_text("Bottleneck cut · 100 GB/s out · ≥ 20 µs")).to_be_visible()
+    expect(film.page.get_by_text("Bottleneck cut · 100 GB/s across · ≥ 20 µs")).to_be_visible()
     cut = film.ask(
         "c.cy.edges('.cut').map((e) => [e.data('a'), e.data('b')].sort().join('-')).sort()"
     )

@@ -135,7 +135,7 @@ def test_cuts_are_the_witnesses_that_are_cuts_each_once():
         "links": [["a", "s"], ["b", "t"]],
         "bandwidth": 200.0,
         "makespan": 8.0,
-        "label": "Bottleneck cut · 200 GB/s out · ≥ 8 µs",
+        "label": "Bottleneck cut · 200 GB/s across · ≥ 8 µs",
     }
     assert second["label"] == "Cut · 200 GB/s out of a · ≥ 5 µs"
 

@@ -9,9 +9,40 @@
   const load = () => (loaded ??= import(`${base}canvas.js`));
   const { createElement, useEffect, useRef } = React;
 
+  /**
+   * What the page wants of the canvas. What the canvas saved comes back as props later, when it
+   * may have moved on already; such an echo must not undo what was done since.
+   */
+  class Inbox {
+    constructor(state) {
+      this.seen = state;
+      this.sent = new Map();
+    }
+
+    saved(changed) {
+      for (const [name, value] of Object.entries(changed)) {
+        this.sent.set(name, [...(this.sent.get(name) ?? []), value]);
+      }
+    }
+
+    /** Pairs of name and value that are new and not our own. */
+    news(state) {
+      const changed = Object.entries(state).filter(([name, value]) => value !== this.seen[name]);
+      this.seen = state;
+      return changed.filter(([name, value]) => {
+        const sent = this.sent.get(name) ?? [];
+        const echo = sent.indexOf(value);
+        this.sent.set(name, echo < 0 ? [] : sent.slice(echo + 1));
+        return echo < 0;
+      });
+    }
+  }
+
+  const stateOf = ({ setProps, id, className, style, ...state }) => state;
+
   function TopologyCanvas(props) {
     const element = useRef(null);
-    const model = useRef(null);
+    const host = useRef(null);
     const latest = useRef(props);
     latest.current = props;
 
@@ -20,20 +51,26 @@
       let live = true;
       load().then(({ default: canvas, PlainModel }) => {
         if (!live) return;
-        const { setProps, ...state } = latest.current;
-        model.current = new PlainModel(state, (changed) => latest.current.setProps(changed));
-        dispose = canvas.render({ model: model.current, el: element.current });
+        const state = stateOf(latest.current);
+        const inbox = new Inbox(state);
+        const model = new PlainModel(state, (changed) => {
+          inbox.saved(changed);
+          latest.current.setProps(changed);
+        });
+        host.current = { inbox, model };
+        dispose = canvas.render({ model, el: element.current });
       });
       return () => {
         live = false;
-        model.current = null;
+        host.current = null;
         dispose();
       };
     }, []);
 
     useEffect(() => {
-      const { setProps, id, className, style, ...state } = props;
-      for (const [name, value] of Object.entries(state)) model.current?.receive(name, value);
+      if (!host.current) return;
+      const { inbox, model } = host.current;
+      for (const [name, value] of inbox.news(stateOf(props))) model.receive(name, value);
     });
 
     return createElement("div", {

@@ -116,7 +116,7 @@ export function bendAround(p, q, obstacles) {
   let best = 0;
   let fewest = Infinity;
   for (const bend of BENDS) {
-    if (Math.abs(bend) > length) break;
+    if (Math.abs(bend) > length * 0.7) break;
     const hits = crossings(p, q, { bend, near });
     if (hits < fewest) [best, fewest] = [bend, hits];
     if (!hits) break;

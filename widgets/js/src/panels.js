@@ -1,7 +1,7 @@
 /** What floats over the stage: tools, tip, legend, text of what happens, shortcuts, messages. */
 
 import { run } from "./commands.js";
-import { h, iconButton, icons } from "./dom.js";
+import { h, iconButton } from "./dom.js";
 import { SHEET } from "./keyboard.js";
 import { endsKey, linesOf } from "./model.js";
 import { bandwidth, bytes, duration, short } from "./units.js";
@@ -20,6 +20,13 @@ const TOOLS = [
   ["fit", "Fit (F)"], ["help", "Keyboard (?)", "shortcuts"],
 ];
 
+/** A cluster that is not there yet, for the empty canvas. */
+const GHOST = `<svg viewBox="0 0 260 120" aria-hidden="true">
+  <g class="tl-ghost-links"><path d="M70 38L106 56M70 92L106 70M190 38L154 56M190 92L154 70"/></g>
+  <g class="tl-ghost-gpus"><rect x="12" y="14" width="58" height="40" rx="8"/><rect x="12" y="74" width="58" height="40" rx="8"/><rect x="190" y="14" width="58" height="40" rx="8"/><rect x="190" y="74" width="58" height="40" rx="8"/></g>
+  <rect class="tl-ghost-switch" x="94" y="50" width="72" height="26" rx="13"/>
+</svg>`;
+
 export class Panels {
   /** @param {import("./canvas.js").Canvas} canvas */
   constructor(canvas) {
@@ -31,7 +38,7 @@ export class Panels {
     this.log = h("div", { class: "tl-log", role: "region", "aria-label": "What happens", hidden: true });
     this.toast = h("div", { class: "tl-toast", role: "alert", hidden: true });
     this.empty = h("div", { class: "tl-empty" });
-    this.empty.innerHTML = `${icons.gpu}<b>Draw your first cluster</b><span>Press <kbd>G</kbd> for a GPU and <kbd>S</kbd> for a switch,<br>then drag from a device’s edge to link it.</span>`;
+    this.empty.innerHTML = `${GHOST}<b>Draw your first cluster</b><span>Press <kbd>G</kbd> for a GPU and <kbd>S</kbd> for a switch,<br>then drag from a device’s edge to link it.</span>`;
     this.sheet = this.#makeSheet();
   }
 

@@ -37,6 +37,9 @@ const lineWidth = ({ forth, back }, lines) => {
   return lines > MANY_LINKS ? width * 0.45 : width;
 };
 
+/** Zooms below which names are written larger, so that they can be read from afar. */
+const FAR = [0.72, 0.5];
+
 /** The name without the host's, which stands above the box. @param {import("./types.js").Device} d */
 export const shortName = ({ name, host }) => {
   if (!host || !name.startsWith(host)) return name;
@@ -63,6 +66,8 @@ export class Stage {
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
     this.cy.on("position bounds", () => this.curves.clear());
+    this.cy.on("zoom", () => this.#magnify());
+    this.distance = 0;
   }
 
   /** @param {Record<string, string>} colors */
@@ -78,9 +83,20 @@ export class Stage {
     this.cy.batch(() => this.#diff(drawing));
     this.applying = false;
     this.curves.clear();
+    this.#magnify(true);
     // Cytoscape reads this option once, but honours it whenever it is set.
     const renderer = /** @type {any} */ (this.cy).renderer();
     if (renderer) renderer.textureOnViewport = linesOf(drawing.topology).length > STILL_WHILE_PANNING;
+  }
+
+  /** Write names larger the farther away they are. @param {boolean} [fresh] new devices came */
+  #magnify(fresh = false) {
+    const distance = FAR.filter((zoom) => this.cy.zoom() < zoom).length;
+    if (distance === this.distance && !fresh) return;
+    this.distance = distance;
+    this.cy.batch(() => {
+      FAR.forEach((_, i) => this.cy.nodes().toggleClass(`far${i + 1}`, distance === i + 1));
+    });
   }
 
   /** @param {Drawing} drawing */
@@ -347,7 +363,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const kept = now.hasClass("cut") ? " cut" : "";
-  now.classes(element.classes + kept);
+  const kept = ["cut", "filled", "far1", "far2"].filter((name) => now.hasClass(name));
+  now.classes([element.classes, ...kept].join(" "));
   if (element.position) now.position(element.position);
 }

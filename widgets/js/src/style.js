@@ -24,6 +24,10 @@ export const styleSheet = (c) => [
   // The lower part of the box is for the buffer.
   { selector: "node.filled", style: { "text-valign": "top", "text-margin-y": 17 } },
   { selector: "node.memory.filled", style: { "text-margin-y": 15, "font-size": 10 } },
+  { selector: "node.device.far1", style: { "font-size": 14 } },
+  { selector: "node.device.far2", style: { "font-size": 18 } },
+  { selector: "node.filled.far1", style: { "text-margin-y": 19 } },
+  { selector: "node.filled.far2", style: { "text-margin-y": 23 } },
   {
     selector: "node.host",
     style: {
@@ -34,6 +38,8 @@ export const styleSheet = (c) => [
       "min-zoomed-font-size": 5, "overlay-opacity": 0,
     },
   },
+  { selector: "node.host.far1", style: { "font-size": 15 } },
+  { selector: "node.host.far2", style: { "font-size": 19 } },
   {
     selector: "edge",
     style: {
