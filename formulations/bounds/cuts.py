@@ -31,6 +31,9 @@ from formulations.bounds.demand import Demand, Floats, Mask, demand_of
 BYTES = 1e3
 """Bytes in a microsecond at 1 GB/s."""
 
+_CLASSES = 16
+"""More kinds of links than this say nothing about how a cluster is built."""
+
 _REFERENCE = (
     "bytes that must cross over the bandwidth of the cut, with the latencies before and after"
 )
@@ -109,17 +112,37 @@ class Network:
 
 
 def common_cuts(network: Network) -> list[Mask]:
-    """Return every single GPU, every host, and everything but each of these."""
+    """Return every single GPU, host and part, and everything but each of these.
+
+    Parts are what remains joined when all links of a kind are taken away: rails without the
+    switches inside hosts, hosts without the network, groups of a dragonfly.
+    """
     devices = network.problem.topology.devices
     numbers = np.arange(len(devices))
     found = [numbers == gpu for gpu in network.gpus]
-    hosts: dict[str, list[int]] = {}
-    for number, each in enumerate(devices):
-        if each.host is not None:
-            hosts.setdefault(each.host, []).append(number)
-    if len(hosts) > 1:
-        found += [np.isin(numbers, members) for members in hosts.values()]
-    return [*found, *(~each for each in found)]
+    hosts = np.array([each.host or "" for each in devices])
+    found += [hosts == name for name in network.problem.topology.hosts]
+    found += _parts(network)
+    once = {each.tobytes(): each for each in found if each[network.gpus].any() and not each.all()}
+    return [*once.values(), *(~each for each in once.values())]
+
+
+def _parts(network: Network) -> list[Mask]:
+    topology = network.problem.topology
+    kind = {each.name: each.kind for each in topology.devices}
+    classes = [
+        (tuple(sorted((kind[each.src], kind[each.dst]))), each.medium, each.bandwidth, each.alpha)
+        for each in topology.links
+    ]
+    distinct = list(dict.fromkeys(classes))
+    if len(distinct) > _CLASSES:
+        return []
+    found: list[Mask] = []
+    for one in distinct:
+        kept = np.array([each != one for each in classes])
+        parts = igraph.Graph(n=len(kind), edges=network.ends[kept].tolist()).components()
+        found += [np.array(parts.membership) == i for i in range(len(parts))]
+    return found
 
 
 def cut_bounds(network: Network, cuts: Iterable[Mask]) -> list[Bound]:
