@@ -1,14 +1,14 @@
-"""``topoloom export`` and ``topoloom import``."""
+"""``topoloom verify``, ``export`` and ``import``: what is done with files."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ccl.errors import FormatError
+from ccl.errors import FormatError, ScheduleError
 from ccl.formats.chrome_trace import chrome_trace
 from ccl.formats.documents import (
     Document,
@@ -16,110 +16,163 @@ from ccl.formats.documents import (
     document_text,
     parse_document,
     read_document,
+    write_document,
 )
 from ccl.formats.node_link import is_node_link, node_link_text, parse_node_link
-from ccl.formats.text import read_bytes
+from ccl.formats.text import read_bytes, write_text
 from ccl.formats.transfers_csv import transfers_csv
 from ccl.layout import layout
+from ccl.metrics import algbw, busbw
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.simulate import simulate
 from ccl.timeline import Timeline
-from ccl.verify import verify
-from designer.cli.inputs import Out, check_out
-from designer.cli.output import hand_over
+from ccl.verify import verify as verify_plan
+from designer import text
+from designer.cli.asked import JsonOption, writable
+from designer.cli.show import print_facts, print_json, remark
+
+REFUSED = 1
+
+OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where it is written.")]
 
 
 class Target(StrEnum):
-    """What an export makes."""
+    """What a document can be exported to."""
 
     HTML = "html"
     CSV = "csv"
     CHROME_TRACE = "chrome-trace"
-    PLAN = "plan"
-    PROBLEM = "problem"
-    TOPOLOGY = "topology"
+    SCHEDULE = "schedule"
     NODE_LINK = "node-link"
 
 
-Source = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A result, or another document of Topoloom.")
-]
-Foreign = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A document of Topoloom or node-link JSON.")
-]
-To = Annotated[
-    Target,
-    typer.Option(
-        "--to",
-        help="A page that plays it, its transfers, a trace for Perfetto, the plan without bounds "
-        "(which is the schedule), the problem, the topology, or node-link JSON for networkx.",
-    ),
-]
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check every rule and replay the plan; exit code 1 if it breaks one."""
+    try:
+        problem, plan, timeline = _replayed(read_document(file), file)
+    except ScheduleError as error:
+        _print_refusal(error, as_json=as_json)
+        raise typer.Exit(REFUSED) from None
+    collective, makespan = problem.collective, timeline.makespan
+    if as_json:
+        print_json(
+            {
+                "verified": True,
+                "topology": problem.topology.name,
+                "collective": collective.kind,
+                "size": collective.size,
+                "plan": type(plan).__name__.lower(),
+                "makespan_us": makespan,
+                "algbw_GBps": algbw(collective, makespan),
+                "busbw_GBps": busbw(collective, makespan),
+                "transfers": len(timeline.transfers),
+            }
+        )
+        return
+    print_facts(
+        f"{collective.kind} of {text.size(collective.size)} on {problem.topology}: verified",
+        [
+            ("makespan", f"{makespan:.6g} µs"),
+            ("algbw", text.bandwidth(algbw(collective, makespan))),
+            ("busbw", text.bandwidth(busbw(collective, makespan))),
+            ("transfers", f"{len(timeline.transfers):,}"),
+        ],
+    )
 
 
-def export(file: Source, *, to: To, out: Out = None) -> None:
-    """Write a result in another format; without --out to stdout."""
-    check_out(out)
-    found = read_document(file)
-    hand_over(_exported(found, to, name=str(file)), out, what=to.value)
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A document of any kind.")],
+    to: Annotated[Target, typer.Option("--to", help="What is written.")],
+    out: OutOption,
+) -> None:
+    """Write a page that plays, a table, a trace for Perfetto, the plan alone or a graph."""
+    writable(out)
+    opened = read_document(file)
+    write_text(out, _exported(opened, file, to=to))
+    remark(f"{to} is in {out}")
 
 
-def import_(file: Foreign, *, out: Out = None) -> None:
-    """Read a cluster and write it as a topology document; without --out to stdout."""
-    check_out(out)
+def import_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A document of any kind, or node-link JSON.")
+    ],
+    out: OutOption,
+) -> None:
+    """Write the topology of a document, or of a graph of networkx, as a topology document."""
+    writable(out)
     content = read_bytes(file)
     read = parse_node_link if is_node_link(content) else parse_document
-    found = read(content, name=str(file))
-    places = {**layout(found.topology), **found.positions}
-    hand_over(document_text(document(found.topology, positions=places)), out, what="the topology")
+    opened = read(content, name=str(file))
+    topology = opened.topology
+    write_document(out, document(topology, positions=opened.positions))
+    remark(
+        f"{topology}, {text.count(len(topology.ranks), 'GPU')} and "
+        f"{text.count(len(topology.links), 'one-way link')}, is in {out}"
+    )
 
 
-def _exported(found: Document, to: Target, *, name: str) -> str:
-    if to is Target.TOPOLOGY:
-        return document_text(document(found.topology, positions=found.positions))
+def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
+    told: dict[str, Any] = {
+        "verified": False,
+        "rule": str(error),
+        "where": error.where,
+        "time_us": error.time,
+        "epoch": error.epoch,
+    }
+    if as_json:
+        print_json(told)
+        return
+    epoch = f", epoch {error.epoch}" if error.epoch is not None else ""
+    print_facts(
+        "refused",
+        [("rule", str(error)), ("where", error.where), ("when", f"{error.time:.6g} µs{epoch}")],
+    )
+
+
+def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
+    """Return a plan with its problem and replay, verified.
+
+    Raises
+    ------
+    FormatError
+        If the document has no plan.
+    ScheduleError
+        If the plan breaks a rule.
+    """
+    if opened.problem is None or opened.plan is None:
+        msg = f"{file} is a {opened.kind} document and has no plan; give a result, or solve it"
+        raise FormatError(msg)
+    if opened.result is not None:
+        return opened.problem, opened.plan, opened.result.timeline
+    verify_plan(opened.problem, opened.plan)
+    return opened.problem, opened.plan, simulate(opened.problem, opened.plan)
+
+
+def _exported(opened: Document, file: Path, *, to: Target) -> str:
     if to is Target.NODE_LINK:
-        return node_link_text(found)
+        return node_link_text(opened)
     if to is Target.HTML:
-        return _page(found)
-    problem, plan = _needed(found, to, name=name)
-    if to is Target.PROBLEM:
-        return document_text(document(problem, positions=found.positions))
-    if plan is None:
-        msg = f"{name} holds a {found.kind} and no plan; {to.value} needs a plan or a result"
-        raise FormatError(msg)
-    if to is Target.PLAN:
-        return document_text(document(problem, plan=plan, positions=found.positions))
-    timeline = _timeline(found, problem, plan)
-    return transfers_csv(timeline) if to is Target.CSV else chrome_trace(problem, timeline)
+        return _page(opened, file)
+    problem, plan, timeline = _replayed(opened, file)
+    if to is Target.CSV:
+        return transfers_csv(timeline)
+    if to is Target.CHROME_TRACE:
+        return chrome_trace(problem, timeline)
+    return document_text(document(problem, plan=plan, positions=opened.positions))
 
 
-def _needed(found: Document, to: Target, *, name: str) -> tuple[Problem, Plan | None]:
-    if found.problem is None:
-        msg = f"{name} holds a {found.kind} and no problem; {to.value} needs more than that"
-        raise FormatError(msg)
-    return found.problem, found.plan
-
-
-def _timeline(found: Document, problem: Problem, plan: Plan) -> Timeline:
-    """Return the replay; a plan that came without a result is verified first."""
-    if found.result is not None:
-        return found.result.timeline
-    verify(problem, plan)
-    return simulate(problem, plan)
-
-
-def _page(found: Document) -> str:
-    from widgets.export import standalone_html  # noqa: PLC0415  only this export draws
+def _page(opened: Document, file: Path) -> str:
+    """Return the page that shows the drawing and, if there is a plan, plays it."""
+    from widgets.export import standalone_html  # noqa: PLC0415  only where it is asked for
     from widgets.scene import cuts, drawing, scene  # noqa: PLC0415
 
-    drawn = drawing(found.topology, {**layout(found.topology), **found.positions})
-    played, shown = None, []
-    if found.problem is not None and found.plan is not None:
-        played = scene(found.problem, found.plan, _timeline(found, found.problem, found.plan))
-    if found.result is not None:
-        shown = cuts(found.result.bounds)
-    try:
-        return standalone_html(drawn, played, shown)
-    except ImportError as error:
-        raise FormatError(str(error)) from None
+    places = {**layout(opened.topology), **opened.positions}
+    drawn = drawing(opened.topology, places)
+    if opened.plan is None:
+        return standalone_html(drawn)
+    proved = cuts(opened.result.bounds) if opened.result is not None else ()
+    return standalone_html(drawn, scene(*_replayed(opened, file)), proved)
