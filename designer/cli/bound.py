@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -43,25 +44,25 @@ def bound(
 
     bounds = lower_bounds(problem, whole_chunks=whole_chunks)
     if as_json:
-        print_json(_answer(problem, bounds[0]))
+        print_json(_answer(problem, bounds))
         return
     print_facts(
         f"{problem.collective.kind} of {text.size(problem.collective.size)} on {problem.topology}",
-        [*_facts(problem, bounds[0]), *(("also", _line(each)) for each in bounds[1:4])],
+        [*_facts(problem, bounds), *(("also", _line(each)) for each in bounds[1:4])],
     )
 
 
-def _answer(problem: Problem, best: Bound) -> dict[str, Any]:
-    collective, witness = problem.collective, best.witness
-    cut = path = None
-    if isinstance(witness, Cut):
-        cut = {
-            "inside": list(witness.inside),
-            "links": [list(ends) for ends in witness.links],
-            "bandwidth_GBps": witness.bandwidth,
+def _answer(problem: Problem, bounds: Sequence[Bound]) -> dict[str, Any]:
+    collective, best = problem.collective, bounds[0]
+    cuts = [
+        {
+            "inside": list(cut.inside),
+            "links": [list(ends) for ends in cut.links],
+            "bandwidth_GBps": cut.bandwidth,
+            "bound_us": proof.makespan,
         }
-    elif isinstance(witness, Path):
-        path = list(witness.devices)
+        for proof, cut in _cuts(bounds)[:1]
+    ]
     return {
         "topology": problem.topology.name,
         "collective": collective.kind,
@@ -72,30 +73,35 @@ def _answer(problem: Problem, best: Bound) -> dict[str, Any]:
         "busbw_GBps": busbw(collective, best.makespan),
         "whole_chunks": best.whole_chunks,
         "reference": best.reference,
-        "cut": cut,
-        "path": path,
+        "cut": cuts[0] if cuts else None,
+        "path": list(best.witness.devices) if isinstance(best.witness, Path) else None,
     }
 
 
-def _facts(problem: Problem, best: Bound) -> list[tuple[str, str]]:
-    collective, witness = problem.collective, best.witness
+def _facts(problem: Problem, bounds: Sequence[Bound]) -> list[tuple[str, str]]:
+    collective, best = problem.collective, bounds[0]
     facts = [
         ("bound", f"{best.makespan:.6g} µs"),
         ("kind", f"{best.kind}: {best.reference}"),
         ("algbw", f"at most {text.bandwidth(algbw(collective, best.makespan))}"),
         ("busbw", f"at most {text.bandwidth(busbw(collective, best.makespan))}"),
     ]
-    if isinstance(witness, Cut):
-        inside = text.listing(witness.inside, 16)
-        links = text.listing([f"{src}->{dst}" for src, dst in witness.links], 8)
-        width, many = text.bandwidth(witness.bandwidth), text.count(len(witness.links), "link")
+    if isinstance(best.witness, Path):
+        facts.append(("path", " -> ".join(best.witness.devices)))
+    for proof, cut in _cuts(bounds)[:1]:
+        links = text.listing([f"{src}->{dst}" for src, dst in cut.links], 8)
+        width, many = text.bandwidth(cut.bandwidth), text.count(len(cut.links), "link")
+        inside = f"{text.count(len(cut.inside), 'device')} inside: {text.listing(cut.inside, 16)}"
         facts += [
-            ("cut", f"{text.count(len(witness.inside), 'device')} inside: {inside}"),
+            ("cut", f"{inside}; it proves {proof.makespan:.6g} µs"),
             ("out of it", f"{width} over {many}: {links}"),
         ]
-    elif isinstance(witness, Path):
-        facts.append(("path", " -> ".join(witness.devices)))
     return facts
+
+
+def _cuts(bounds: Sequence[Bound]) -> list[tuple[Bound, Cut]]:
+    """Return the bounds that a cut proves with their cuts, the largest first."""
+    return [(each, each.witness) for each in bounds if isinstance(each.witness, Cut)]
 
 
 def _line(each: Bound) -> str:

@@ -59,8 +59,11 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         print_json({"clusters": [_told(each) for each in catalog()]})
         return
-    rows = [(each.name, each.title, each.family, each.source) for each in catalog()]
-    print_table(("name", "cluster", "family", "source"), rows)
+    rows = [
+        (each.name, each.title, " ".join(_default(row) for row in each.parameters), each.source)
+        for each in catalog()
+    ]
+    print_table(("name", "cluster", "takes", "source"), rows)
 
 
 def _told(found: Entry) -> dict[str, Any]:
@@ -108,8 +111,13 @@ def _print_entry(found: Entry, told: dict[str, Any]) -> None:
 
 
 def _takes(parameter: Parameter) -> str:
-    default = parameter.default
-    if isinstance(default, tuple):
-        default = "x".join(map(str, default))
     choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
-    return f"{parameter.name}={str(default).lower()}: {parameter.meaning}{choices}"
+    return f"{_default(parameter)}: {parameter.meaning}{choices}"
+
+
+def _default(parameter: Parameter) -> str:
+    """Write an argument with its default as it is typed."""
+    value = parameter.default
+    if isinstance(value, tuple):
+        value = "x".join(map(str, value))
+    return f"{parameter.name}={str(value).lower() if isinstance(value, bool) else value}"

@@ -9,6 +9,7 @@ import typer
 
 from ccl.errors import ProblemError
 from designer.cli.asked import open_document
+from designer.cli.show import remark
 
 
 def design(
@@ -37,6 +38,7 @@ def design(
     from designer.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
+    remark(f"Topoloom is at http://{host}:{port}/ and Ctrl-C ends it")
     serve(drawing, host=host, port=port, open_browser=not no_browser)
 
 

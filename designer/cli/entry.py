@@ -58,6 +58,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_about)
     app.command("design")(design.design)

@@ -16,7 +16,6 @@ from ccl.formats.documents import (
     document_text,
     parse_document,
     read_document,
-    write_document,
 )
 from ccl.formats.node_link import is_node_link, node_link_text, parse_node_link
 from ccl.formats.text import read_bytes, write_text
@@ -34,7 +33,15 @@ from designer.cli.show import print_facts, print_json, remark
 
 REFUSED = 1
 
-OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where it is written.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Where it is written; by default on standard output.",
+        show_default=False,
+    ),
+]
 
 
 class Target(StrEnum):
@@ -87,20 +94,18 @@ def verify(
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A document of any kind.")],
     to: Annotated[Target, typer.Option("--to", help="What is written.")],
-    out: OutOption,
+    out: OutOption = None,
 ) -> None:
     """Write a page that plays, a table, a trace for Perfetto, the plan alone or a graph."""
     writable(out)
-    opened = read_document(file)
-    write_text(out, _exported(opened, file, to=to))
-    remark(f"{to} is in {out}")
+    _hand_over(_exported(read_document(file), file, to=to), out, what=to.value)
 
 
 def import_(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A document of any kind, or node-link JSON.")
     ],
-    out: OutOption,
+    out: OutOption = None,
 ) -> None:
     """Write the topology of a document, or of a graph of networkx, as a topology document."""
     writable(out)
@@ -108,11 +113,17 @@ def import_(
     read = parse_node_link if is_node_link(content) else parse_document
     opened = read(content, name=str(file))
     topology = opened.topology
-    write_document(out, document(topology, positions=opened.positions))
-    remark(
-        f"{topology}, {text.count(len(topology.ranks), 'GPU')} and "
-        f"{text.count(len(topology.links), 'one-way link')}, is in {out}"
-    )
+    gpus = text.count(len(topology.ranks), "GPU")
+    written = document_text(document(topology, positions=opened.positions))
+    _hand_over(written, out, what=f"{topology} with {gpus}")
+
+
+def _hand_over(written: str, out: Path | None, *, what: str) -> None:
+    if out is None:
+        typer.echo(written, nl=False)
+    else:
+        write_text(out, written)
+        remark(f"{what} is in {out}")
 
 
 def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
@@ -172,7 +183,9 @@ def _page(opened: Document, file: Path) -> str:
 
     places = {**layout(opened.topology), **opened.positions}
     drawn = drawing(opened.topology, places)
-    if opened.plan is None:
-        return standalone_html(drawn)
-    proved = cuts(opened.result.bounds) if opened.result is not None else ()
-    return standalone_html(drawn, scene(*_replayed(opened, file)), proved)
+    played = None if opened.plan is None else scene(*_replayed(opened, file))
+    proved = () if opened.result is None else cuts(opened.result.bounds)
+    try:
+        return standalone_html(drawn, played, proved)
+    except ImportError as error:
+        raise FormatError(str(error)) from None  # the canvas was not built, and it says how

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -35,7 +35,9 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_facts, print_json, remark
 from formulations import Formulation, OptionField
-from formulations.jobs import SolveJob
+
+if TYPE_CHECKING:
+    from formulations.jobs import SolveJob
 
 INTERRUPTED = 130
 _FLAG = "--formulation"
