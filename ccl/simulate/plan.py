@@ -85,6 +85,7 @@ def plan_sends(
     sizes = [chunk.size for chunk in problem.collective.chunks]
     free = [0.0] * len(problem.topology.links)
     ways: dict[tuple[str, tuple[str, ...], str], tuple[Hop, ...]] = {}
+    tau = schedule.epoch_duration
     planned = []
     for send in sorted(schedule.sends, key=lambda send: send.epoch):
         key = send.src, send.via, send.dst
@@ -92,22 +93,22 @@ def plan_sends(
         if hops is None:
             hops = ways[key] = _hops(problem, send, caps)
         nbytes = sizes[send.chunk] * send.fraction
-        begin = start = send.epoch * schedule.epoch_duration
+        begin = start = send.epoch * tau
         for hop in hops:
             start = max(start, free[hop.link] - hop.offset)
-        left, longest = start, 0.0
+        left = longest = 0.0
+        held = start
         for hop in hops:
             busy = nbytes * hop.beta
             longest = max(longest, busy)
             free[hop.link] = start + busy + hop.offset
             if hop.limited:
-                left = max(left, begin + epochs_of(schedule, busy) * schedule.epoch_duration)
+                left = max(left, begin + epochs_of(schedule, busy) * tau)
+                held = begin
             else:
                 left = max(left, start + busy)
-        if any(hop.limited for hop in hops):
-            start = begin
         rest = hops[0].rest
-        planned.append(Planned(send, hops, nbytes, start, left + rest, longest + rest))
+        planned.append(Planned(send, hops, nbytes, held, left + rest, longest + rest))
     return planned
 
 
@@ -137,19 +138,25 @@ def _hops(problem: Problem, send: Send, caps: Mapping[tuple[str, str], float]) -
 def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -> list[list[int]]:
     """Return for each send the places of those that must have arrived before it starts."""
     arrivals: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
-    departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
     for i, each in enumerate(planned):
         arrivals[each.send.chunk, each.send.dst].append((each.end, i))
-        departures[each.send.chunk, each.send.src].append((each.start, i))
-    needs: list[list[int]] = [[] for _ in planned]
+    whole = {number for number, chunk in enumerate(problem.collective.chunks) if not chunk.reduced}
+    whole -= {each.send.chunk for each in planned if each.send.fraction < 1}
     stores = {each.name: each.stores for each in problem.topology.devices}
+    departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
+    needs: list[list[int]] = [[] for _ in planned]
+    for i, each in enumerate(planned):
+        key = each.send.chunk, each.send.src
+        if key not in arrivals:
+            continue
+        if key[0] in whole and stores[key[1]]:
+            needs[i] = [min(arrivals[key])[1]]
+        else:
+            departures[key].append((each.start, i))
     slack = SAME_MOMENT * schedule.duration
     for (number, device), leaving in departures.items():
-        came = sorted(arrivals.get((number, device), ()))
-        leaving.sort()
+        came = sorted(arrivals[number, device])
         chunk = problem.collective.chunks[number]
-        if not came:
-            continue
         if not stores[device]:
             _forwarded(needs, planned, came=came, leaving=leaving, schedule=schedule)
         elif chunk.reduced:
@@ -157,7 +164,7 @@ def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -
                 needs[i] = [j for end, j in came if end <= start + slack]
         else:
             held = float(problem.topology.rank.get(device) in chunk.holders)
-            _in_order(needs, planned, came=came, leaving=leaving, held=held)
+            _in_order(needs, planned, came=came, leaving=sorted(leaving), held=held)
     # No slack may make two sends wait for each other.
     return [
         [j for j in those if planned[j].start < planned[i].start] for i, those in enumerate(needs)
@@ -189,13 +196,12 @@ def _in_order(
     leaving: _Moments,
     held: float,
 ) -> None:
-    """Wait for as much, in order of arrival, as leaves; a whole chunk comes once and is copied."""
-    whole = all(planned[i].send.fraction == 1 for _, i in (*came, *leaving))
+    """Wait for as much, in order of arrival, as has left so far and leaves now."""
     waited: list[int] = []
     queue = iter(came)
     left = 0.0
     for _, i in leaving:
-        left = 1.0 if whole else left + planned[i].send.fraction
+        left += planned[i].send.fraction
         while held < left - SAME_MOMENT:
             found = next(queue, None)
             if found is None:
