@@ -88,8 +88,9 @@ def _about(
 def _usage(error: Exception, arguments: Sequence[str]) -> str:
     """Say in one sentence what is wrong with the arguments."""
     unknown = getattr(error, "option_name", None)
-    if unknown and "No such option" in str(error) and arguments[:1] == ["solve"]:
-        return solve.unknown_option(unknown, solve.formulation_in(arguments))
+    chosen = solve.formulation_in(arguments)
+    if unknown and chosen is not None and "No such option" in str(error):
+        return solve.unknown_option(unknown, chosen)
     told = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
     known = {each.name for each in application().registered_commands}
     command = [each for each in arguments[:1] if each in known]

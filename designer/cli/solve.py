@@ -61,12 +61,13 @@ OutOption = Annotated[
 ]
 
 
-def command(chosen: Formulation) -> Callable[..., None]:
+def command(chosen: Formulation | None) -> Callable[..., None]:
     """Return the command with a flag for every option of a formulation.
 
     A flag that is not given is None, so that the formulation's own default holds.
     """
-    rows = {row.name: row for row in formulations.option_fields(chosen.options)}
+    fields = () if chosen is None else formulations.option_fields(chosen.options)
+    rows = {row.name: row for row in fields}
 
     @wraps(solve)
     def run(**given: Any) -> None:
@@ -90,21 +91,22 @@ def command(chosen: Formulation) -> Callable[..., None]:
     return run
 
 
-def formulation_in(arguments: Sequence[str]) -> Formulation:
-    """Return the formulation that the arguments of ``solve`` name, or the usual one.
+def formulation_in(arguments: Sequence[str]) -> Formulation | None:
+    """Return the formulation that a command line names, None where nothing is to be solved.
 
     Raises
     ------
     ProblemError
         If there is none of this name.
     """
+    if arguments[:1] != ["solve"]:
+        return None
     name = formulations.DEFAULT
-    if arguments[:1] == ["solve"]:
-        for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
-            if flag == _FLAG and value:
-                name = value
-            elif flag.startswith(f"{_FLAG}="):
-                name = flag.partition("=")[2]
+    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if flag == _FLAG and value:
+            name = value
+        elif flag.startswith(f"{_FLAG}="):
+            name = flag.partition("=")[2]
     return formulations.formulation(name)
 
 
