@@ -144,22 +144,25 @@ class _Causes:
 
     def _there(self, each: Transfer, current: Transfer) -> float:
         """Return when a transfer was there: its first byte where that was sent on at once."""
-        alpha = each.end - each.sent
         if each.end > current.start + self._slack and not self._stores(each.dst):
-            return each.start + alpha
+            return self._first_byte(each)
         return each.end
 
     def _way(self, current: Transfer) -> list[Transfer]:
         """Return a transfer with those that send it on byte by byte, whose links it waits for."""
         way = [current]
         while not self._stores(way[-1].dst):
-            first_byte = way[-1].start + way[-1].end - way[-1].sent
+            first_byte = self._first_byte(way[-1])
             onward = self._out_of.get((current.chunk, way[-1].dst), ())
             at_once = [each for each in onward if abs(each.start - first_byte) <= self._slack]
             if not at_once:
                 break
             way.append(at_once[0])
         return way
+
+    def _first_byte(self, each: Transfer) -> float:
+        """Return when the first byte of a transfer was there."""
+        return each.start + self._problem.topology.link(each.src, each.dst).alpha
 
     def _stores(self, device: str) -> bool:
         return self._problem.topology.device(device).stores

@@ -48,18 +48,17 @@ def _results(planned: Sequence[Planned], jobs: Sequence[Job]) -> tuple[list[Tran
     transfers, arrivals = [], []
     done = iter(jobs)
     for each in planned:
-        send, arrival = each.send, 0.0
+        send, end = each.send, 0.0
         for hop in each.hops:
             job = next(done)
             # Every wait is for what the schedule has before, so none is for ever.
             assert not math.isnan(job.sent)
-            arrival = max(arrival, job.sent + hop.rest)
+            end = max(end, job.sent) + hop.alpha
             src, dst = hop.ends
-            end = job.sent + hop.alpha
             transfers.append(
                 Transfer(send.chunk, src, dst, job.start, job.sent, end, each.nbytes, send.epoch)
             )
-        arrivals.append(arrival)
+        arrivals.append(end)
     return transfers, arrivals
 
 

@@ -29,8 +29,7 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     else:
         slack = SAME_MOMENT * schedule.duration
         starts = _starts(planned, _waits(planned, needs, links=len(problem.topology.links)), slack)
-        transfers = _transfers(planned, starts)
-        arrivals = [start + each.duration for start, each in zip(starts, planned, strict=True)]
+        transfers, arrivals = _cross(planned, starts)
     transfers.sort(key=lambda transfer: transfer.start)
     return Timeline(tuple(transfers), makespan=_last_needed(problem, planned, arrivals))
 
@@ -77,21 +76,23 @@ def _starts(
     return starts
 
 
-def _transfers(planned: Sequence[Planned], starts: Sequence[float]) -> list[Transfer]:
-    """Let each send cross its links from its start on."""
-    transfers = []
+def _cross(
+    planned: Sequence[Planned], starts: Sequence[float]
+) -> tuple[list[Transfer], list[float]]:
+    """Let each send cross its links from its start on; return transfers and arrivals in µs."""
+    transfers, arrivals = [], []
     for each, start in zip(planned, starts, strict=True):
-        send = each.send
+        send, end = each.send, 0.0
         for hop in each.hops:
             begin = start + hop.offset
             sent = begin + each.nbytes * hop.beta
+            end = max(end, sent) + hop.alpha
             src, dst = hop.ends
             transfers.append(
-                Transfer(
-                    send.chunk, src, dst, begin, sent, sent + hop.alpha, each.nbytes, send.epoch
-                )
+                Transfer(send.chunk, src, dst, begin, sent, end, each.nbytes, send.epoch)
             )
-    return transfers
+        arrivals.append(end)
+    return transfers, arrivals
 
 
 def _last_needed(problem: Problem, planned: Sequence[Planned], arrivals: Sequence[float]) -> float:

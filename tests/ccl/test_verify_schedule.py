@@ -508,13 +508,21 @@ class TestLimits:
         assert accepted(problem, *sends, epoch_duration=100, horizon=1)
 
     def test_ways_count_on_each_of_their_links(self):
-        limits = (SharedLimit("bus", (("s", "g1"), ("s", "g2")), 60),)
-        topology = replace(star(3), limits=limits)
-        problem = Problem(topology, custom(3, [Chunk(MB, (0,), (1,)), Chunk(MB, (0,), (2,))]))
-        ways = [Send(0, c, "g0", f"g{c + 1}", ("s",)) for c in range(2)]
+        """Both ways come out of the switch under 60 GB/s: 2 MB in 33.3 µs."""
+        limits = (SharedLimit("bus", (("s", "g2"), ("s", "g3")), 60),)
+        chunks = [Chunk(MB, (c,), (c + 2,)) for c in range(2)]
+        problem = Problem(replace(star(4), limits=limits), custom(4, chunks))
+        ways = [Send(0, c, f"g{c}", f"g{c + 2}", ("s",)) for c in range(2)]
 
-        assert accepted(problem, *ways, epoch_duration=40, horizon=1)
-        tight = Problem(
-            replace(topology, limits=(replace(limits[0], bandwidth=49),)), problem.collective
-        )
-        assert refused(tight, *ways, epoch_duration=40).where == "bus"
+        assert accepted(problem, *ways, epoch_duration=100 / 3, horizon=1)
+        assert refused(problem, *ways, epoch_duration=33).where == "bus"
+
+    def test_a_link_has_no_more_than_its_tightest_limit(self):
+        """60 GB/s under 20 are 20: 2 MB take 100 µs or, in epochs of 50 µs, two."""
+        limits = tuple(SharedLimit(f"at {gbps}", (("g0", "g1"),), gbps) for gbps in (20, 30))
+        problem = self.fork((2 * MB, 1))
+        problem = replace(problem, topology=replace(problem.topology, limits=limits))
+        send = Send(0, 0, "g0", "g1")
+
+        assert accepted(problem, send, epoch_duration=50, horizon=2)
+        assert refused(problem, send, epoch_duration=49, horizon=2).where == "g1"
