@@ -7,6 +7,8 @@ meaning, where the noun is made (`ProblemError`). A result is verified and repla
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -20,7 +22,7 @@ from ccl.forest import Forest, Tree
 from ccl.formats import wire
 from ccl.formats.text import misfit
 from ccl.problem import Problem
-from ccl.result import ModelSize, Plan, Result, Stop, conclude
+from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link, SharedLimit, Topology, device
 
@@ -328,7 +330,7 @@ def result_of(value: wire.ResultJson) -> Result:
         msg = f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
         raise FormatError(msg)
     size = value.size
-    return conclude(
+    result = conclude(
         problem_of(value.problem),
         plan_of(value.plan),
         bounds=tuple(_bound(each) for each in value.bounds),
@@ -339,3 +341,44 @@ def result_of(value: wire.ResultJson) -> Result:
         log=tuple(value.log),
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
     )
+    _check_told(value, result)
+    return result
+
+
+def _check_told(value: wire.ResultJson, result: Result) -> None:
+    """Refuse what a result tells of itself and its verified plan shows to be untrue."""
+    most = result.makespan * (1 + PROOF_TOLERANCE)
+    for number, each in enumerate(value.bounds):
+        if each.makespan > most:
+            msg = (
+                f"result, at bounds[{number}].makespan: nothing is faster than "
+                f"{each.makespan:g} µs, and the plan, verified, takes {result.makespan:g} µs; "
+                "solve it again"
+            )
+            raise FormatError(msg)
+    told = value.makespan
+    if told is not None and not math.isclose(told, result.makespan, rel_tol=PROOF_TOLERANCE):
+        msg = (
+            f"result, at makespan: it says {told:g} µs and the plan, replayed, takes "
+            f"{result.makespan:g} µs; write that or leave it out"
+        )
+        raise FormatError(msg)
+    index = result.problem.topology.index
+    for bound in result.bounds:
+        for name in _named_by(bound):
+            if name not in index:
+                msg = (
+                    f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
+                    f"which is not a device of {result.problem.topology}; solve it again"
+                )
+                raise FormatError(msg)
+
+
+def _named_by(bound: Bound) -> Iterator[str]:
+    """Yield every device that the witness of a bound names."""
+    if isinstance(bound.witness, Path):
+        yield from bound.witness.devices
+    elif isinstance(bound.witness, Cut):
+        yield from bound.witness.inside
+        for ends in bound.witness.links:
+            yield from ends

@@ -144,7 +144,7 @@ class PathJson(Struct, forbid_unknown_fields=True, tag="path", tag_field="witnes
 class BoundJson(Struct, forbid_unknown_fields=True):
     """A lower bound in µs with what proves it."""
 
-    makespan: float
+    makespan: Positive
     kind: Literal["path", "injection", "ejection", "cut", "flow", "solver"]
     reference: str
     witness: CutJson | PathJson | None = None
@@ -168,7 +168,7 @@ class ResultJson(Struct, forbid_unknown_fields=True):
     stop: str
     formulation: str
     options: dict[str, Any]
-    solve_time: float
+    solve_time: Annotated[float, Meta(ge=0)]
     log: list[str] = field(default_factory=list)
     size: SizeJson | None = None
     makespan: float | None = None
