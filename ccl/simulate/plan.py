@@ -202,10 +202,7 @@ def _in_order(
     left = 0.0
     for _, i in leaving:
         left += planned[i].send.fraction
-        while held < left - SAME_MOMENT:
-            found = next(queue, None)
-            if found is None:
-                break
+        while held < left - SAME_MOMENT and (found := next(queue, None)) is not None:
             held += planned[found[1]].send.fraction
             waited.append(found[1])
         needs[i] = waited[:]

@@ -445,6 +445,15 @@ class TestBuffers:
         assert accepted(problem, *sends, horizon=2)
         assert refused(problem, *sends[::2], replace(sends[1], epoch=3)).where == "g1"
 
+    def test_a_holder_that_is_not_asked_keeps_nothing(self):
+        """Both g0 and g1 have the chunk, and g1 has no room to keep it until somebody asks."""
+        small = replace(gpus(3)[1], buffer_bytes=MB / 2)
+        topology = Topology("t", (gpus(3)[0], small, gpus(3)[2]), mesh(3).links)
+        problem = Problem(topology, custom(3, [Chunk(MB, (0, 1), (2,))]))
+
+        assert accepted(problem, Send(0, 0, "g0", "g2"), horizon=1)
+        assert refused(problem, Send(0, 0, "g1", "g2")).where == "g1"
+
 
 class TestLimits:
     """Two links of 60 GB/s under a limit of 100 GB/s: 100 bytes in 1 ns, 10 MB in 100 µs."""
