@@ -8,17 +8,30 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from ccl.bound import BoundKind
+from ccl.collective import COLLECTIVES
 from ccl.errors import FormatError
 
 COLUMNS = 120
 """What fits in a line stays in one line, so that a link or a send is one."""
 
 _BYTE = re.compile(r"(?:JSON is malformed: )?(?P<what>.*) \(byte (?P<at>\d+)\)")
+_INDEX = re.compile(r"\[\d+\]")
 _NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
+
+_RIGHT = {
+    "devices[].kind": "there are gpu, switch, memory and nic",
+    "collective.kind": f"there are {', '.join(COLLECTIVES)}",
+    "bounds[].kind": f"there are {', '.join(get_args(BoundKind))}",
+    "plan.plan": "there are schedule, forest and flow",
+    "witness.witness": "there are cut and path",
+    "kind": "there are topology, problem, plan and result",
+}
+"""What would be right at the end of a place; the first that fits counts."""
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -85,7 +98,9 @@ def misfit(error: msgspec.ValidationError) -> str:
     wrong, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     wrong = wrong[:1].lower() + wrong[1:]
-    return f"at {place or 'the top'}: {wrong}"
+    named = _INDEX.sub("[]", place)
+    right = next((f"; {told}" for end, told in _RIGHT.items() if named.endswith(end)), "")
+    return f"at {place or 'the top'}: {wrong}{right if 'invalid' in wrong else ''}"
 
 
 def laid_out(value: Any, indent: str = "") -> str:
@@ -123,7 +138,7 @@ def _malformed(data: bytes, told: str) -> str:
     found = _BYTE.fullmatch(told)
     if found is None:
         return f"{_place(data, len(data))}: it is not JSON, because it ends too early"
-    at = int(found["at"])
+    at = int(found["at"]) - (found["what"] == "trailing characters")  # it is past the first
     begin = at - 1 if data[at - 1 : at] == b"-" else at
     word = _NOT_FINITE.match(data, begin)
     if word is not None:

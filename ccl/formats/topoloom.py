@@ -348,12 +348,12 @@ def result_of(value: wire.ResultJson) -> Result:
 def _check_told(value: wire.ResultJson, result: Result) -> None:
     """Refuse what a result tells of itself and its verified plan shows to be untrue."""
     most = result.makespan * (1 + PROOF_TOLERANCE)
-    for number, each in enumerate(value.bounds):
-        if each.makespan > most:
+    for number, told_bound in enumerate(value.bounds):
+        if told_bound.makespan > most:
             msg = (
                 f"result, at bounds[{number}].makespan: nothing is faster than "
-                f"{each.makespan:g} µs, and the plan, verified, takes {result.makespan:g} µs; "
-                "solve it again"
+                f"{told_bound.makespan:g} µs, and the plan, verified, takes "
+                f"{result.makespan:g} µs; solve it again"
             )
             raise FormatError(msg)
     told = value.makespan
@@ -363,13 +363,13 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
             f"{result.makespan:g} µs; write that or leave it out"
         )
         raise FormatError(msg)
-    index = result.problem.topology.index
+    topology = result.problem.topology
     for bound in result.bounds:
         for name in _named_by(bound):
-            if name not in index:
+            if name not in topology.index:
                 msg = (
                     f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
-                    f"which is not a device of {result.problem.topology}; solve it again"
+                    f"which is not a device of {topology}; solve it again"
                 )
                 raise FormatError(msg)
 

@@ -117,6 +117,12 @@ class _Replay:
     def _arrive(self, i: int) -> None:
         timed = self._clock.sends[i]
         device = self._devices[timed.send.dst]
+        if i not in self._carried:
+            what = (
+                f"{timed.send} takes too little of the {self._schedule.duration:g} µs of the "
+                "schedule to be told from none; make the epochs shorter"
+            )
+            raise broken(timed, device, what, arrived=True)
         if timed.end > self._schedule.duration + self._clock.slack:
             what = (
                 f"{timed.send} arrives at {timed.end:g} µs, after the last epoch, which ends at "
