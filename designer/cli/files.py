@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,15 @@ OutOption = Annotated[
         show_default=False,
     ),
 ]
+ProblemOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--problem",
+        metavar="FILE",
+        help="The problem that the plan must answer; by default the document's own.",
+        show_default=False,
+    ),
+]
 
 
 class Target(StrEnum):
@@ -56,11 +66,15 @@ class Target(StrEnum):
 
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")],
+    problem_file: ProblemOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check every rule and replay the plan; exit code 1 if it breaks one."""
     try:
-        problem, plan, timeline = _replayed(read_document(file), file)
+        opened = read_document(file)
+        if problem_file is not None:
+            opened = replace(opened, problem=_problem_in(problem_file), result=None)
+        problem, plan, timeline = _replayed(opened, file)
     except ScheduleError as error:
         _print_refusal(error, as_json=as_json)
         raise typer.Exit(REFUSED) from None
@@ -142,6 +156,14 @@ def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
         "refused",
         [("rule", str(error)), ("where", error.where), ("when", f"{error.time:.6g} µs{epoch}")],
     )
+
+
+def _problem_in(file: Path) -> Problem:
+    opened = read_document(file)
+    if opened.problem is None:
+        msg = f"{file} is a {opened.kind} document and has no problem; give a problem"
+        raise FormatError(msg)
+    return opened.problem
 
 
 def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
