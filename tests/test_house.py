@@ -289,9 +289,9 @@ def test_a_skip_fails_in_ci_unless_it_is_announced(ci, counts, tmp_path):
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text("utf-8"), "utf-8")
     (tmp_path / "test_skips.py").write_text(SKIPS, "utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:dash", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci},
+        env={**os.environ, "CI": ci, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
