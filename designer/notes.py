@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
+from designer import text
 from designer.markup import icon
 
 Tone = Literal["bad", "good", "plain"]
@@ -24,9 +25,7 @@ def note(sentence: str, tone: Tone = "bad", *, title: str = "") -> list[dict[str
             "action": "show",
             "id": f"note-{next(_numbers)}",
             "title": title or usual,
-            "message": sentence[:1].upper()
-            + sentence[1:]
-            + ("" if sentence.endswith(".") else "."),
+            "message": text.sentence(sentence),
             "color": colour,
             "icon": icon(picture),
             "autoClose": False if tone == "bad" else 6000,

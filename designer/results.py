@@ -190,14 +190,20 @@ def _log(sentences: Sequence[str]) -> list[Any]:
 
 
 def bounds_panel(
-    bounds: Sequence[Mapping[str, Any]], *, makespan: float | None, shown: int | None
+    bounds: Sequence[Mapping[str, Any]],
+    *,
+    makespan: float | None,
+    shown: int | None,
+    trouble: bool = False,
 ) -> Any:
     """List the bounds, each a bar towards the makespan; a click shows its witness."""
     if not bounds:
-        return html.P(
-            "Bounds appear while you draw: two linked GPUs are enough.",
-            className="ds-card ds-quiet",
+        words = (
+            "Bounds are back once the above is put right."
+            if trouble
+            else "Bounds appear while you draw: two linked GPUs are enough."
         )
+        return html.P(words, className="ds-card ds-quiet")
     whole = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
     return html.Div(
         [
@@ -295,11 +301,7 @@ def _running(words: str, seconds: float, *, share: float | None, over: bool) -> 
 
 def trouble(sentence: str | None) -> Any:
     """Show why it cannot be solved as it stands, or nothing."""
-    return (
-        None
-        if not sentence
-        else _banner("warning", "bad", f"{sentence[:1].upper()}{sentence[1:]}.")
-    )
+    return _banner("warning", "bad", text.sentence(sentence)) if sentence else None
 
 
 def _stat(value: str, label: str) -> html.Div:

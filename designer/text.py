@@ -78,3 +78,11 @@ def _scaled(value: float, units: tuple[str, ...]) -> str:
     while abs(value) >= 999.5 and place < len(units) - 1:
         value, place = value / 1000, place + 1
     return f"{digits(value)} {units[place]}"
+
+
+def sentence(words: str) -> str:
+    """Begin with a capital, unless with a name such as ``mine.json``, and end with a stop."""
+    first = words.split(" ", 1)[0].rstrip(":;,")
+    if first.replace("-", "").replace("'", "").isalpha() and first.islower():
+        words = words[:1].upper() + words[1:]
+    return words if words.endswith((".", "!", "?")) else words + "."

@@ -15,6 +15,11 @@ def numbered(command: dict[str, Any]) -> dict[str, Any]:
     return {**command, "n": time.time_ns() // 1000}
 
 
+def fit() -> dict[str, Any]:
+    """Return the command that shows the whole drawing, for one that was just opened."""
+    return numbered({"name": "fit", "args": {}})
+
+
 def output() -> Output:
     """Return the canvas' command as an output that many callbacks share."""
     return Output(ids.CANVAS, "command", allow_duplicate=True)

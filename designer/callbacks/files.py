@@ -28,6 +28,7 @@ def register(app: Dash) -> None:
 def _open(app: Dash) -> None:
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        commands.output(),
         Output(ids.CANVAS, "scene", allow_duplicate=True),
         Output(ids.SUMMARY, "data", allow_duplicate=True),
         Output(ids.LOAD_DATA, "data", allow_duplicate=True),
@@ -45,7 +46,7 @@ def _open(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_file(contents: str | None, name: str | None) -> tuple[Any, ...]:
-        nothing = (no_update,) * 11
+        nothing = (no_update,) * 12
         if not contents:
             return (*nothing, no_update, no_update)
         try:
@@ -60,10 +61,11 @@ def _open(app: Dash) -> None:
             *(asked.get(key, no_update) for key in ("collective", "size", "chunks", "root")),
         ]
         if opened.result is None:
-            return (opened.drawing, None, None, None, None, *settings, None, no_update)
+            return (opened.drawing, commands.fit(), *([None] * 4), *settings, None, no_update)
         shown = answers.shown(opened.result, asked)
         return (
             opened.drawing,
+            commands.fit(),
             shown["scene"],
             shown["summary"],
             shown["load"],

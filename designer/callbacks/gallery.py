@@ -41,6 +41,7 @@ def register(app: Dash) -> None:
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        commands.output(),
         Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
         commands.notes(),
         Input(ids.GALLERY_OPEN, "n_clicks"),
@@ -51,13 +52,13 @@ def register(app: Dash) -> None:
     )
     def on_open(
         _clicks: int, name: str, _values: list[Any], _flags: list[Any]
-    ) -> tuple[Any, Any, Any]:
+    ) -> tuple[Any, Any, Any, Any]:
         rows = [row for group in ctx.states_list[1:] for row in group]
         given = {row["id"]["parameter"]: row["value"] for row in rows if "value" in row}
         try:
-            return drawing_of(opened(name, given)), False, no_update
+            return drawing_of(opened(name, given)), commands.fit(), False, no_update
         except CclError as error:
-            return no_update, no_update, note(str(error))
+            return no_update, no_update, no_update, note(str(error))
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),

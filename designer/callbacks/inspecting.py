@@ -32,6 +32,7 @@ def _fields(app: Dash) -> None:
     @app.callback(
         commands.output(),
         commands.notes(),
+        Output(ids.INSPECTOR, "children", allow_duplicate=True),
         Input({"device-edit": ALL}, "value"),
         Input({"device-flag": ALL}, "checked"),
         Input({"link-edit": ALL}, "value"),
@@ -44,10 +45,10 @@ def _fields(app: Dash) -> None:
         State(ids.CANVAS, "drawing"),
         prevent_initial_call=True,
     )
-    def on_field(*given: Any) -> tuple[Any, Any]:
+    def on_field(*given: Any) -> tuple[Any, Any, Any]:
         both, selection, drawing = given[-3:]
         if len(ctx.triggered) != 1 or not isinstance(ctx.triggered_id, dict):
-            return no_update, no_update  # the form itself was drawn anew
+            return no_update, no_update, no_update  # the form itself was drawn anew
         (kind, field), value = next(iter(ctx.triggered_id.items())), ctx.triggered[0]["value"]
         try:
             command = edits.from_form(
@@ -59,8 +60,9 @@ def _fields(app: Dash) -> None:
                 both=both[0] if both else False,
             )
         except CclError as error:
-            return no_update, note(str(error))
-        return (commands.numbered(command) if command else no_update), no_update
+            # The form is drawn anew, so that it shows what is true, not what was refused.
+            return no_update, note(str(error)), inspector(selection, drawing["topology"])
+        return (commands.numbered(command) if command else no_update), no_update, no_update
 
 
 def _buttons(app: Dash) -> None:

@@ -68,7 +68,10 @@ def _bounds(app: Dash) -> None:
         shown = results.shown_cut(bounds, choice)
         makespan = summary["makespan"] if fresh and summary else None
         cuts = [] if shown is None else [results.cut_of(bounds[shown])]
-        return results.bounds_panel(bounds, makespan=makespan, shown=shown), cuts
+        panel = results.bounds_panel(
+            bounds, makespan=makespan, shown=shown, trouble=bool((known or {}).get("trouble"))
+        )
+        return panel, cuts
 
     @app.callback(
         Output(ids.CUT, "data"),

@@ -25,7 +25,7 @@ def register(app: Dash) -> None:
     def on_table(drawing: dict[str, Any], view: str, sorting: dict[str, Any]) -> Any:
         if view != "table":
             return no_update
-        return tables(drawing["topology"], Sorting(**sorting["device"]), Sorting(**sorting["link"]))
+        return _shown(drawing["topology"], sorting)
 
     _sorting(app)
     _cells(app)
@@ -58,16 +58,18 @@ def _cells(app: Dash) -> None:
     @app.callback(
         commands.output(),
         commands.notes(),
+        Output(ids.TABLE, "children", allow_duplicate=True),
         Input({"table": "device", "row": ALL, "key": ALL}, "value"),
         Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
         Input({"table": "link", "row": ALL, "key": ALL}, "value"),
         State(ids.CANVAS, "drawing"),
+        State(ids.SORTING, "data"),
         prevent_initial_call=True,
     )
-    def on_cell(*given: Any) -> tuple[Any, Any]:
-        asked, topology = ctx.triggered_id, given[-1]["topology"]
+    def on_cell(*given: Any) -> tuple[Any, Any, Any]:
+        asked, topology, sorting = ctx.triggered_id, given[-2]["topology"], given[-1]
         if len(ctx.triggered) != 1 or asked is None:
-            return no_update, no_update
+            return no_update, no_update, no_update
         value = ctx.triggered[0]["value"]
         try:
             if asked["table"] == "link":
@@ -78,5 +80,10 @@ def _cells(app: Dash) -> None:
             else:
                 command = edits.edit_device(topology, [asked["row"]], asked["key"], value)
         except CclError as error:
-            return no_update, note(str(error))
-        return (commands.numbered(command) if command else no_update), no_update
+            # Drawn anew, so that the cell shows what is true, not what was refused.
+            return no_update, note(str(error)), _shown(topology, sorting)
+        return (commands.numbered(command) if command else no_update), no_update, no_update
+
+
+def _shown(topology: dict[str, Any], sorting: dict[str, Any]) -> list[Any]:
+    return tables(topology, Sorting(**sorting["device"]), Sorting(**sorting["link"]))

@@ -53,3 +53,17 @@ def test_counts_and_lists_read_as_words():
     assert text.count(4, "switch", "switches") == "4 switches"
     assert text.listing(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert text.listing(["a", "b"], 2) == "a, b"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("the drawing is empty", "The drawing is empty."),
+        ("all-gather needs 2 GPUs", "All-gather needs 2 GPUs."),
+        ("mine.json: line 1 is not JSON", "mine.json: line 1 is not JSON."),
+        ("GPU gpu0 does not store", "GPU gpu0 does not store."),
+        ("gpu0 is twice there.", "gpu0 is twice there."),
+    ],
+)
+def test_a_message_becomes_a_sentence_but_names_stay_as_they_are(words, shown):
+    assert text.sentence(words) == shown

@@ -1,0 +1,165 @@
+"""Start the designer and take the pictures of docs/images.
+
+    python tools/screenshots.py [folder]
+
+1440 x 900, six states: light, dark, empty, solved, solving, error.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools.chromium import chromium  # noqa: E402  the repository is on the path only now
+
+SIZE = {"width": 1440, "height": 900}
+SERVE = """
+import sys
+from designer.app import serve
+serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
+"""
+PATIENCE = 120_000
+"""ms for a solve on a busy machine."""
+
+
+@contextmanager
+def designer() -> Iterator[str]:
+    """Serve the designer and yield its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, "-c", SERVE, str(port)], cwd=ROOT)
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(address, timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def solved(page: Page) -> None:
+    """Solve what is open and stop the film in its third epoch."""
+    page.click("#solve")
+    page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
+    page.locator("#solve").wait_for(state="visible", timeout=PATIENCE)
+    page.locator("#link-load .main-svg").first.wait_for(timeout=PATIENCE)
+    canvas = "document.querySelector('.tl').__canvas"
+    page.evaluate(
+        f"() => {{ const c = {canvas}; c.cmd('pause');"
+        " c.cmd('seek', {time: 2.45 * c.canvas.playback.scene.epoch_duration}); }"
+    )
+
+
+def open_two(page: Page, name: str, *, gpus: int) -> None:
+    """Open two hosts of a cluster of the gallery."""
+    page.fill("#gallery-search", name)
+    page.locator(".ds-cluster", has_text="Ring").wait_for(state="detached")
+    page.locator(".ds-cluster").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Hosts").fill("2")
+    dialog.get_by_role("button", name="Open").click()
+    page.locator("#counts", has_text=f"{gpus} GPUs").wait_for()
+    dialog.wait_for(state="hidden")
+    page.fill("#gallery-search", "")
+    page.wait_for_timeout(1500)
+
+
+def a_cluster(page: Page) -> None:
+    """Solve two DGX A100 joined by rails, one link selected."""
+    open_two(page, "DGX A100", gpus=16)
+    solved(page)
+    page.evaluate(
+        "() => { const c = document.querySelector('.tl').__canvas;"
+        " const l = c.drawing.topology.links.find((each) => each.bandwidth < 100)"
+        " ?? c.drawing.topology.links[0]; c.cmd('select', {links: [[l.src, l.dst]]}); }"
+    )
+    page.mouse.move(700, 850)
+
+
+def empty(page: Page) -> None:
+    """Show what a new drawing looks like."""
+    page.get_by_role("button", name="New").click()
+
+
+def solving(page: Page) -> None:
+    """Catch a long solve in its course."""
+    open_two(page, "MI250", gpus=32)
+    page.click("#solve")
+    page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
+    page.locator("#convergence .main-svg").first.wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(6000)
+
+
+def error(page: Page) -> None:
+    """Ask for the impossible and open a broken file."""
+    page.get_by_label("Chunks per shard").fill("1000000000")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "cluster.json")
+        file.write_text('{"format": "topoloom/1", "kind": "topology", "topology": {"name": 7}}')
+        page.locator("#upload input[type=file]").set_input_files(file)
+        page.get_by_role("alert").filter(has_text="cluster.json").wait_for()
+    page.locator("#trouble", has_text="chunks").wait_for()
+
+
+PICTURES: tuple[tuple[str, str, Callable[[Page], None]], ...] = (
+    ("light", "light", solved),
+    ("dark", "dark", solved),
+    ("empty", "dark", empty),
+    ("solved", "dark", a_cluster),
+    ("solving", "light", solving),
+    ("error", "light", error),
+)
+"""(file, scheme, what is done first)."""
+
+
+def take(browser: Browser, address: str, *, scheme: str, prepare: Callable[[Page], None]) -> bytes:
+    """Return one picture of a fresh visit."""
+    context = browser.new_context(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(address)
+    page.locator(".tl-graph canvas").first.wait_for()
+    page.locator("#bounds .ds-bound").first.wait_for(timeout=PATIENCE)
+    prepare(page)
+    page.wait_for_timeout(1200)
+    picture = page.screenshot()
+    if page.locator("#cancel").is_visible():
+        page.click("#cancel")
+        page.locator("#solve").wait_for(state="visible")
+    context.close()
+    return picture
+
+
+def main(folder: Path) -> None:
+    """Take every picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with designer() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        for name, scheme, prepare in PICTURES:
+            picture = take(browser, address, scheme=scheme, prepare=prepare)
+            (folder / f"{name}.png").write_bytes(picture)
+            print(folder / f"{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images")
