@@ -10,6 +10,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from ccl.bound import Bound, Cut
+from ccl.collective import all_gather
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
+from ccl.topology import Topology, device, duplex
+from widgets.export import standalone_html
+from widgets.scene import cuts, drawing, scene
+
 SYSTEM_CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",  # CI runs as root in a container
@@ -21,6 +30,10 @@ FLAGS = [
     "--disable-sync",
 ]
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:", "about:")
+
+RANKS = 4
+Ring = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
+"""Drawing, scene and cuts."""
 
 HANDLE = "document.querySelector('.tl').__canvas"
 
@@ -175,3 +188,58 @@ def drive() -> Callable[[Page], CanvasDriver]:
         return driver
 
     return wait_and_drive
+
+
+@pytest.fixture
+def ring() -> Ring:
+    """Four GPUs in a ring of 50 GB/s, an all-gather of 4 x 1 MB in three steps of 20 µs, a cut."""
+    names = [f"g{i}" for i in range(RANKS)]
+    topology = Topology(
+        "ring of 4",
+        tuple(device("gpu", name, host="h0" if i < 2 else "h1") for i, name in enumerate(names)),
+        tuple(
+            link
+            for i in range(RANKS)
+            for link in duplex(names[i], names[(i + 1) % RANKS], bandwidth=50.0, medium="NVLink")
+        ),
+    )
+    problem = Problem(topology, all_gather(RANKS, 4e6))
+    sends = tuple(
+        Send(k, (i - k) % RANKS, names[i], names[(i + 1) % RANKS])
+        for k in range(RANKS - 1)
+        for i in range(RANKS)
+    )
+    plan = Schedule(sends, epoch_duration=20.0, horizon=RANKS - 1)
+    cut = Cut(("g0", "g1"), (("g0", "g3"), ("g1", "g2")), 100.0)
+    positions = {"g0": (0, 0), "g1": (200, 0), "g2": (200, 160), "g3": (0, 160)}
+    return (
+        drawing(topology, positions),
+        scene(problem, plan, simulate(problem, plan)),
+        cuts([Bound(20.0, "cut", cut, "two chunks leave the host over 100 GB/s")]),
+    )
+
+
+@pytest.fixture
+def show(drive: Callable[[Page], CanvasDriver], tmp_path: Path) -> Callable[..., CanvasDriver]:
+    """Open a page with a canvas alone on it and take its wheel."""
+
+    def open_page(page: Page, *what: Any, **options: Any) -> CanvasDriver:
+        file = tmp_path / "canvas.html"
+        given = what or (drawing(Topology("untitled", (), ())),)
+        file.write_text(standalone_html(*given, **options), encoding="utf-8")
+        page.goto(file.as_uri())
+        return drive(page)
+
+    return open_page
+
+
+@pytest.fixture
+def drawn(show: Callable[..., CanvasDriver], page: Page, ring: Ring) -> CanvasDriver:
+    """The ring without a schedule."""
+    return show(page, ring[0])
+
+
+@pytest.fixture
+def film(show: Callable[..., CanvasDriver], page: Page, ring: Ring) -> CanvasDriver:
+    """The ring with its schedule and cut."""
+    return show(page, *ring)
