@@ -9,13 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
-from formulations.backends import Backend
+
+if TYPE_CHECKING:
+    from formulations.backends import Backend
 
 
 @dataclass(frozen=True, slots=True)
