@@ -141,8 +141,7 @@ def solve(  # noqa: PLR0913  one for each flag
     job = formulations.start(
         problem, formulation, options=options, time_limit=time_limit, gap=gap, solver=solver
     )
-    with _interruptible(job) as interrupted:
-        result = _followed(job, interrupted)
+    result, interrupted = followed(job)
     if out is not None:
         write_document(out, document(result, positions=opened.positions))
     if as_json:
@@ -151,7 +150,7 @@ def solve(  # noqa: PLR0913  one for each flag
         _print(result)
     if out is not None:
         remark(f"the result is in {out}")
-    if interrupted.is_set():
+    if interrupted:
         remark("interrupted; this is the best schedule found so far")
         raise typer.Exit(INTERRUPTED)
 
@@ -178,6 +177,31 @@ def answer(result: Result) -> dict[str, Any]:
         "constraints": None if size is None else size.constraints,
         "log": list(result.log),
     }
+
+
+def followed(job: SolveJob) -> tuple[Result, bool]:
+    """Watch a solve until it ends; Ctrl-C ends it and keeps its best plan.
+
+    Returns
+    -------
+    The result, and whether it is what an interrupt left.
+
+    Raises
+    ------
+    CclError
+        If there is none.
+    """
+    with _interruptible(job) as interrupted:
+        _show(job)
+        try:
+            return job.result(), interrupted.is_set()
+        except SolveError:
+            if not interrupted.is_set():
+                raise
+            if job.best is None:
+                msg = "interrupted before the first schedule was found; nothing is kept"
+                raise SolveError(msg) from None
+            return replace(job.best, stop=Stop.CANCELLED), True
 
 
 def _flag(row: OptionField) -> str:
@@ -222,38 +246,21 @@ def _interruptible(job: SolveJob) -> Iterator[threading.Event]:
         job.cancel()
 
 
-def _followed(job: SolveJob, interrupted: threading.Event) -> Result:
-    """Show how the solve stands until it ends, and return its result.
-
-    Raises
-    ------
-    CclError
-        If there is none.
-    """
+def _show(job: SolveJob) -> None:
+    """Show on a terminal how a solve stands, until it ends."""
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    shown = Progress(
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(
         *columns,
         console=console,
         transient=True,
         redirect_stdout=False,
         disable=not console.is_terminal,
-    )
-    with shown:
+    ) as shown:
         task = shown.add_task("starting", total=None)
         for news in job:
             best, proved = _micro(news.incumbent), _micro(news.bound)
-            line = f"best {best}   bound {proved}   {news.message}"
-            shown.update(task, description=line.replace("[", r"\["))
-    try:
-        return job.result()
-    except SolveError:
-        if not interrupted.is_set():
-            raise
-        if job.best is None:
-            msg = "interrupted before the first schedule was found; nothing is kept"
-            raise SolveError(msg) from None
-        return replace(job.best, stop=Stop.CANCELLED)
+            shown.update(task, description=f"best {best}   bound {proved}   {news.message}")
 
 
 def _micro(time: float | None) -> str:
