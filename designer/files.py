@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from typing import Any
 from ccl.formats.documents import document, document_text, parse_document
 from ccl.formats.size import format_size
 from ccl.formats.topoloom import problem_to_json, result_to_json, topology_from_json
+from ccl.formats.transfers_csv import transfers_csv
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
@@ -94,13 +93,7 @@ def export_json(drawn: Json, asked: Json | None, result: Result | None) -> str:
 
 def export_csv(result: Result) -> str:
     """Return one row per crossing of a link, times in µs."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["chunk", "src", "dst", "start_us", "sent_us", "end_us", "bytes", "epoch"])
-    for each in result.timeline.transfers:
-        times = (f"{each.start:.9g}", f"{each.sent:.9g}", f"{each.end:.9g}")
-        writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", each.epoch])
-    return out.getvalue()
+    return transfers_csv(result.timeline)
 
 
 def file_name(topology: Json, ending: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from pathlib import Path
 
 import jsonschema
 import msgspec
@@ -53,6 +54,15 @@ def test_what_is_written_is_read_again(made):
 @given(documents())
 def test_what_is_written_is_as_the_schema_says(made):
     jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(document_text(made)))
+
+
+def test_the_example_of_the_guide_is_read():
+    guide = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
+    example = guide.partition("```json\n")[2].partition("```")[0]
+    topology = parse_document(example).topology
+
+    assert topology.ranks == ("g0", "g1")
+    assert topology.link("g0", "g1").count == 2
 
 
 @pytest.mark.parametrize("kind", ["topology", "problem", "plan", "result"])
