@@ -16,6 +16,8 @@ Decisions where the sources are silent or wrong (TE-CCL, SIGCOMM 2024):
 * The paper's program drops latencies below a tenth of an epoch. Here none is dropped: where the
   largest latency is at most `SHORT` of the epoch, the epoch grows by it, so that such a hop still
   takes one epoch. The replay then closes the gaps that this leaves.
+* A link under a shared limit that binds is slowed down by the others: what it starts in an epoch
+  counts as spread over all of the epochs that it occupies, so it has left at their end.
 * Fluid amounts need no whole number of chunks: their `room` is the real number of chunks whose
   last byte still arrives within the delay.
 """
@@ -30,15 +32,15 @@ from typing import Literal
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.topology import Topology
+from ccl.topology import SharedLimit, Topology
 
 EpochBy = Literal["auto", "fastest", "slowest", "given"]
 
 SHORT = 0.1
 """Latencies up to this share of an epoch lengthen the epoch instead of delaying the chunk."""
 
-SNAP = 3.0
-"""Fluid epochs shorter than this many latencies are made to divide the latency."""
+SNAP = 1.7
+"""Factor by which a fluid epoch may become longer or shorter to suit latencies."""
 
 ROUNDING = 1e-9
 """Ratios this close to a whole number are that number."""
@@ -78,8 +80,30 @@ class EpochGrid:
 
     @cached_property
     def hold(self) -> np.ndarray:
-        """µs for which a chunk holds each link, shape (links,)."""
-        return np.array([self.chunk_size * link.beta for link in self.topology.links])
+        """µs for which a chunk holds each link at least, shape (links,)."""
+        beta = np.array([link.beta for link in self.topology.links])
+        for limit in self._limits:
+            under = [self.topology.link_index[ends] for ends in limit.links]
+            beta[under] = np.maximum(beta[under], 1e-3 / limit.bandwidth)
+        return np.asarray(self.chunk_size * beta)
+
+    @cached_property
+    def _limits(self) -> tuple[SharedLimit, ...]:
+        """Shared limits that bind: their links together are faster."""
+        return tuple(
+            limit
+            for limit in self.topology.limits
+            if limit.bandwidth
+            < sum(self.topology.link(*ends).bandwidth for ends in limit.links) * (1 - ROUNDING)
+        )
+
+    @cached_property
+    def limited(self) -> np.ndarray:
+        """Whether each link is under a shared limit that binds, shape (links,)."""
+        under = np.zeros(len(self.topology.links), dtype=bool)
+        for limit in self._limits:
+            under[[self.topology.link_index[ends] for ends in limit.links]] = True
+        return under
 
     @cached_property
     def alpha(self) -> np.ndarray:
@@ -96,14 +120,17 @@ class EpochGrid:
     @cached_property
     def delay(self) -> np.ndarray:
         """Epochs after which a chunk can be sent on, shape (links,)."""
-        if self.fluid is None:
-            return np.asarray(np.maximum(1, _ceil((self.hold + self.alpha) / self.epoch_duration)))
         tau = self.epoch_duration
+        spread = self.occupancy + _ceil(self.alpha / tau)
+        if self.fluid is None:
+            alone = np.maximum(1, _ceil((self.hold + self.alpha) / tau))
+            return np.asarray(np.where(self.limited, spread, alone))
         # At least half an epoch or a whole chunk, whatever the share.
         least = np.maximum(np.minimum(self.hold, 0.5 * tau), self.fluid * tau)
         # The smallest amount leaves a device that cannot store as late as the largest.
         exact = 1 + np.floor(self.alpha / tau + ROUNDING).astype(int)
-        return np.where(self._relayed, exact, np.maximum(1, _ceil((least + self.alpha) / tau)))
+        alone = np.maximum(1, _ceil((least + self.alpha) / tau))
+        return np.where(self.limited, spread, np.where(self._relayed, exact, alone))
 
     @cached_property
     def _relayed(self) -> np.ndarray:
@@ -118,7 +145,8 @@ class EpochGrid:
         Whole numbers, unless the grid is for fluid amounts.
         """
         tau = self.epoch_duration
-        free = np.minimum(tau, self.delay * tau - self.alpha) / self.hold
+        late = np.minimum(tau, self.delay * tau - self.alpha)
+        free = np.where(self.limited, tau, late) / self.hold
         if self.fluid is not None:
             return np.asarray(free)
         whole = np.maximum(1, np.floor(free + ROUNDING))
@@ -183,17 +211,26 @@ def snapped(topology: Topology, epoch_duration: float) -> float:
     """Return a fluid epoch duration in µs near the one given that suits devices without store.
 
     What enters such a device in one epoch must leave it in one, so a link into it can send for
-    ``delay * tau - alpha`` only; that is all of the epoch when tau divides alpha.
+    ``delay * tau - alpha`` only; that is all of the epoch when tau divides alpha. Of the given
+    duration and the divisors of the latencies near it, the one is taken that leaves the slowest
+    of these links most of its bandwidth.
     """
-    latencies = [
-        link.alpha
-        for link in topology.links
-        if link.alpha > 0 and not topology.device(link.dst).stores
-    ]
-    shortest = min(latencies, default=0.0)
-    if epoch_duration >= SNAP * shortest:
+    relays = [link for link in topology.links if not topology.device(link.dst).stores]
+
+    def left(tau: float) -> float:
+        return min(
+            link.bandwidth * (math.floor(link.alpha / tau + ROUNDING) + 1 - link.alpha / tau)
+            for link in relays
+        )
+
+    near = {epoch_duration}
+    for alpha in {link.alpha for link in relays}:
+        many = round(alpha / epoch_duration)
+        near |= {alpha / part for part in (many - 1, many, many + 1) if part >= 1}
+    if not relays:
         return epoch_duration
-    return shortest / max(1, round(shortest / epoch_duration))
+    fit = [tau for tau in near if epoch_duration / SNAP <= tau <= epoch_duration * SNAP]
+    return max(fit, key=lambda tau: (round(left(tau), 6), -abs(tau - epoch_duration)))
 
 
 def _ceil(ratio: np.ndarray) -> np.ndarray:

@@ -120,16 +120,22 @@ def hyper_edges(grid: EpochGrid) -> Hops:
     crossed = np.zeros(len(topology.links), dtype=bool)
     for links in held:
         crossed[links] |= len(links) > 1
+    limited = np.array([grid.limited[links].any() for links in held])
+    # A later link of the way is held later by the latencies before it, so that two hops of
+    # different ways over it need that much more between them.
+    occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
     position = topology.index
     return Hops(
         grid=grid,
         routes=routes,
         src=np.array([position[route[0]] for route in routes]),
         dst=np.array([position[route[-1]] for route in routes]),
-        delay=np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
-        # A later link of the way is held later by the latencies before it, so that two hops of
-        # different ways over it need that much more between them.
-        occupancy=np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int)),
+        delay=np.where(
+            limited,
+            occupancy + np.ceil(alpha / tau - ROUNDING).astype(int),
+            np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
+        ),
+        occupancy=occupancy,
         uses=uses,
         room=np.where(crossed, 1, grid.room),
     )

@@ -15,11 +15,15 @@ from dataclasses import replace
 from typing import Any
 
 from ccl.collective import Chunk, Collective, CollectiveKind
+from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from ccl.topology import Topology
 from formulations.bounds import lower_bounds
-from formulations.plans import delay
+from formulations.epochs import EpochGrid
+from formulations.hops import hyper_edges, link_hops
+from formulations.plans import delays
 from formulations.run import Progress, Run
 
 Search = Callable[[Run, Any], Stop]
@@ -27,17 +31,32 @@ Search = Callable[[Run, Any], Stop]
 
 
 def no_mirror(problem: Problem) -> str | None:
-    """Say why a reduction cannot be found as a mirror, or None.
-
-    What stores and cannot add must not copy in the mirror; it would hold contributions apart,
-    and which of them a send carries is not said in a schedule.
-    """
+    """Say why a reduction cannot be found as a mirror, or None."""
     if not problem.collective.reduces:
         return None
-    for each in problem.topology.devices:
-        if each.stores and not (each.copies and each.reduces):
-            return f"{each.name} stores what it cannot add, and here a reduction adds on the way"
+    try:
+        _adding(problem)
+    except ProblemError:
+        return "only ways through memory join its GPUs, and here memory takes no part in reductions"
     return None
+
+
+def _adding(problem: Problem) -> Problem:
+    """Return the problem without what stores and cannot add.
+
+    It would hold contributions apart, and which of them a send carries is not said in a schedule.
+    """
+    topology = problem.topology
+    apart = {each.name for each in topology.devices if each.stores and not each.reduces}
+    links = tuple(link for link in topology.links if not apart & set(link.ends))
+    kept = {link.ends for link in links}
+    limits = []
+    for limit in topology.limits:
+        under = tuple(ends for ends in limit.links if ends in kept)
+        if under:
+            limits.append(replace(limit, links=under))
+    devices = tuple(each for each in topology.devices if each.name not in apart)
+    return replace(problem, topology=Topology(topology.name, devices, links, tuple(limits)))
 
 
 def search(run: Run, options: Any, find: Search) -> Result:
@@ -52,7 +71,7 @@ def search(run: Run, options: Any, find: Search) -> Result:
 
 def _mirrored(run: Run, options: Any, find: Search) -> Stop:
     """Solve the mirrored problem and offer every plan of it backwards."""
-    problem = run.problem
+    problem = _adding(run.problem)
     mirror = Problem(problem.topology.reversed(), problem.collective.reversed())
 
     def heard(news: Progress) -> None:
@@ -69,7 +88,7 @@ def _mirrored(run: Run, options: Any, find: Search) -> Stop:
 
 def _halves(run: Run, options: Any, find: Search) -> Stop:
     """Solve the reduce-scatter, then the all-gather, each in half of the time."""
-    problem = run.problem
+    problem = _adding(run.problem)
     gather = Problem(problem.topology, spread(problem.collective))
     scatter = Problem(problem.topology, gather.collective.reversed())
     first = _half(run, scatter, 0.5)
@@ -132,10 +151,13 @@ def backwards(mirror: Problem, plan: Schedule) -> Schedule:
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
     """
+    grid = EpochGrid(mirror.topology, mirror.collective.chunk_size, plan.epoch_duration)
+    through = any(send.via for send in plan.sends)
+    took = delays(hyper_edges(grid) if through else link_hops(grid))
     sends = [
         replace(
             send,
-            epoch=plan.horizon - send.epoch - delay(mirror, send, plan.epoch_duration),
+            epoch=plan.horizon - send.epoch - took[send.src, *send.via, send.dst],
             src=send.dst,
             dst=send.src,
             via=send.via[::-1],

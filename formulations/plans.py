@@ -7,19 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from formulations.demand import Demand
-from formulations.epochs import ROUNDING
 from formulations.hops import Hops
-
-
-def delay(problem: Problem, send: Send, epoch_duration: float) -> int:
-    """Epochs after which what is sent can be sent on, as the grid of epochs counts them."""
-    links = [problem.topology.link(*ends) for ends in send.hops]
-    size = problem.collective.chunks[send.chunk].size * send.fraction
-    time = max(link.beta for link in links) * size + sum(link.alpha for link in links)
-    return max(1, int(np.ceil(time / epoch_duration - ROUNDING)))
 
 
 def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
@@ -30,44 +20,41 @@ def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
     matched with what came in for it: one arrival serves all copies where it copies, and one of
     them where it does not.
     """
-    topology = hops.topology
-    index = topology.index
-    took = {route: int(hops.delay[i]) for i, route in enumerate(hops.routes)}
-    arrivals: dict[tuple[int, int], list[tuple[int, Send]]] = defaultdict(list)
-    for send in sends:
+    index = hops.topology.index
+    took = delays(hops)
+    listed = sorted(sends)
+    # Sends by number: two may be equal, where a switch that cannot copy is sent a chunk twice.
+    arrivals: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for number, send in enumerate(listed):
         arrived = send.epoch + took[send.src, *send.via, send.dst]
-        arrivals[index[send.dst], send.chunk].append((arrived, send))
-    for listed in arrivals.values():
-        listed.sort(key=lambda item: (item[0], item[1]), reverse=True)
-    kept: dict[Send, None] = {}
+        arrivals[index[send.dst], send.chunk].append((arrived, number))
+    kept: set[int] = set()
     done = set()
     stack = [(int(device), int(chunk), -1) for device, chunk in np.argwhere(demand.wants)]
     while stack:
         device, chunk, epoch = stack.pop()
         if demand.has[device, chunk] or (device, chunk, epoch) in done:
             continue
-        listed = arrivals[device, chunk]
+        came = arrivals[device, chunk]
         if hops.stores[device]:
-            done.add((device, chunk, epoch := -1))
-            send = listed[-1][1]
+            done.add((device, chunk, -1))
+            number = min(came)[1]
         else:
-            send = next(each for when, each in listed if when == epoch)
+            number = next(each for when, each in came if when == epoch)
             if hops.copies[device]:
                 done.add((device, chunk, epoch))
             else:
-                listed.remove((epoch, send))
-        if send in kept:
-            continue
-        kept[send] = None
-        source = index[send.src]
-        stack.append((source, chunk, -1 if hops.stores[source] else send.epoch))
-    return list(kept)
+                came.remove((epoch, number))
+        kept.add(number)
+        source = index[listed[number].src]
+        stack.append((source, chunk, -1 if hops.stores[source] else listed[number].epoch))
+    return [listed[number] for number in sorted(kept)]
 
 
 def schedule(sends: Sequence[Send], hops: Hops, demand: Demand) -> Schedule:
     """Make a schedule of pruned sends: within an epoch, those with the longest way to go first."""
     to_go = farthest(sends, hops)
-    took = {route: int(hops.delay[i]) for i, route in enumerate(hops.routes)}
+    took = delays(hops)
     needed = pruned(sends, hops, demand)
     ordered = sorted(needed, key=lambda send: (send.epoch, -to_go[send], send.chunk, send))
     last = max(send.epoch + took[send.src, *send.via, send.dst] for send in ordered)
@@ -88,3 +75,8 @@ def farthest(sends: Sequence[Send], hops: Hops) -> dict[Send, float]:
         start = send.src, send.chunk
         onwards[start] = max(onwards[start], to_go[send])
     return to_go
+
+
+def delays(hops: Hops) -> dict[tuple[str, ...], int]:
+    """Return the epochs of each hop by its route."""
+    return {route: int(hops.delay[i]) for i, route in enumerate(hops.routes)}

@@ -29,6 +29,7 @@ those of `AIMS`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -147,25 +148,30 @@ def _grids(run: Run, options: Options) -> list[EpochGrid]:
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:
-    """Offer the plan of the smallest horizon that has one."""
+    """Offer the plan of the smallest horizon that has one: steps that double, then halve."""
     run, tau = model.run, model.hops.grid.epoch_duration
     best = None if run.best is None else run.best.plan
-    shortest = best.duration if isinstance(best, Schedule) else float("inf")
-    horizon = options.horizon or model.least()
-    while True:
-        if horizon * tau > HOPELESS * shortest:
+    shortest = best.duration if isinstance(best, Schedule) else math.inf
+    low, step = (options.horizon or model.least()) - 1, 1
+    high = None
+    while high is None or high - low > 1:
+        horizon = low + step if high is None else (low + high) // 2
+        if high is None and (low + 1) * tau > HOPELESS * shortest:
             return Stop.MODEL_OPTIMAL
         try:
             plan = model.solve(horizon, reward=options.objective == "early-arrivals")
         except Infeasible:
             if options.horizon is not None:
                 raise
-            horizon += max(1, horizon // 16)
-            continue
+            low, step = horizon, 2 * step
         except LimitReached:
             return Stop.TIME_LIMIT
-        run.offer(plan, message=f"a flow in {horizon} epochs of {plan.epoch_duration:.6g} µs")
-        return Stop.TIME_LIMIT if run.expired else Stop.MODEL_OPTIMAL
+        else:
+            high = horizon
+            run.offer(plan, message=f"a flow in {horizon} epochs of {tau:.6g} µs")
+            if run.enough:
+                break
+    return Stop.TIME_LIMIT if run.expired else Stop.MODEL_OPTIMAL
 
 
 FORMULATION = Formulation(

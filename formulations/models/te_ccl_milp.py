@@ -36,6 +36,7 @@ fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -62,8 +63,9 @@ PATIENCE = 1.5
 WORTH = 0.002
 """Share by which a finer grid's greedy schedule must be faster for the model to use that grid."""
 
-CELLS = 3_000_000
-"""Most epochs times hops times chunks of one model; above, the memory of two cores is at risk."""
+CELLS = 300_000
+"""Most epochs times hops times chunks of a grid that ``auto`` tries beside the coarsest; HiGHS
+finds nothing on larger ones within minutes on two cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,27 +151,40 @@ def run(run: Run, options: Options) -> Result:
 
 
 def _find(run: Run, options: Options) -> Stop:
-    """Offer greedy schedules, then those of the model on the most promising grid."""
-    hops, enough = _start(run, options)
+    """Offer greedy schedules, then those of the model, the most promising grid first.
+
+    With time to spare, the model is asked on finer grids as well.
+    """
+    starts = _starts(run, options)
     if run.enough:
         return Stop.GAP
-    if run.expired:
-        return Stop.TIME_LIMIT
     from formulations.chunk_model import ChunkModel  # noqa: PLC0415  it loads the solver
 
-    model = ChunkModel(hops, demand(run.problem), run)
-    if options.objective == "early-arrivals":
-        return _early(model, options.horizon or enough)
-    known = options.horizon is None and options.greedy_start
-    return _fewest(model, options.horizon or enough, known=known)
+    stop = Stop.TIME_LIMIT
+    for hops, enough in starts:
+        if run.expired:
+            return Stop.TIME_LIMIT
+        model = ChunkModel(hops, demand(run.problem), run)
+        if options.objective == "early-arrivals":
+            stop = _early(model, options.horizon or enough)
+        else:
+            known = options.horizon is None and options.greedy_start
+            stop = _fewest(model, options.horizon or enough, known=known)
+        if stop is Stop.GAP or run.time_limit is None:
+            break
+    return stop
 
 
-def _start(run: Run, options: Options) -> tuple[Hops, int]:
-    """Offer greedy schedules on the grids in question; return the best grid and its horizon."""
+def _starts(run: Run, options: Options) -> list[tuple[Hops, int]]:
+    """Offer greedy schedules on the grids in question.
+
+    Return the grids with their horizons, from that of the best schedule on to finer ones.
+    """
     wanted = demand(run.problem)
     grids = _grids(run, options)
     through = options.switches == "hyper-edges"
-    best: tuple[float, Hops, int] | None = None
+    starts: list[tuple[Hops, int]] = []
+    best, first = math.inf, 0
     for hops in grids:
         tau = hops.grid.epoch_duration
         run.report(f"greedy schedule with epochs of {tau:.6g} µs")
@@ -177,16 +192,16 @@ def _start(run: Run, options: Options) -> tuple[Hops, int]:
             hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
         )
         plan = schedule(sends, hops, wanted)
+        starts.append((hops, plan.horizon))
         makespan = simulate(run.problem, plan).makespan
         # A finer grid costs a larger model, so it must be worth it.
-        if best is None or makespan < best[0] * (1 - WORTH):
-            best = makespan, hops, plan.horizon
+        if makespan < best * (1 - WORTH):
+            best, first = makespan, len(starts) - 1
         if options.greedy_start and plan.horizon <= (options.horizon or plan.horizon):
             run.offer(plan, message="a greedy schedule")
             if run.enough or run.expired:
                 break
-    assert best is not None
-    return best[1], best[2]
+    return starts[first:]
 
 
 def _grids(run: Run, options: Options) -> list[Hops]:
@@ -236,7 +251,8 @@ def _early(model: ChunkModel, horizon: int) -> Stop:
         plan = model.solve(horizon, reward=True)
     except LimitReached:
         return Stop.TIME_LIMIT
-    model.run.offer(plan)
+    if model.run.offer(plan):
+        return Stop.GAP
     return Stop.MODEL_OPTIMAL if model.proved else Stop.TIME_LIMIT
 
 
