@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.schedule import Send
 from ccl.topology import Link, Topology, device
 from tests.ccl.clusters import MB, gpus, star
-from tests.ccl.test_verify_schedule import accepted, refused
+from tests.ccl.judging import accepted, refused
 
 
 def one(topology, *, dst=1, src=0):

@@ -1,0 +1,38 @@
+"""Short ways to ask the verifier about a handful of sends."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccl.collective import Chunk, custom
+from ccl.errors import ScheduleError
+from ccl.problem import Problem
+from ccl.schedule import Schedule
+from ccl.verify import verify
+from tests.ccl.clusters import MB
+
+
+def refused(problem, *sends, epoch_duration=20.0, horizon=None):
+    """Return the error that a schedule of these sends meets."""
+    last = max((send.epoch for send in sends), default=0)
+    schedule = Schedule(tuple(sends), epoch_duration, horizon or last + 2)
+    with pytest.raises(ScheduleError) as caught:
+        verify(problem, schedule)
+    return caught.value
+
+
+def accepted(problem, *sends, epoch_duration=20.0, horizon):
+    """Say that a schedule of these sends is let through, or raise what it meets."""
+    verify(problem, Schedule(tuple(sends), epoch_duration, horizon))
+    return True
+
+
+def send_one(topology, src=0, dst=1, *, size=MB):
+    """One chunk from a rank to another."""
+    return Problem(topology, custom(len(topology.ranks), [Chunk(size, (src,), (dst,))]))
+
+
+def send_many(topology, count, src=0, dst=1, *, size=MB):
+    """Several chunks from a rank to another."""
+    chunk = Chunk(size, (src,), (dst,))
+    return Problem(topology, custom(len(topology.ranks), [chunk] * count))
