@@ -51,7 +51,8 @@ class Bound:
         largest rate at which all demands flow together; ``solver``: an optimization model's
         own bound, for the model named in `reference`.
     witness
-        The cut or path that proves it, or None for a solver's.
+        The cut or path that proves it; None where no single one does (`reference` then has the
+        numbers) and for a solver's.
     reference
         Where the argument comes from, in words for the user.
     whole_chunks

@@ -7,8 +7,10 @@ What an epoch means, exactly (``verify`` and every writer of a schedule hold to 
   `Schedule.sends`, each at the beginning of its epoch or when the one before it has left the
   link, whichever is later: ``start = max(k * epoch_duration, end of the previous one)``;
 * a send holds its link for ``bytes * beta`` and must leave it before the epoch ends or, if it
-  takes longer than an epoch, before the end of the last epoch that it needs when it starts with
-  one: ``start + bytes * beta <= (k + max(1, ceil(bytes * beta / epoch_duration))) * epoch_duration``;
+  takes longer than an epoch, before the end of the last of the epochs that it needs when it
+  starts with one, of which there are ``max(1, ceil(bytes * beta / epoch_duration))``;
+* on a link under a shared limit that binds, a send is spread evenly over these epochs and leaves
+  at the end of the last; in every epoch the limit lets its bandwidth through;
 * the chunk is there ``alpha`` after it left the link; latency does not hold the link.
 
 So times are exact and no latency is ever dropped; a formulation that wants to count a short
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ccl.errors import ProblemError
 
@@ -56,7 +59,7 @@ class Send:
     def hops(self) -> tuple[tuple[str, str], ...]:
         """Ends of each link it crosses, in order."""
         stops = (self.src, *self.via, self.dst)
-        return tuple(zip(stops, stops[1:], strict=False))
+        return tuple(pairwise(stops))
 
     def __str__(self) -> str:
         return f"chunk {self.chunk} {'->'.join((self.src, *self.via, self.dst))}"
