@@ -11,8 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ccl import __version__
+from ccl.collective import all_gather, broadcast
 from ccl.formats.documents import document, read_document, write_document
 from ccl.formats.topoloom import topology_to_json
+from ccl.problem import Problem
 from designer.cli import main
 from designer.cli.entry import application
 from gallery import catalog, open_cluster
@@ -180,6 +182,18 @@ def test_a_plan_that_breaks_a_rule_is_refused_with_exit_code_1(run, saved, name)
     assert "g1 does not hold chunk 0" in told["rule"]
     assert (told["where"], told["epoch"], told["time_us"]) == ("g1", 0, 0)
     assert run("verify", path)[0] == 1
+
+
+def test_a_plan_is_verified_against_another_problem(run, saved):
+    """It gathers the four chunks of a ring of 4, and half as large ones all the more."""
+    small = document(Problem(solved().topology, all_gather(4, 2e6)))
+    other = document(Problem(solved().topology, broadcast(4, 1e6, root=1)))
+    write_document(saved / "small.json", small)
+    write_document(saved / "other.json", other)
+
+    assert run("verify", saved / "plan.json", "--problem", saved / "small.json")[0] == 0
+    assert run("verify", saved / "plan.json", "--problem", saved / "other.json")[0] == 1
+    assert run("verify", saved / "plan.json", "--problem", saved / "topology.json")[0] == 2
 
 
 EXPORTS = {

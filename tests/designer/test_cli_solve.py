@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -240,35 +243,62 @@ def test_a_solve_that_nobody_interrupts_ends_as_it_ends():
     assert followed(Job(final, ends=final)) == (final, False)
 
 
+TELLS_OF_THE_FIRST_PLAN = """
+import sys
+from designer.cli import main
+from formulations.jobs import SolveJob
+
+class Telling(SolveJob):
+    def __iter__(self):
+        told = False
+        for news in super().__iter__():
+            if self.best is not None and not told:
+                told = True
+                print("found", file=sys.stderr, flush=True)
+            yield news
+
+import formulations.jobs
+formulations.jobs.SolveJob = Telling
+main()
+"""
+
+
 def test_ctrl_c_prints_the_best_plan_keeps_it_and_leaves_no_process(tmp_path):
-    """A MILP far too large to be solved to its end, with a greedy plan at its start."""
+    """A MILP far from its end when the greedy plan at its start shows on the terminal."""
     out = tmp_path / "kept.json"
     command = "dgx-1v", "--size", "1MB", "--chunks", "4", "--horizon", "40", "--json", "--out", out
+    terminal, stderr = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", "from designer.cli import main; main()", "solve", *command],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
     ) as process:
+        os.close(stderr)
+        shown = until(terminal, rb"best [0-9.]+ ")
         child = first_child(process.pid)
-        time.sleep(4)
         process.send_signal(signal.SIGINT)
-        told, err = process.communicate(timeout=60)
+        shown += until(terminal, rb"interrupted; .*\n")
+        told, _ = process.communicate(timeout=60)
+    os.close(terminal)
 
-    assert process.returncode == 130, err
-    assert "interrupted; this is the best schedule found so far" in err
+    assert process.returncode == 130
+    assert b"interrupted; this is the best schedule found so far" in shown
     assert json.loads(told)["stop"] == "CANCELLED"
     assert read_document(out).result is not None
     assert not Path(f"/proc/{child}").exists()
 
 
+def until(terminal: int, pattern: bytes) -> bytes:
+    """Read what is shown on a terminal until it matches, at most a minute."""
+    shown = b""
+    deadline = time.monotonic() + 60
+    while not re.search(pattern, shown) and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1.0)[0]:
+            shown += os.read(terminal, 65536)
+    return shown
+
+
 def first_child(pid: int) -> str:
-    """Wait for the solver's process."""
-    listing = Path(f"/proc/{pid}/task/{pid}/children")
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        children = listing.read_text("utf-8").split()
-        if children:
-            return children[0]
-        time.sleep(0.05)
-    pytest.fail("no solver was started")
+    """Return the solver's process."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split()[0]
