@@ -243,26 +243,6 @@ def test_a_solve_that_nobody_interrupts_ends_as_it_ends():
     assert followed(Job(final, ends=final)) == (final, False)
 
 
-TELLS_OF_THE_FIRST_PLAN = """
-import sys
-from designer.cli import main
-from formulations.jobs import SolveJob
-
-class Telling(SolveJob):
-    def __iter__(self):
-        told = False
-        for news in super().__iter__():
-            if self.best is not None and not told:
-                told = True
-                print("found", file=sys.stderr, flush=True)
-            yield news
-
-import formulations.jobs
-formulations.jobs.SolveJob = Telling
-main()
-"""
-
-
 def test_ctrl_c_prints_the_best_plan_keeps_it_and_leaves_no_process(tmp_path):
     """A MILP far from its end when the greedy plan at its start shows on the terminal."""
     out = tmp_path / "kept.json"
