@@ -1,7 +1,8 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget`` is for notebooks, ``TopologyCanvas`` for Dash; neither is imported before it is
-asked for, so that a notebook does not load Dash nor the application a kernel.
+``TopologyWidget`` and ``SolvePanel``, which adds a form to it, are for notebooks,
+``TopologyCanvas`` is for Dash; none is imported before it is asked for, so that a notebook does
+not load Dash nor the application a kernel.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from ccl import __version__
 if TYPE_CHECKING:
     from widgets.dash import TopologyCanvas
     from widgets.jupyter import TopologyWidget
+    from widgets.solve_panel import SolvePanel
 
-__all__ = ["TopologyCanvas", "TopologyWidget", "__version__", "canvas_file"]
+__all__ = ["SolvePanel", "TopologyCanvas", "TopologyWidget", "__version__", "canvas_file"]
 
 STATIC = Path(__file__).parent / "static"
 
@@ -28,7 +30,11 @@ _js_dist = [
 ]
 _css_dist: list[dict[str, Any]] = []
 
-_HOMES = {"TopologyWidget": "widgets.jupyter", "TopologyCanvas": "widgets.dash"}
+_HOMES = {
+    "SolvePanel": "widgets.solve_panel",
+    "TopologyWidget": "widgets.jupyter",
+    "TopologyCanvas": "widgets.dash",
+}
 
 
 def canvas_file() -> Path:

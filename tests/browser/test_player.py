@@ -166,3 +166,48 @@ def test_a_film_is_saved_as_webm(film: Any) -> None:
 def test_there_is_no_film_of_nothing(drawn: Any) -> None:
     drawn.do("export_gif")
     expect(drawn.page.get_by_role("alert")).to_contain_text("no schedule")
+
+
+# ---- the view ----
+
+
+def test_the_view_stays_fitted_until_somebody_moves_it(drawn: Any, ring: Any) -> None:
+    """The strip and the region of a new schedule need room; a view that was chosen is kept."""
+
+    def lowest() -> float:
+        return max(drawn.at(name)[1] for name in drawn.names)
+
+    before = lowest()
+    drawn.ask(
+        "void (c.canvas.model.receive('cuts', x[2]), c.canvas.model.receive('scene', x[1]))", ring
+    )
+    drawn.settle()
+    assert lowest() < before
+
+    drawn.keys("+")
+    zoom = drawn.ask("c.cy.zoom()")
+    drawn.ask("void c.canvas.model.receive('scene', null)")
+    drawn.settle()
+    assert drawn.ask("c.cy.zoom()") == zoom
+
+
+def test_names_are_written_above_the_buffers_from_the_first_picture(drawn: Any, ring: Any) -> None:
+    """A new scene moves the names up in the box; they must not be cut off by where they were."""
+    ink = """() => {
+        const { canvas } = document.querySelector('.tl').__canvas;
+        const layer = document.querySelector('.tl-graph canvas[data-id="layer2-node"]');
+        const k = layer.width / layer.clientWidth;
+        return ['g0', 'g1', 'g2', 'g3'].map((name) => {
+            const r = canvas.stage.rect(name);
+            const p = canvas.stage.toScreen({ x: r.x1 + 20, y: r.y1 + 6 });
+            const size = [38, 16].map((v) => v * canvas.stage.cy.zoom() * k);
+            const { data } = layer.getContext('2d').getImageData(p.x * k, p.y * k, ...size);
+            return data.filter((value, i) => i % 4 === 0 && value < 90).length;
+        });
+    }"""
+    drawn.ask("void c.canvas.model.receive('theme', 'light')")
+    drawn.ask(
+        "void (c.canvas.model.receive('cuts', x[2]), c.canvas.model.receive('scene', x[1]))", ring
+    )
+    drawn.page.wait_for_timeout(300)
+    assert min(drawn.page.evaluate(ink)) > 10

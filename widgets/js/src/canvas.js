@@ -263,6 +263,8 @@ export class Canvas {
   #cutsChanged() {
     this.cutView.refresh();
     this.timeline.refresh();
+    // A region may reach beyond what was in view.
+    if (this.stage.isFitted) this.fit();
     this.redrawAll();
   }
 

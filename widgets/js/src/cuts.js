@@ -1,7 +1,7 @@
 /** Bottleneck cuts: a glowing region around the devices inside, with a label at its border. */
 
 import { h } from "./dom.js";
-import { grown, hullRect, overlap } from "./geometry.js";
+import { hullRect, overlap } from "./geometry.js";
 import { endsKey, hostNames } from "./model.js";
 import { outline } from "./region.js";
 
@@ -104,7 +104,7 @@ export class CutView {
     }
     for (const host of hosts) {
       const box = stage.hostRect(host);
-      if (box) rects.in.push({ ...grown(box, -4), y1: box.y1 - 14 });
+      if (box) rects.in.push({ ...box, y1: box.y1 - 14 });
     }
     return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
   }

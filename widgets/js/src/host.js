@@ -35,9 +35,9 @@ function followSize(canvas) {
   const { stage } = canvas.dom;
   let shown = false;
   const resized = new ResizeObserver(() => {
-    canvas.stage.cy.resize();
     // A host may attach the element long after it was made.
-    if (!shown && stage.clientWidth) canvas.fit();
+    if (stage.clientWidth && (!shown || canvas.stage.isFitted)) canvas.fit();
+    else canvas.stage.cy.resize();
     shown ||= stage.clientWidth > 0;
     canvas.redrawAll();
   });

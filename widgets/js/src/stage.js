@@ -9,14 +9,16 @@
  */
 
 import cytoscape from "cytoscape";
+import { deviceElement, deviceId, hostElement, hostId, lineElement, lineId } from "./elements.js";
 import {
   bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, within,
 } from "./geometry.js";
-import { KINDS, endsKey, linesOf } from "./model.js";
-import { styleSheet } from "./style.js";
+import { EMPTY, KINDS, endsKey, hostNames, linesOf } from "./model.js";
+import { HOST_PADDING, styleSheet } from "./style.js";
 
-/** Links above which they are drawn thinner and fainter, and a still picture is panned. */
+/** Links above which they are drawn thinner and fainter. */
 const MANY_LINKS = 800;
+/** Links above which a still picture is panned. */
 const STILL_WHILE_PANNING = 1500;
 /** Links above which they are not led around devices: nobody can follow that many anyway. */
 const MOST_BENT = 900;
@@ -26,25 +28,11 @@ const MOST_COVERED = 1200;
 /** Room that the floating tools and the legend need, in pixels. */
 const FRAME = { top: 68, side: 34, bottom: 50 };
 
-const deviceId = (name) => `d:${name}`;
-const hostId = (name) => `h:${name}`;
-const lineId = (id) => `l:${id}`;
-
-/** Width of a line in drawing units. @param {import("./types.js").Line} line @param {number} lines */
-const lineWidth = ({ forth, back }, lines) => {
-  const bandwidth = Math.max(forth.bandwidth, back?.bandwidth ?? 0);
-  const width = Math.min(7, 1.3 + Math.log2(1 + bandwidth / 20));
-  return lines > MANY_LINKS ? width * 0.45 : width;
-};
+/** Room for the name above a host's box, in drawing units. */
+const HOST_NAME = 22;
 
 /** Zooms below which names are written larger, so that they can be read from afar. */
 const FAR = [0.72, 0.5];
-
-/** The name without the host's, which stands above the box. @param {import("./types.js").Device} d */
-export const shortName = ({ name, host }) => {
-  if (!host || !name.startsWith(host)) return name;
-  return name.slice(host.length).replace(/^[\s/.:_-]+/, "") || name;
-};
 
 export class Stage {
   /** @param {HTMLElement} container */
@@ -63,6 +51,7 @@ export class Stage {
     this.painted = new Map();
     this.curves = new Map();
     this.bends = new Map();
+    this.drawing = EMPTY;
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
     this.cy.on("position bounds", () => this.curves.clear());
@@ -79,6 +68,7 @@ export class Stage {
 
   /** Bring the screen in line with a drawing. @param {Drawing} drawing */
   paint(drawing) {
+    this.drawing = drawing;
     this.applying = true;
     this.cy.batch(() => this.#diff(drawing));
     this.applying = false;
@@ -119,7 +109,7 @@ export class Stage {
 
   /** What has to be on the screen, with what it depends on. @param {Drawing} drawing */
   #elements({ topology, positions }) {
-    const hosts = new Set(topology.devices.map((d) => d.host).filter((host) => host !== null));
+    const hosts = hostNames(topology);
     const lines = linesOf(topology);
     const bends = this.#bendsOf(lines, { topology, positions });
     const thin = lines.length > MANY_LINKS;
@@ -135,7 +125,7 @@ export class Stage {
       ...lines.map((line) => ({
         id: lineId(line.id),
         identity: [line.forth, line.back, bends.get(line.id), thin],
-        make: () => lineElement(line, { lines: lines.length, bend: bends.get(line.id), thin }),
+        make: () => lineElement(line, { bend: bends.get(line.id), thin }),
       })),
     ];
   }
@@ -163,12 +153,29 @@ export class Stage {
     return { x1: x - w, y1: y - h, x2: x + w, y2: y + h };
   }
 
-  /** Rectangle of a host's box. @param {string} name @returns {Rect | null} */
+  /**
+   * Rectangle of a host's box. Cytoscape is not asked: its boxes are those from before a change
+   * of style until it has drawn again, and asking keeps them wrong.
+   * @param {string} name @returns {Rect | null}
+   */
   hostRect(name) {
-    const node = this.cy.getElementById(hostId(name));
-    if (node.empty()) return null;
-    const { x1, y1, x2, y2 } = node.boundingBox({ includeLabels: false });
-    return { x1, y1, x2, y2 };
+    const inside = this.drawing.topology.devices.filter((d) => d.host === name);
+    const box = hullRect(inside.map((d) => this.rect(d.name)));
+    return box && grown(box, HOST_PADDING);
+  }
+
+  /** Rectangle around all that is drawn, names of hosts included. */
+  #contentRect() {
+    const { topology } = this.drawing;
+    const hosts = [...hostNames(topology)].map((name) => this.hostRect(name));
+    const bent = linesOf(topology)
+      .filter((line) => this.bends.get(line.id))
+      .map((line) => pointOn(this.curve(line), 0.5));
+    return hullRect([
+      ...topology.devices.map((d) => this.rect(d.name)),
+      ...hosts.map((r) => ({ ...r, y1: r.y1 - HOST_NAME })),
+      ...bent.map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })),
+    ]);
   }
 
   /**
@@ -243,7 +250,7 @@ export class Stage {
   fit(extra = []) {
     this.cy.resize();
     if (this.cy.elements().empty() || !this.cy.width()) return;
-    const { x1, y1, x2, y2 } = hullRect([this.cy.elements().boundingBox(), ...extra]);
+    const { x1, y1, x2, y2 } = hullRect([this.#contentRect(), ...extra]);
     const box = { x1, y1, x2, y2, w: x2 - x1, h: y2 - y1 };
     const [width, height] = [this.cy.width(), this.cy.height()];
     const zoom = Math.min(
@@ -258,6 +265,17 @@ export class Stage {
         y: (height + FRAME.top - FRAME.bottom) / 2 - (zoom * (box.y1 + box.y2)) / 2,
       },
     });
+    this.fitted = this.#view();
+  }
+
+  #view() {
+    const { x, y } = this.cy.pan();
+    return `${this.cy.zoom()} ${x} ${y}`;
+  }
+
+  /** Whether nobody has moved the view since it was fitted. */
+  get isFitted() {
+    return this.fitted === this.#view();
   }
 
   /** Move the view if a device lies outside it. @param {string} name */
@@ -319,41 +337,6 @@ const rectOf = ({ kind }, [x, y]) => {
 
 const withoutEnds = (rects, { a, b }) =>
   [...rects].filter(([name]) => name !== a && name !== b).map(([, rect]) => rect);
-
-const hostElement = (host) => ({
-  group: "nodes",
-  data: { id: hostId(host), name: host, label: host },
-  classes: "host",
-});
-
-const deviceElement = (device, [x, y], colors) => ({
-  group: "nodes",
-  data: {
-    id: deviceId(device.name),
-    name: device.name,
-    label: shortName(device),
-    parent: device.host === null ? undefined : hostId(device.host),
-    width: KINDS[device.kind].width,
-    height: KINDS[device.kind].height,
-    color: colors[device.kind],
-  },
-  position: { x, y },
-  classes: `device ${device.kind}`,
-});
-
-const lineElement = (line, { lines, bend, thin }) => ({
-  group: "edges",
-  data: {
-    id: lineId(line.id),
-    source: deviceId(line.a),
-    target: deviceId(line.b),
-    a: line.a,
-    b: line.b,
-    bend,
-    width: lineWidth(line, lines),
-  },
-  classes: [line.back ? "" : "oneway", bend ? "bent" : "", thin ? "thin" : ""].join(" "),
-});
 
 /** Change an element on the screen into what it should be. */
 function update(have, element) {

@@ -2,6 +2,9 @@
 
 export const FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", sans-serif';
 
+/** How far a host's box reaches beyond its devices, in drawing units. */
+export const HOST_PADDING = 20;
+
 /** @param {Record<string, string>} c colours of the theme @returns {any[]} */
 export const styleSheet = (c) => [
   {
@@ -32,7 +35,8 @@ export const styleSheet = (c) => [
     selector: "node.host",
     style: {
       shape: "round-rectangle", "background-color": c.box, "background-opacity": 0.72,
-      "border-color": c.boxLine, "border-width": 1.2, "corner-radius": 18, padding: 20,
+      "border-color": c.boxLine, "border-width": 1.2, "corner-radius": 18, padding: HOST_PADDING,
+      "compound-sizing-wrt-labels": "exclude",
       label: "data(label)", color: c.dim, "font-family": FONT, "font-size": 12,
       "font-weight": 600, "text-valign": "top", "text-halign": "center", "text-margin-y": -5,
       "min-zoomed-font-size": 5, "overlay-opacity": 0,
