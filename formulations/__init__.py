@@ -82,11 +82,13 @@ def solve(
     from formulations.bounds import lower_bounds  # noqa: PLC0415
     from formulations.run import Run  # noqa: PLC0415
 
+    backend = Backend(solver=solver)
+    backend.check()
     run = Run(
         problem=problem,
         formulation=chosen.name,
         options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
-        backend=Backend(solver=solver),
+        backend=backend,
         bounds=lower_bounds(problem, whole_chunks=chosen.whole_chunks),
         time_limit=time_limit,
         gap=gap,

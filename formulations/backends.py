@@ -132,16 +132,26 @@ class Backend:
         SolveError
             If the solver failed.
         """
+        self.check()
+        if self.solver != "HIGHS":
+            return self._through_cvxpy(model, time_limit)
+        run = _HighsRun(self, model, on_report, on_solution)
+        return run.solve(time_limit=time_limit, gap=gap, start=start, method=method)
+
+    def check(self) -> None:
+        """Refuse a solver that is not here.
+
+        Raises
+        ------
+        SolverMissing
+            If it is not installed.
+        """
         if self.solver not in cp.installed_solvers():
             msg = (
                 f"solver {self.solver} is not installed here; "
                 f"installed are {', '.join(sorted(cp.installed_solvers()))}"
             )
             raise SolverMissing(msg)
-        if self.solver != "HIGHS":
-            return self._through_cvxpy(model, time_limit)
-        run = _HighsRun(self, model, on_report, on_solution)
-        return run.solve(time_limit=time_limit, gap=gap, start=start, method=method)
 
     def _through_cvxpy(self, model: cp.Problem, time_limit: float | None) -> Outcome:
         """Solve with a solver of which only CVXPY's common interface is known."""

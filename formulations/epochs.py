@@ -34,7 +34,7 @@ import numpy as np
 from ccl.errors import ProblemError
 from ccl.topology import SharedLimit, Topology
 
-EpochBy = Literal["auto", "fastest", "slowest", "given"]
+EpochBy = Literal["auto", "fastest", "slowest"]
 
 SHORT = 0.1
 """Latencies up to this share of an epoch lengthen the epoch instead of delaying the chunk."""
@@ -169,14 +169,14 @@ def durations(
     ``fastest`` and ``slowest`` are those of TE-CCL, section 5: a chunk on the quickest or on the
     slowest link, lengthened by short latencies. ``auto`` adds a whole hop, latency included, of
     the slowest and of the quickest link and a half of the former: where latency dominates, an
-    epoch of a hop needs few epochs and loses little.
+    epoch of a hop needs few epochs and loses little. A duration that is given is the only one.
 
     Raises
     ------
     ProblemError
         If there is no link.
     """
-    if given is not None and by == "given":
+    if given is not None:
         return [given]
     if not topology.links:
         msg = f"{topology} has no link; add one"

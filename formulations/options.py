@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -127,6 +128,9 @@ def _number(row: OptionField, value: Any, what: str) -> float:
     except (TypeError, ValueError):
         msg = f"{what}; give a number{unit and ' in' + unit}"
         raise ProblemError(msg) from None
+    if not math.isfinite(number):
+        msg = f"{what}; give a finite number"
+        raise ProblemError(msg)
     if row.kind == "int" and number != int(number):
         msg = f"{what}; give a whole number"
         raise ProblemError(msg)

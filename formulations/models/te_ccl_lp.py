@@ -33,7 +33,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
@@ -67,12 +67,11 @@ class Options:
             "help": "Fewest epochs, or the paper's reward for every early arrival",
         },
     )
-    epoch: Literal["auto", "fastest", "slowest", "given"] = field(
+    epoch: Literal["auto", "fastest", "slowest"] = field(
         default="auto",
         metadata={
             "label": "Epoch by",
-            "help": "A share of the lower bound, a chunk on the fastest or on the slowest link, "
-            "or as given",
+            "help": "A share of the lower bound, a chunk on the fastest or on the slowest link",
         },
     )
     epoch_duration: float | None = field(
@@ -81,7 +80,7 @@ class Options:
             "label": "Epoch duration",
             "unit": "µs",
             "min": 0.0,
-            "help": "Only with epochs as given",
+            "help": "Given here, it is what the epoch is by",
         },
     )
     horizon: int | None = field(
@@ -112,16 +111,11 @@ def run(run: Run, options: Options) -> Result:
 
     Raises
     ------
-    ProblemError
-        If epochs are to be as given and no epoch duration is.
     Infeasible
         If the horizon is too small.
     LimitReached
         If the time limit came before a plan.
     """
-    if options.epoch == "given" and options.epoch_duration is None:
-        msg = "epochs are to be as given but no epoch duration is; give one in µs"
-        raise ProblemError(msg)
     from formulations.flow_model import FlowModel  # noqa: PLC0415  it loads the solver
 
     stop = Stop.MODEL_OPTIMAL
@@ -135,7 +129,7 @@ def run(run: Run, options: Options) -> Result:
 def _grids(run: Run, options: Options) -> list[EpochGrid]:
     """Return the grids to try, one after the other."""
     topology, size = run.problem.topology, run.problem.collective.chunk_size
-    if options.epoch != "auto":
+    if options.epoch != "auto" or options.epoch_duration is not None:
         taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
         return [EpochGrid(topology, size, tau, fluid=AIMS[0][1]) for tau in taus]
     bound = run.bounds[0].makespan

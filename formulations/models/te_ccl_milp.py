@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ccl.collective import COLLECTIVES
-from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.simulate import simulate
@@ -79,12 +79,12 @@ class Options:
             "help": "Fewest epochs, or the paper's reward for every early arrival",
         },
     )
-    epoch: Literal["auto", "fastest", "slowest", "given"] = field(
+    epoch: Literal["auto", "fastest", "slowest"] = field(
         default="auto",
         metadata={
             "label": "Epoch by",
             "help": "How long an epoch is: tried out, a chunk on the fastest or on the slowest "
-            "link, or as given",
+            "link",
         },
     )
     epoch_duration: float | None = field(
@@ -93,7 +93,7 @@ class Options:
             "label": "Epoch duration",
             "unit": "µs",
             "min": 0.0,
-            "help": "Only with epochs as given",
+            "help": "Given here, it is what the epoch is by",
         },
     )
     horizon: int | None = field(
@@ -137,16 +137,11 @@ def run(run: Run, options: Options) -> Result:
 
     Raises
     ------
-    ProblemError
-        If epochs are to be as given and no epoch duration is.
     Infeasible
         If the horizon is too small.
     LimitReached
         If the time limit came before a schedule.
     """
-    if options.epoch == "given" and options.epoch_duration is None:
-        msg = "epochs are to be as given but no epoch duration is; give one in µs"
-        raise ProblemError(msg)
     return search(run, options, _find)
 
 

@@ -132,7 +132,7 @@ def test_every_option_of_the_formulation_is_a_flag(run, tmp_path):
     code, _, err = run(
         "ring:gpus=4,alpha=0",
         *("--collective", "all-gather", "--size", "1MB", "--formulation", "te-ccl-milp"),
-        *("--epoch", "given", "--epoch-duration", "5", "--horizon", "6", "--switches", "as-drawn"),
+        *("--epoch-duration", "5", "--horizon", "6", "--switches", "as-drawn"),
         *("--no-greedy-start", "--objective=early-arrivals", "--out", "kept.json"),
     )
     kept = read_document(tmp_path / "kept.json").result

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import COLLECTIVES, Chunk, custom, make_collective
-from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.errors import Infeasible, LimitReached, ProblemError, SolverMissing
 from ccl.metrics import bus_factor
 from ccl.problem import Problem
 from ccl.result import Status
@@ -191,13 +191,29 @@ def test_a_custom_demand_without_copies_is_a_flow():
         ({"horizon": 1}, r"horizon of 1 epochs: chunk .* cannot be at .* before epoch \d+"),
         ({"horizon": 0}, "horizon is 0; give at least 1"),
         ({"epoch": "sometimes"}, "epoch is 'sometimes'; choose one of"),
-        ({"epoch": "given"}, "give one in µs"),
+        ({"epoch_duration": -1.0}, "epoch_duration is -1.0; give at least 0.0 µs"),
+        ({"epoch_duration": 0.0}, "epoch duration is 0.0 µs; give a positive one"),
         ({"colour": 1}, "option 'colour' is unknown"),
+        ({"horizon": float("inf")}, "horizon is inf; give a finite number"),
+        ({"horizon": 1.5}, "horizon is 1.5; give a whole number"),
     ],
 )
 def test_a_wrong_option_is_answered_in_a_sentence(options, message):
     with pytest.raises((Infeasible, ProblemError), match=message):
         solve(problem("line:gpus=3", "all-gather"), "te-ccl-milp", options=options)
+
+
+def test_a_solver_that_is_not_installed_is_named():
+    with pytest.raises(SolverMissing, match="solver NOSUCH is not installed here; installed are"):
+        solve(problem("line:gpus=3", "all-gather"), "te-ccl-milp", solver="NOSUCH")
+
+
+def test_an_epoch_duration_that_is_given_is_used():
+    asked = problem("dgx-1v", "all-gather")
+
+    result = solve(asked, "te-ccl-milp", options={"epoch_duration": 2.5}, time_limit=5)
+
+    assert result.plan.epoch_duration == pytest.approx(2.5)
 
 
 def test_an_unknown_formulation_is_answered_with_the_nearest():

@@ -1,0 +1,94 @@
+"""The form of the notebook: a real solve in its own process, as the kernel's loop runs it."""
+
+import asyncio
+
+import pytest
+
+from ccl.result import Status, Stop
+from formulations import available, option_fields
+from gallery import open_cluster
+from widgets import SolvePanel
+from widgets.solve_panel import option_row
+
+
+def run(panel):
+    """Press Solve and let the loop run until the solve has ended."""
+
+    async def pressed():
+        task = panel.solve()
+        assert panel.solve() is None, "a second click starts nothing"
+        await task
+
+    asyncio.run(pressed())
+
+
+def test_solving_shows_the_plan_and_says_how_good_it_is():
+    panel = SolvePanel(open_cluster("ring:gpus=4,alpha=0"))
+    panel.size.value = "4MB"
+
+    run(panel)
+
+    assert panel.result.status is Status.OPTIMAL
+    assert panel.canvas.scene["makespan"] == pytest.approx(panel.result.makespan)
+    assert "GB/s busbw" in panel.message.value
+    assert not panel.solve_button.disabled
+    assert panel.cancel_button.disabled
+
+
+def test_the_rows_are_the_options_of_the_formulation():
+    panel = SolvePanel(open_cluster("ring:gpus=4"))
+    for each in available():
+        panel.formulation.value = each.name
+        shown = [row.field for row in panel.options.children]
+        assert shown == list(option_fields(each.options))
+
+
+def test_an_option_reaches_the_solve():
+    panel = SolvePanel(open_cluster("ring:gpus=4"))
+    [row] = [row for row in panel.options.children if row.field.name == "epoch"]
+    row.control.value = "slowest"
+
+    run(panel)
+
+    assert panel.result.options["epoch"] == "slowest"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("size", "many", "many"),
+        ("chunks", 10_000, None),
+    ],
+)
+def test_a_wrong_question_is_answered_under_the_form(name, value, message):
+    panel = SolvePanel(open_cluster("full-mesh:gpus=128"))
+    panel.collective.value = "all-to-all"
+    getattr(panel, name).value = value
+
+    assert panel.solve() is None
+    assert (message or "at most") in panel.message.value
+
+
+def test_cancelling_keeps_the_best():
+    panel = SolvePanel(open_cluster("ndv2:hosts=4"))
+    panel.chunks.value = 2
+    panel.time_limit.value = 600
+
+    async def pressed():
+        task = panel.solve()
+        assert task is not None
+        while panel.result is None:
+            await asyncio.sleep(0.05)
+        panel.cancel()
+        await task
+
+    asyncio.run(pressed())
+
+    assert panel.result.stop is Stop.CANCELLED
+    assert panel.canvas.scene is not None
+
+
+def test_empty_rows_leave_the_choice_to_the_formulation():
+    fields = {field.name: field for field in option_fields(available()[0].options)}
+
+    assert option_row(fields["horizon"]).answer is None
