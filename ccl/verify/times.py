@@ -140,7 +140,8 @@ class Clock:
                     totals[epoch] += load
             over = [epoch for epoch, total in totals.items() if total > room * (1 + TOLERANCE)]
             if over:
-                found.append((min(over), name, totals[min(over)], room))
+                first = min(over)
+                found.append((first, name, totals[first], room))
         if not found:
             return None
         epoch, name, total, room = min(found)

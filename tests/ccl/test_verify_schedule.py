@@ -179,6 +179,22 @@ class TestCapacity:
         assert accepted(problem, *ways, epoch_duration=40, horizon=3)
         assert refused(problem, *ways, epoch_duration=49, horizon=2).time == pytest.approx(100)
 
+    def test_the_link_that_is_free_last_counts_and_not_the_one_that_comes_last(self):
+        """g0->s is busy until 20 µs; s->g2, which the way reaches 30 µs after its start, until 30.
+        So it starts at 20 and is there at 20 + 20 + 30 + 30 = 100 µs."""
+        topology = star(4, alpha=30)
+        near = replace(topology.link("g3", "s"), alpha=10)
+        links = tuple(near if link.src == "g3" else link for link in topology.links)
+        chunks = [Chunk(MB, *ends) for ends in (((0,), (1,)), ((3,), (2,)), ((0,), (2,)))]
+        problem = Problem(replace(topology, links=links), custom(4, chunks))
+        ways = [
+            Send(0, number, f"g{src}", f"g{dst}", ("s",))
+            for number, (src, dst) in enumerate(((0, 1), (3, 2), (0, 2)))
+        ]
+
+        assert accepted(problem, *ways, epoch_duration=50, horizon=2)
+        assert refused(problem, *ways, epoch_duration=49, horizon=2).time == pytest.approx(100)
+
     def test_a_way_takes_all_latencies_and_the_longest_transmission(self):
         """40 µs over the link of 25 GB/s, wherever it is, and 3 + 5 µs."""
         for speeds in ((25, 50), (50, 25)):

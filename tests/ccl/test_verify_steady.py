@@ -151,6 +151,19 @@ class TestForest:
         assert error.where == "m"
         assert "makes m add, which it cannot" in str(error)
 
+    @pytest.mark.parametrize(("holders", "adds"), [((0,), False), ((0, 1), True)])
+    def test_a_root_with_a_contribution_of_its_own_adds(self, holders, adds):
+        """g1 cannot reduce, and need not when only g0 contributes."""
+        plain = replace(gpus(2)[1], reduces=False)
+        topology = Topology("t", (gpus(2)[0], plain), mesh(2).links)
+        problem = Problem(topology, custom(2, [Chunk(MB, holders, (1,), reduced=True)]))
+        forest = Forest((Tree(1, (("g0", "g1"),), Fraction(1)),), reduces=True)
+
+        if adds:
+            assert refused(problem, forest).where == "g1"
+        else:
+            verify(problem, forest)
+
     @pytest.mark.parametrize(
         ("problem", "reduces"),
         [
@@ -215,7 +228,9 @@ class TestFlow:
         rates = self.rates()
 
         assert refused(self.problem, Flow((*rates, Rate(0, "g0", "g2", 1)))).where == "g0->g2"
-        assert "no chunk 6" in str(refused(self.problem, Flow((*rates, Rate(6, "g0", "g1", 1)))))
+        assert "no chunk 6; they go from 0 to 5" in str(
+            refused(self.problem, Flow((*rates, Rate(6, "g0", "g1", 1))))
+        )
 
     @pytest.mark.parametrize(
         "chunk",
