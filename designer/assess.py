@@ -30,11 +30,14 @@ class Assessment:
         Lower bounds as the page keeps them, the largest first.
     refusals
         Why each formulation would not take it, by name; absent if it would.
+    hint
+        Why there are no bounds though nothing is wrong.
     """
 
     trouble: str | None
     bounds: tuple[dict[str, Any], ...]
     refusals: Mapping[str, str]
+    hint: str = ""
 
 
 def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Assessment:
@@ -42,10 +45,13 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
     try:
         request = read_request(data)
         problem = problem_of(topology, request)
-        bounds = lower_bounds(problem) if len(problem.topology.ranks) <= LIVE_GPUS else ()
+        few = len(problem.topology.ranks) <= LIVE_GPUS
+        bounds = lower_bounds(problem) if few else ()
     except CclError as error:
-        return Assessment(str(error), (), {})
-    return Assessment(None, tuple(bounds_to_json(bounds, problem.topology)), _refusals(problem))
+        return Assessment(str(error), (), {}, "Bounds are back once the above is put right.")
+    told = tuple(bounds_to_json(bounds, problem.topology))
+    hint = "" if few else f"With more than {LIVE_GPUS} GPUs the solve proves the bounds."
+    return Assessment(None, told, _refusals(problem), hint)
 
 
 def _refusals(problem: Problem) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What opens above the page: options, mathematics, shortcuts, a cluster's parameters."""
+"""What opens above the page: options, mathematics, a cluster's parameters."""
 
 from __future__ import annotations
 
@@ -10,48 +10,10 @@ from dash import html
 from designer import ids
 from designer.request import DEFAULT_TIME_LIMIT
 
-SHORTCUTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        "Draw",
-        (
-            ("G", "add a GPU"),
-            ("S", "add a switch"),
-            ("M", "add memory"),
-            ("N", "add a NIC"),
-            ("L", "draw links: drag from device to device"),
-            ("V", "select and move"),
-            ("Ctrl G", "put the selection into a host"),
-        ),
-    ),
-    (
-        "Edit",
-        (
-            ("Ctrl Z", "undo"),
-            ("Ctrl Shift Z", "redo"),
-            ("Ctrl C", "copy"),
-            ("Ctrl V", "paste"),
-            ("Ctrl D", "duplicate"),
-            ("Ctrl A", "select all"),
-            ("Del", "delete the selection"),
-            ("Esc", "let go"),
-        ),
-    ),
-    (
-        "Watch",
-        (
-            ("Space", "play or pause"),
-            ("→", "next epoch"),
-            ("←", "previous epoch"),
-            ("F", "fit into view"),
-            ("Ctrl Enter", "solve"),
-        ),
-    ),
-)
-
 
 def dialogs() -> list[Any]:
     """Return every dialog, closed."""
-    return [_options(), _mathematics(), _shortcuts(), _gallery()]
+    return [_options(), _mathematics(), _gallery()]
 
 
 def _options() -> dmc.Drawer:
@@ -111,31 +73,6 @@ def _mathematics() -> dmc.Modal:
         size=860,
         classNames={"title": "ds-modal-title"},
     )
-
-
-def _shortcuts() -> dmc.Modal:
-    return dmc.Modal(
-        html.Div(
-            [
-                html.Div(
-                    [
-                        html.H3(group),
-                        html.Dl([_shortcut(keys, what) for keys, what in rows]),
-                    ]
-                )
-                for group, rows in SHORTCUTS
-            ],
-            className="ds-shortcuts",
-        ),
-        id=ids.SHORTCUTS,
-        title="Keyboard shortcuts",
-        size=820,
-        classNames={"title": "ds-modal-title"},
-    )
-
-
-def _shortcut(keys: str, what: str) -> html.Div:
-    return html.Div([html.Dt([dmc.Kbd(key, size="sm") for key in keys.split()]), html.Dd(what)])
 
 
 def _gallery() -> dmc.Modal:

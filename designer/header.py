@@ -114,7 +114,8 @@ def _question() -> html.Div:
                         className="ds-solve",
                         style={"display": "none"},
                     ),
-                ]
+                ],
+                title="Ctrl+Enter solves",
             ),
         ],
         className="ds-question",

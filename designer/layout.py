@@ -68,6 +68,8 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.LOAD_DATA),
         dcc.Store(id=ids.POINTS),
         dcc.Store(id=ids.SCHEME_NOW),
+        dcc.Store(id=ids.BEAT),
+        dcc.Store(id=ids.BUSY, data=False),
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
         dcc.Download(id=ids.DOWNLOAD),
     ]

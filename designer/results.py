@@ -194,15 +194,11 @@ def bounds_panel(
     *,
     makespan: float | None,
     shown: int | None,
-    trouble: bool = False,
+    hint: str = "",
 ) -> Any:
     """List the bounds, each a bar towards the makespan; a click shows its witness."""
     if not bounds:
-        words = (
-            "Bounds are back once the above is put right."
-            if trouble
-            else "Bounds appear while you draw: two linked GPUs are enough."
-        )
+        words = hint or "Bounds appear while you draw: two linked GPUs are enough."
         return html.P(words, className="ds-card ds-quiet")
     whole = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
     return html.Div(

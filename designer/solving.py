@@ -218,17 +218,15 @@ class Jobs:
     def state(self, key: str) -> State | None:
         """Return where a solve stands, or None if there is none with this key.
 
+        The end can be asked for again, since an answer may get lost on its way to the page.
+
         Raises
         ------
         CclError
-            If it ended without a plan; it is forgotten then.
+            If it ended without a plan.
         """
         watch = self._watches.get(key)
-        if watch is None:
-            return None
-        if watch.outcome.done():
-            self.forget(key)
-        return watch.state()
+        return None if watch is None else watch.state()
 
     def running(self, key: str) -> bool:
         """Whether a solve with this key goes on."""
@@ -248,18 +246,14 @@ class Jobs:
             watch.message = "cancelled"
             watch.job.cancel()
 
-    def forget(self, key: str) -> None:
-        """Drop what is known of a solve."""
-        with self._lock:
-            self._watches.pop(key, None)
-
     def sweep(self) -> None:
         """End and drop every solve that nobody has asked about for long."""
         now = time.monotonic()
         for key, watch in list(self._watches.items()):
             if now - watch.asked > self._abandoned:
                 self.cancel(key)
-                self.forget(key)
+                with self._lock:
+                    self._watches.pop(key, None)
 
     def close(self) -> None:
         """End every solve; called once, when the server stops."""

@@ -6,6 +6,7 @@
   const no = () => window.dash_clientside.no_update; // there only once Dash has started
   const STORE = "topoloom.drawing.";
   const KEPT = 6;
+  const FEWEST_POINTS = 3; // of a convergence chart, as in charts.py
   const PAUSE = 350; // ms without an edit before bounds are asked for
 
   /** A short text that differs for different drawings. */
@@ -125,6 +126,8 @@
 
       view: (value) => value,
 
+      shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
+
       /** Gather the settings of the header. */
       request(collective, size, chunks, root, formulation, options, timeLimit, gap, custom) {
         const rooted = ["broadcast", "reduce", "gather", "scatter"].includes(collective);
@@ -174,9 +177,9 @@
       },
 
       /** Show Solve or Cancel, and ask for news only while there may be some. */
-      running(job, summary) {
+      running(job, points) {
         const shown = job ? {} : { display: "none" };
-        const chart = [!job && !summary, job ? "" : "ds-after"];
+        const chart = [!job && !(points?.length >= FEWEST_POINTS), job ? "" : "ds-after"];
         return [job ? { display: "none" } : {}, shown, !job, ...chart];
       },
     },

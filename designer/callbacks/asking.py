@@ -65,6 +65,7 @@ def _assessment(app: Dash) -> None:
         known = {
             "trouble": None if empty else trouble,
             "bounds": list(found.bounds),
+            "hint": "" if empty else found.hint,
         }
         return known, formulation_choices(found.refusals)
 

@@ -41,6 +41,12 @@ def register(app: Dash) -> None:
         prevent_initial_call=True,
     )
     app.clientside_callback(
+        ClientsideFunction("topoloom", "shortcuts"),
+        commands.output(),
+        Input(ids.SHORTCUTS_OPEN, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
         ClientsideFunction("topoloom", "picture"),
         Input({"picture": ALL}, "n_clicks"),
         prevent_initial_call=True,

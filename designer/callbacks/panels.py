@@ -1,4 +1,4 @@
-"""The panels at the right: verdict, bounds, link load, mathematics, shortcuts."""
+"""The panels at the right: verdict, bounds, link load, mathematics."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _bounds(app: Dash) -> None:
         makespan = summary["makespan"] if fresh and summary else None
         cuts = [] if shown is None else [results.cut_of(bounds[shown])]
         panel = results.bounds_panel(
-            bounds, makespan=makespan, shown=shown, trouble=bool((known or {}).get("trouble"))
+            bounds, makespan=makespan, shown=shown, hint=(known or {}).get("hint", "")
         )
         return panel, cuts
 
@@ -130,10 +130,3 @@ def _mathematics(app: Dash) -> None:
     def on_mathematics(_clicks: int, name: str) -> tuple[bool, Any]:
         found = formulation(name)
         return True, results.mathematics(found.title, found.reference, found.mathematics)
-
-    app.clientside_callback(
-        "(clicks) => Boolean(clicks)",
-        Output(ids.SHORTCUTS, "opened"),
-        Input(ids.SHORTCUTS_OPEN, "n_clicks"),
-        prevent_initial_call=True,
-    )

@@ -24,7 +24,7 @@ def register(app: Dash, jobs: Jobs) -> None:
         Output(ids.CONVERGENCE_BOX, "hidden"),
         Output(ids.CONVERGENCE_BOX, "className"),
         Input(ids.JOB, "data"),
-        Input(ids.SUMMARY, "data"),
+        Input(ids.POINTS, "data"),
     )
     _start(app, jobs)
     _cancel(app, jobs)
@@ -73,6 +73,14 @@ def _cancel(app: Dash, jobs: Jobs) -> None:
 
 
 def _watch(app: Dash, jobs: Jobs) -> None:
+    # Dash does not answer a question that the next one overtakes, so they wait for one another.
+    app.clientside_callback(
+        "(n, busy) => busy ? window.dash_clientside.no_update : n",
+        Output(ids.BEAT, "data"),
+        Input(ids.TICK, "n_intervals"),
+        State(ids.BUSY, "data"),
+    )
+
     @app.callback(
         Output(ids.PROGRESS, "children"),
         Output(ids.POINTS, "data"),
@@ -82,12 +90,16 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         Output(ids.LOAD_DATA, "data"),
         Output(ids.RESULT, "data"),
         commands.notes(),
-        Input(ids.TICK, "n_intervals"),
+        Input(ids.BEAT, "data"),
         State(ids.JOB, "data"),
         State(ids.POINTS, "data"),
+        State(ids.SUMMARY, "data"),
+        running=[(Output(ids.BUSY, "data"), True, False)],
         prevent_initial_call=True,
     )
-    def on_tick(_n: int, job: dict[str, Any] | None, points: Any) -> tuple[Any, ...]:
+    def on_beat(
+        _n: int, job: dict[str, Any] | None, points: Any, summary: dict[str, Any] | None
+    ) -> tuple[Any, ...]:
         nothing = (no_update,) * 8
         if not job:
             return nothing
@@ -99,7 +111,7 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         if state is None:
             return (*nothing[:2], None, *nothing[3:])
         news = [list(row) for row in state.points]
-        answer = answers.answer(state, question, seen=job["found"])
+        answer = answers.answer(state, question, seen=job["found"] if summary else 0)
         return (
             results.running(state, limit=(question or {}).get("time_limit")),
             no_update if news == points else news,

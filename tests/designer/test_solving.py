@@ -94,13 +94,15 @@ def test_all_that_was_reported_is_told_at_every_question(jobs_of, result):
     assert jobs.question(key) == {"size": "4MB"}
 
 
-def test_the_end_brings_the_result_once_and_is_then_forgotten(jobs_of, result):
+def test_the_end_brings_the_result_and_can_be_asked_for_again(jobs_of, result):
     jobs = jobs_of(FakeJob([], final=result, waits=False))
     key = jobs.start(result.problem, Request())
     state = until(jobs, key, lambda each: not each.running)
     assert state.best == result
     assert state.found == 1
-    assert jobs.state(key) is None
+    assert jobs.state(key) == state
+    assert not jobs.running(key)
+    assert jobs.state("another") is None
 
 
 def test_a_cancel_keeps_the_best_plan(jobs_of, result):
@@ -132,7 +134,8 @@ def test_what_the_solve_raises_is_raised_to_who_asks(jobs_of, result):
     key = jobs.start(result.problem, Request())
     with pytest.raises(LimitReached, match="within 1 s"):
         until(jobs, key, lambda each: not each.running)
-    assert jobs.state(key) is None
+    with pytest.raises(LimitReached):
+        jobs.state(key)
 
 
 def test_only_so_many_solves_run_at_once(jobs_of, result):
