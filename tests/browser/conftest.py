@@ -38,9 +38,12 @@ Ring = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 HANDLE = "document.querySelector('.tl').__canvas"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests: $CHROMIUM, else the system's, else Playwright's own."""
+    """One browser per file: $CHROMIUM, else the system's, else Playwright's own.
+
+    Not one for the whole session: while Playwright runs, no test elsewhere could start a loop.
+    """
     found = os.environ.get("CHROMIUM") or (
         str(SYSTEM_CHROMIUM) if SYSTEM_CHROMIUM.exists() else None
     )
