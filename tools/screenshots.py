@@ -68,30 +68,29 @@ def solved(page: Page) -> None:
     )
 
 
-def open_two(page: Page, name: str, *, gpus: int) -> None:
-    """Open two hosts of a cluster of the gallery."""
+def open_cluster(page: Page, name: str, *, counted: str, hosts: int | None = None) -> None:
+    """Open a cluster of the gallery and wait until the header counts what it has."""
     page.fill("#gallery-search", name)
     page.locator(".ds-cluster", has_text="Ring").wait_for(state="detached")
     page.locator(".ds-cluster").first.click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Hosts").fill("2")
+    if hosts is not None:
+        dialog.get_by_label("Hosts").fill(str(hosts))
     dialog.get_by_role("button", name="Open").click()
-    page.locator("#counts", has_text=f"{gpus} GPUs").wait_for()
+    page.locator("#counts", has_text=counted).wait_for()
     dialog.wait_for(state="hidden")
     page.fill("#gallery-search", "")
     page.wait_for_timeout(1500)
 
 
 def a_cluster(page: Page) -> None:
-    """Solve two DGX A100 joined by rails, one link selected."""
-    open_two(page, "DGX A100", gpus=16)
+    """Solve a torus, one link selected."""
+    open_cluster(page, "torus", counted="16 GPUs · 32 links")
     solved(page)
     page.evaluate(
         "() => { const c = document.querySelector('.tl').__canvas;"
-        " const l = c.drawing.topology.links.find((each) => each.bandwidth < 100)"
-        " ?? c.drawing.topology.links[0]; c.cmd('select', {links: [[l.src, l.dst]]}); }"
+        " const l = c.drawing.topology.links[0]; c.cmd('select', {links: [[l.src, l.dst]]}); }"
     )
-    page.mouse.move(700, 850)
 
 
 def empty(page: Page) -> None:
@@ -101,7 +100,7 @@ def empty(page: Page) -> None:
 
 def solving(page: Page) -> None:
     """Catch a long solve in its course."""
-    open_two(page, "MI250", gpus=32)
+    open_cluster(page, "DGX A100", counted="11 switches", hosts=2)
     page.click("#solve")
     page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
     page.locator("#convergence .main-svg").first.wait_for(timeout=PATIENCE)
