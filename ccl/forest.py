@@ -1,6 +1,6 @@
 """Trees with exact weights: an all-gather or a reduction in its steady state.
 
-Source of the notion: ForestColl (paper 004 of the sources in the README), section 3.
+Source of the notion: Zhao et al., ForestColl, section 3.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-import numpy as np
-
 from ccl.schedule import Send
+from formulations.epochs import ROUNDING
 from formulations.hops import Hops
+
+_LENGTH = 64
+"""Epochs of the tables at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,45 +89,59 @@ class Reservations:
 
     def __init__(self, hops: Hops) -> None:
         topology, grid = hops.topology, hops.grid
-        self.room = hops.room
-        self.taken = np.zeros((len(topology.links), 64), dtype=int)
+        self._room = hops.room.astype(int).tolist()
+        self._taken = [[0] * _LENGTH for _ in topology.links]
+        # One byte an epoch, 1 when the link is full: bytes are searched quickly.
+        self._full = [bytearray(_LENGTH) for _ in topology.links]
         index = topology.link_index
-        self.limits: list[list[int]] = [[] for _ in topology.links]
+        self._limits: list[list[int]] = [[] for _ in topology.links]
         for number, limit in enumerate(topology.limits):
             for ends in limit.links:
-                self.limits[index[ends]].append(number)
+                self._limits[index[ends]].append(number)
         tau, size = grid.epoch_duration, grid.chunk_size
         # Chunks per epoch under each limit; a chunk that takes several epochs counts in parts.
-        self.share = np.array([1e3 * each.bandwidth * tau / size for each in topology.limits])
-        self.load = np.zeros((len(topology.limits), 64))
+        self._share = [1e3 * each.bandwidth * tau / size for each in topology.limits]
+        self._load = [[0.0] * _LENGTH for _ in topology.limits]
 
     def first(self, way: Way, epoch: int) -> int:
         """Return the first epoch from `epoch` on at which the way is free."""
-        while not self._free(way, epoch):
-            epoch += 1
-        return epoch
+        while True:
+            self._reach(epoch + way.delay)
+            later = self._conflict(way, epoch)
+            if later is None:
+                return epoch
+            epoch = later
 
-    def _free(self, way: Way, epoch: int) -> bool:
-        self._reach(epoch + way.delay)
+    def _conflict(self, way: Way, epoch: int) -> int | None:
+        """Return an epoch before which the way cannot begin, or None if it can in `epoch`."""
         for link, offset, many in zip(way.links, way.offsets, way.occupancy, strict=True):
             begin, end = epoch + offset, epoch + offset + many
-            if self.taken[link, begin:end].max() >= self.room[link]:
-                return False
-            for limit in self.limits[link]:
-                if self.load[limit, begin:end].max() + 1 / many > self.share[limit] + 1e-9:
-                    return False
-        return True
+            last = self._full[link].rfind(1, begin, end)
+            if last >= 0:
+                free = self._full[link].find(0, last)
+                return (len(self._full[link]) if free < 0 else free) - offset
+            for limit in self._limits[link]:
+                most = max(self._load[limit][begin:end])
+                if most + 1 / many > self._share[limit] * (1 + ROUNDING):
+                    return epoch + 1
+        return None
 
     def take(self, way: Way, epoch: int) -> None:
         """Reserve the way from `epoch` on."""
         for link, offset, many in zip(way.links, way.offsets, way.occupancy, strict=True):
-            begin, end = epoch + offset, epoch + offset + many
-            self.taken[link, begin:end] += 1
-            for limit in self.limits[link]:
-                self.load[limit, begin:end] += 1 / many
+            taken, room = self._taken[link], self._room[link]
+            for held in range(epoch + offset, epoch + offset + many):
+                taken[held] += 1
+                self._full[link][held] = taken[held] >= room
+                for limit in self._limits[link]:
+                    self._load[limit][held] += 1 / many
 
     def _reach(self, epoch: int) -> None:
         """Make the tables long enough."""
-        while epoch + 1 >= self.taken.shape[1]:
-            self.taken = np.hstack([self.taken, np.zeros_like(self.taken)])
-            self.load = np.hstack([self.load, np.zeros_like(self.load)])
+        while self._full and epoch + 1 >= len(self._full[0]):
+            more = len(self._full[0])
+            for link, full in enumerate(self._full):
+                full.extend(bytes(more))
+                self._taken[link].extend([0] * more)
+            for load in self._load:
+                load.extend([0.0] * more)
