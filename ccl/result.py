@@ -41,6 +41,7 @@ class Stop(StrEnum):
     MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
     GAP = "the gap asked for is reached"
     TIME_LIMIT = "the time limit is reached"
+    TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
 

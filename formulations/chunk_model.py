@@ -117,6 +117,11 @@ class ChunkModel:
         run.met(outcome.size)
         return self._schedule(cells, sends)
 
+    def variables(self, horizon: int) -> int:
+        """Return how many variables the model of `horizon` epochs would have."""
+        cells = self._cells(horizon)
+        return len(cells.epoch) + cells.buffers
+
     def _check(self, horizon: int) -> None:
         """Say which arrival makes a horizon too small before a solver has to find out."""
         late = np.where(self.demand.wants, self.earliest, 0.0)

@@ -60,6 +60,10 @@ if TYPE_CHECKING:
 PATIENCE = 1.5
 """Seconds for greedy schedules on all grids together."""
 
+VARIABLES = 1_000_000
+"""Most variables of a model that is tried where a greedy schedule is at hand; HiGHS takes minutes
+for less on two cores, and looks at its time limit only now and then while it presolves."""
+
 WORTH = 0.002
 """Share by which a finer grid's greedy schedule must be faster for the model to use that grid."""
 
@@ -160,6 +164,12 @@ def _find(run: Run, options: Options) -> Stop:
         if run.expired:
             return Stop.TIME_LIMIT
         model = ChunkModel(hops, demand(run.problem), run)
+        variables = model.variables(options.horizon or enough)
+        if variables > VARIABLES and run.best is not None:
+            run.note(
+                f"a model of {variables:,} variables was not built; the greedy schedule stands"
+            )
+            return Stop.TOO_LARGE
         if options.objective == "early-arrivals":
             stop = _early(model, options.horizon or enough)
         else:
