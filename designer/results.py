@@ -101,6 +101,14 @@ def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def bounds_shown(
+    known: Mapping[str, Any] | None, fresh: Mapping[str, Any] | None
+) -> Sequence[Mapping[str, Any]]:
+    """Return the bounds of a schedule that is up to date, else those of the drawing."""
+    bounds: Sequence[Mapping[str, Any]] = (fresh or known or {}).get("bounds", ())
+    return bounds
+
+
 def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
     """Return which bound's cut is on the canvas: the one chosen, or the tightest that has one."""
     drawable = [i for i, each in enumerate(bounds) if each["inside"]]

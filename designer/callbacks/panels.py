@@ -63,10 +63,10 @@ def _bounds(app: Dash) -> None:
         stale: bool | None,
         request: dict[str, Any] | None,
     ) -> tuple[Any, list[dict[str, Any]]]:
-        fresh = summary is not None and not stale and same_question(summary, request)
-        bounds = summary["bounds"] if fresh and summary else (known or {}).get("bounds", [])
+        fresh = summary if not stale and same_question(summary, request) else None
+        bounds = results.bounds_shown(known, fresh)
         shown = results.shown_cut(bounds, choice)
-        makespan = summary["makespan"] if fresh and summary else None
+        makespan = fresh["makespan"] if fresh else None
         cuts = [] if shown is None else [results.cut_of(bounds[shown])]
         panel = results.bounds_panel(
             bounds, makespan=makespan, shown=shown, hint=(known or {}).get("hint", "")
@@ -79,16 +79,19 @@ def _bounds(app: Dash) -> None:
         Input({"bound": ALL}, "n_clicks"),
         State({"bound": ALL}, "aria-pressed"),
         State(ids.ASSESSMENT, "data"),
+        State(ids.SUMMARY, "data"),
+        State(ids.CANVAS, "stale"),
+        State(ids.REQUEST, "data"),
         prevent_initial_call=True,
     )
-    def on_bound(
-        clicks: list[int | None], _pressed: list[str], known: dict[str, Any] | None
-    ) -> tuple[Any, Any]:
+    def on_bound(clicks: list[int | None], _pressed: list[str], *given: Any) -> tuple[Any, Any]:
         if not any(clicks) or not ctx.triggered_id:
             return no_update, no_update
         number = ctx.triggered_id["bound"]
         states = {row["id"]["bound"]: row.get("value") for row in ctx.states_list[0]}
-        bounds = (known or {}).get("bounds", [])
+        known, summary, stale, request = given
+        fresh = summary if not stale and same_question(summary, request) else None
+        bounds = results.bounds_shown(known, fresh)
         path = bounds[number]["path"] if number < len(bounds) else None
         if path:
             return None, {"devices": path, "links": [], "hosts": []}

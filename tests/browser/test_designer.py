@@ -130,8 +130,13 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
     expect(page.locator("#schedule")).to_contain_text("Optimal")
     expect(page.locator("#schedule")).to_contain_text("makespan")
 
-    page.locator(".ds-bound", has_text="receive").click()
-    expect(page.locator(".tl-note").first).to_be_visible()
+    shown = page.locator(".ds-bound[aria-pressed=true]")
+    expect(shown).to_have_count(1)
+    expect(page.locator(".tl-note")).to_be_visible()
+    shown.click()
+    expect(page.locator(".tl-note")).to_have_count(0)
+    page.locator(".ds-bound", has_text="receive").first.click()
+    expect(page.locator(".tl-note")).to_be_visible()
 
     blank.keys("Home", "ArrowRight")
     assert blank.ask("c.clock.time") > 0
@@ -222,6 +227,7 @@ def test_a_saved_drawing_opens_with_its_places(designer, tmp_path):
     file = tmp_path / "drawing.json"
     file.write_bytes(Path(caught.value.path()).read_bytes())
     page.get_by_role("button", name="New").click()
+    expect(page.locator("#counts")).to_contain_text("0 GPUs · 0 links")
     page.locator("#upload input[type=file]").set_input_files(file)
     expect(page.locator("#counts")).to_contain_text("16 GPUs")
     assert designer.ask("c.drawing.positions") == places

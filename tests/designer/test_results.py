@@ -177,3 +177,10 @@ def test_the_progress_line_tells_time_and_message(result):
     assert "cancelled" in texts(
         results.running(state(None, running=False, found=0, cancelled=True), limit=None)
     )
+
+
+def test_the_bounds_of_a_fresh_schedule_replace_those_of_the_drawing():
+    known, fresh = {"bounds": [{"makespan": 1.0}]}, {"bounds": [{"makespan": 2.0}]}
+    assert results.bounds_shown(known, fresh) == fresh["bounds"]
+    assert results.bounds_shown(known, None) == known["bounds"]
+    assert results.bounds_shown(None, None) == ()
