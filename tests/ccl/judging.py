@@ -8,7 +8,8 @@ from ccl.collective import Chunk, custom
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule
-from ccl.verify import verify
+from ccl.simulate import simulate
+from ccl.verify import verify, verify_timeline
 from tests.ccl.clusters import MB
 
 
@@ -36,3 +37,11 @@ def send_many(topology, count, src=0, dst=1, *, size=MB):
     """Several chunks from a rank to another."""
     chunk = Chunk(size, (src,), (dst,))
     return Problem(topology, custom(len(topology.ranks), [chunk] * count))
+
+
+def replay(problem, plan, *, chunks=None):
+    """Replay a plan that is checked before and a timeline that is checked after."""
+    verify(problem, plan)
+    timeline = simulate(problem, plan, chunks=chunks)
+    verify_timeline(problem, timeline)
+    return timeline

@@ -10,8 +10,7 @@ from ccl.collective import Chunk, custom
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
-from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.verify import verify, verify_timeline
+from ccl.topology import Link, Topology, device
 from tests.ccl.clusters import (
     MB,
     gpus,
@@ -25,15 +24,8 @@ from tests.ccl.clusters import (
     star,
     star_all_gather,
 )
+from tests.ccl.judging import replay
 from tests.ccl.test_verify_mutations import halves, rounds_over_a_switch
-
-
-def replay(problem, schedule):
-    """Replay a schedule that is checked before and a timeline that is checked after."""
-    verify(problem, schedule)
-    timeline = simulate(problem, schedule)
-    verify_timeline(problem, timeline)
-    return timeline
 
 
 def one(topology, src, dst, size=MB):
@@ -265,6 +257,31 @@ class TestWaiting:
 
         assert timeline.makespan == pytest.approx(120)
 
+    def test_a_way_follows_what_goes_before_it_on_its_second_link_all_the_way(self):
+        """In the schedule g0 sends until 490 µs, then its chunk crosses t->g1 until 510, so that
+        of g3 may start 100 µs before that. In the replay all three come 400 µs earlier."""
+        switches = device("switch", "s"), device("switch", "t")
+        links = (
+            Link("g0", "t", 50),
+            Link("t", "g1", 50),
+            Link("g3", "s", 50),
+            Link("s", "t", 50, alpha=100),
+        )
+        topology = Topology("t", (*gpus(4), *switches), links)
+        chunks = [Chunk(4.5 * MB, (0,), (1,)), Chunk(MB, (0,), (1,)), Chunk(MB, (3,), (1,))]
+        sends = (
+            Send(1, 0, "g0", "g1", ("t",)),
+            Send(1, 1, "g0", "g1", ("t",)),
+            Send(1, 2, "g3", "g1", ("s", "t")),
+        )
+
+        timeline = replay(Problem(topology, custom(4, chunks)), Schedule(sends, 400, 2))
+
+        starts = {(each.chunk, each.src): each.start for each in timeline.transfers}
+        assert starts[1, "g0"] == pytest.approx(90)
+        assert starts[2, "g3"] == pytest.approx(10)
+        assert timeline.makespan == pytest.approx(130)
+
     def test_waits_that_go_round_in_a_circle_start_as_scheduled_at_the_latest(self):
         """All in one epoch: g0's link is busy until 50 µs, then it sends to g1. On t->g1 that
         goes before what g3 sends to g1 at 0 µs, for this takes 100 µs to come there; after it g3
@@ -300,86 +317,3 @@ class TestWaiting:
         sends = Send(0, 0, "g1", "g2"), Send(0, 0, "g2", "g1")
 
         assert simulate(problem, Schedule(sends, 20, 1)).makespan == pytest.approx(20)
-
-
-class TestLimits:
-    """The memory bus of the thesis' figure 3.1 in small: two links of 60 under 100 GB/s."""
-
-    links = (Link("g0", "g1", 60), Link("g0", "g2", 60), Link("g1", "g2", 60, 0.5))
-    limit = SharedLimit("bus", (("g0", "g1"), ("g0", "g2")), 100)
-
-    def fork(self, *sizes):
-        """Chunks for g1 and g2 in turn."""
-        chunks = [Chunk(size, (0,), (1 + i % 2,)) for i, size in enumerate(sizes)]
-        topology = Topology("t", gpus(3), self.links, (self.limit,))
-        return Problem(topology, custom(3, chunks))
-
-    def sends(self, *epochs):
-        return tuple(Send(k, i, "g0", f"g{1 + i % 2}") for i, k in enumerate(epochs))
-
-    def test_what_an_epoch_promises_is_kept(self):
-        """6 MB each in 120 µs: 50 GB/s for both, although the first alone could have 60."""
-        timeline = replay(self.fork(6 * MB, 6 * MB), Schedule(self.sends(0, 0), 120, 1))
-
-        assert [each.sent for each in timeline.transfers] == pytest.approx([120, 120])
-
-    def test_what_is_left_goes_to_the_first(self):
-        """In 240 µs 25 GB/s are promised to each. The first takes 35 more and is sent after
-        100 µs; the second has 40, then 60: 4 MB and the other 2 MB in 33.3 µs."""
-        timeline = replay(self.fork(6 * MB, 6 * MB), Schedule(self.sends(0, 0), 240, 1))
-
-        assert sorted(each.sent for each in timeline.transfers) == pytest.approx([100, 400 / 3])
-
-    def test_what_is_ahead_of_its_epoch_gets_what_is_left(self):
-        """Nothing is promised to the second in epoch 0, where the first has its 60."""
-        timeline = replay(self.fork(6 * MB, 4 * MB), Schedule(self.sends(0, 1), 100, 2))
-
-        assert [each.start for each in timeline.transfers] == [0, 0]
-        assert [each.sent for each in timeline.transfers] == pytest.approx([100, 100])
-
-    def test_no_more_is_sent_than_the_limit_allows_at_any_moment(self):
-        problem = self.fork(*[2 * MB] * 8)
-        timeline = replay(problem, Schedule(self.sends(0, 0, 1, 1, 2, 2, 3, 3), 40, 4))
-
-        assert timeline.makespan == pytest.approx(160)
-
-    def test_a_tight_limit_is_the_bandwidth_of_its_only_link(self):
-        """60 GB/s under 20 are 20: 2 MB take 100 µs or, in epochs of 50 µs, two."""
-        limit = SharedLimit("upload", (("g0", "g1"),), 20)
-        topology = Topology("t", gpus(3), self.links, (limit,))
-        problem = Problem(topology, custom(3, [Chunk(2 * MB, (0,), (1,))]))
-
-        timeline = replay(problem, Schedule((Send(0, 0, "g0", "g1"),), 50, 2))
-
-        assert timeline.makespan == pytest.approx(100)
-
-    def test_other_links_are_not_slowed_down(self):
-        """g1 passes the chunk on as soon as it has come, at 60 GB/s and 0.5 µs later."""
-        problem = Problem(
-            Topology("t", gpus(3), self.links, (self.limit,)),
-            custom(3, [Chunk(6 * MB, (0,), (2,)), Chunk(6 * MB, (0,), (2,))]),
-        )
-        sends = Send(0, 0, "g0", "g1"), Send(0, 1, "g0", "g2"), Send(1, 0, "g1", "g2")
-
-        timeline = replay(problem, Schedule(sends, 120, 3))
-
-        assert timeline.makespan == pytest.approx(120 + 100 + 0.5)
-
-    def test_a_limit_that_never_binds_changes_nothing(self):
-        problem, schedule = ring_all_gather(ring(4))
-        wide = SharedLimit("wide", tuple(link.ends for link in problem.topology.links), 200)
-        same = Problem(replace(problem.topology, limits=(wide,)), problem.collective)
-
-        assert simulate(same, schedule) == simulate(problem, schedule)
-
-    def test_ways_are_slowed_down_where_they_share(self):
-        """Two ways of 60 GB/s under 60 for both: 30 each, 2 MB in 66.7 µs, and 1 µs of alphas."""
-        limits = (SharedLimit("uplinks", (("g0", "s"), ("g1", "s")), 60),)
-        topology = replace(star(4, bandwidth=60, alpha=0.5), limits=limits)
-        chunks = [Chunk(2 * MB, (c,), (c + 2,)) for c in range(2)]
-        problem = Problem(topology, custom(4, chunks))
-        ways = tuple(Send(0, c, f"g{c}", f"g{c + 2}", ("s",)) for c in range(2))
-
-        timeline = replay(problem, Schedule(ways, 2 * MB / 30e3, 2))
-
-        assert timeline.makespan == pytest.approx(2 * MB / 30e3 + 1)

@@ -12,19 +12,11 @@ from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.verify import verify, verify_timeline
 from tests.ccl.clusters import MB, gpus, line, mesh, star
+from tests.ccl.judging import replay
 from tests.ccl.test_verify_steady import both_ways, upside_down
 
 ONE = Fraction(1)
-
-
-def replay(problem, plan, *, chunks=None):
-    """Replay a plan that is checked before and a timeline that is checked after."""
-    verify(problem, plan)
-    timeline = simulate(problem, plan, chunks=chunks)
-    verify_timeline(problem, timeline)
-    return timeline
 
 
 def chain(count):
@@ -145,6 +137,18 @@ class TestForest:
         assert [each.nbytes for each in timeline.transfers] == pytest.approx([MB / 6] * 10)
         assert timeline.makespan == pytest.approx(40 / 3 + 20 / 6)
 
+    def test_trees_take_turns(self):
+        """Three parts of 2/9 at 1/6, 1/2 and 5/6 of the one, and one of 1/3 at 1/2 of the other."""
+        trees = (
+            Tree(0, (("g0", "g1"), ("g1", "g2")), Fraction(2, 3)),
+            Tree(0, (("g0", "g1"), ("g0", "g2")), Fraction(1, 3)),
+        )
+
+        timeline = replay(Problem(mesh(3), broadcast(3, MB)), Forest(trees), chunks=4)
+
+        sizes = [each.nbytes for each in timeline.transfers if each.dst == "g1"]
+        assert sizes == pytest.approx([MB * part for part in (2 / 9, 2 / 9, 1 / 3, 2 / 9)])
+
     def test_no_tree_is_left_out_when_there_are_fewer_parts_than_trees(self):
         timeline = replay(Problem(mesh(4), all_gather(4, 4 * MB)), Forest(both_ways(4)), chunks=1)
 
@@ -186,6 +190,22 @@ class TestFlow:
         assert len(timeline.transfers) == 6
         assert sum(each.nbytes for each in timeline.transfers if each.dst == "g2") == MB
 
+    def test_paths_part_where_the_flow_does(self):
+        """All goes to g1, half from there to g3 and half by g2."""
+        problem = Problem(mesh(4), custom(4, [Chunk(MB, (0,), (3,))]))
+        rates = (
+            Rate(0, "g0", "g1", 1.0),
+            Rate(0, "g1", "g3", 0.5),
+            Rate(0, "g1", "g2", 0.5),
+            Rate(0, "g2", "g3", 0.5),
+        )
+
+        busy = replay(problem, Flow(rates), chunks=2).link_busy
+
+        assert busy == pytest.approx(
+            {("g0", "g1"): 20, ("g1", "g3"): 10, ("g1", "g2"): 10, ("g2", "g3"): 10}
+        )
+
     def test_rates_of_one_link_add_up(self):
         problem = Problem(mesh(2), custom(2, [Chunk(MB, (0,), (1,))]))
 
@@ -217,6 +237,12 @@ class TestFlow:
 class TestParts:
     def test_there_are_64_where_that_is_few(self):
         assert replay(Problem(line(3), broadcast(3, MB)), chain(3)).chunks == 64
+
+    def test_every_link_of_a_way_is_a_crossing(self):
+        """100 chunks cross 63 links each: 7 parts of each are less than 50,000 crossings."""
+        problem = Problem(line(64), broadcast(64, MB, chunks=100))
+
+        assert simulate(problem, chain(64)).chunks == 7
 
     def test_there_are_fewer_where_all_crossings_would_be_too_many(self):
         """All 4,032 chunks of 64 GPUs cross a link once: 12 parts each are less than 50,000."""
