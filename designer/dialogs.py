@@ -21,33 +21,7 @@ def _options() -> dmc.Drawer:
         [
             html.Div(id=ids.OPTIONS_FORM),
             dmc.Divider(label="Limits", labelPosition="left", my="md"),
-            html.Div(
-                [
-                    dmc.NumberInput(
-                        id=ids.TIME_LIMIT,
-                        label="Time limit",
-                        description="Stop then and keep the best; empty for none",
-                        value=DEFAULT_TIME_LIMIT,
-                        suffix=" s",
-                        min=0.1,
-                        debounce=300,
-                        persistence=True,
-                        persistence_type="local",
-                    ),
-                    dmc.NumberInput(
-                        id=ids.GAP,
-                        label="Good enough",
-                        description="Stop at this gap to the bound; empty for a proof",
-                        value="",
-                        suffix=" %",
-                        min=0,
-                        debounce=300,
-                        persistence=True,
-                        persistence_type="local",
-                    ),
-                ],
-                className="ds-fields",
-            ),
+            _limits(),
             dmc.Button(
                 "Reset to defaults",
                 id=ids.OPTIONS_RESET,
@@ -62,6 +36,34 @@ def _options() -> dmc.Drawer:
         size=380,
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
+    )
+
+
+def _limits() -> html.Div:
+    """Return when to stop: rows of every formulation."""
+    kept = {"debounce": 300, "persistence": True, "persistence_type": "local"}
+    return html.Div(
+        [
+            dmc.NumberInput(
+                id=ids.TIME_LIMIT,
+                label="Time limit",
+                description="Stop then and keep the best; empty for none",
+                value=DEFAULT_TIME_LIMIT,
+                suffix=" s",
+                min=0.1,
+                **kept,
+            ),
+            dmc.NumberInput(
+                id=ids.GAP,
+                label="Good enough",
+                description="Stop at this gap to the bound; empty for a proof",
+                value="",
+                suffix=" %",
+                min=0,
+                **kept,
+            ),
+        ],
+        className="ds-fields",
     )
 
 

@@ -96,31 +96,36 @@ def _question() -> html.Div:
                 **attributes(aria_label="Formulation"),
             ),
             _tool("sliders", ids.OPTIONS_OPEN, "Options of the formulation"),
-            html.Div(
-                [
-                    dmc.Button(
-                        "Solve",
-                        id=ids.SOLVE,
-                        leftSection=icon("play"),
-                        size="sm",
-                        className="ds-solve",
-                    ),
-                    dmc.Button(
-                        "Cancel",
-                        id=ids.CANCEL,
-                        leftSection=icon("stop"),
-                        size="sm",
-                        variant="default",
-                        className="ds-solve",
-                        style={"display": "none"},
-                    ),
-                ],
-                title="Ctrl+Enter solves",
-            ),
+            _solve(),
         ],
         className="ds-question",
         role="group",
         **attributes(aria_label="What to solve"),
+    )
+
+
+def _solve() -> html.Div:
+    """Return the two buttons of which one is shown."""
+    return html.Div(
+        [
+            dmc.Button(
+                "Solve",
+                id=ids.SOLVE,
+                leftSection=icon("play"),
+                size="sm",
+                className="ds-solve",
+            ),
+            dmc.Button(
+                "Cancel",
+                id=ids.CANCEL,
+                leftSection=icon("stop"),
+                size="sm",
+                variant="default",
+                className="ds-solve",
+                style={"display": "none"},
+            ),
+        ],
+        title="Ctrl+Enter solves",
     )
 
 

@@ -175,18 +175,7 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
             className="ds-pair",
         ),
         html.Div(
-            [
-                _number("count", "Parallel links", chosen, suffix="", step=1),
-                dmc.Autocomplete(
-                    id={"link-edit": "medium"},
-                    label="Medium",
-                    value=_same(chosen, "medium") or "",
-                    data=[each.medium for each in LINK_TYPES],
-                    placeholder="unknown",
-                    debounce=True,
-                    size="xs",
-                ),
-            ],
+            [_number("count", "Parallel links", chosen, suffix="", step=1), _medium(chosen)],
             className="ds-pair",
         ),
         html.Div(
@@ -195,24 +184,30 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
         )
         if _same(chosen, "bandwidth") is not None
         else None,
-        html.Div(
-            [
-                dmc.Switch(
-                    id={"link-flag": "duplex"},
-                    label="Both directions",
-                    checked=all(paired),
-                    size="xs",
-                ),
-                dmc.Switch(
-                    id={"link-option": "both"}, label="Edit both alike", checked=True, size="xs"
-                )
-                if any(paired)
-                else None,
-            ],
-            className="ds-row",
-        ),
+        _directions(paired),
         _actions(copy=False),
     ]
+
+
+def _medium(links: Sequence[Json]) -> Any:
+    return dmc.Autocomplete(
+        id={"link-edit": "medium"},
+        label="Medium",
+        value=_same(links, "medium") or "",
+        data=[each.medium for each in LINK_TYPES],
+        placeholder="unknown",
+        debounce=True,
+        size="xs",
+    )
+
+
+def _directions(paired: Sequence[bool]) -> html.Div:
+    """Return the switches for links of which some have an opposite one."""
+    both = dmc.Switch(
+        id={"link-flag": "duplex"}, label="Both directions", checked=all(paired), size="xs"
+    )
+    alike = dmc.Switch(id={"link-option": "both"}, label="Edit both alike", checked=True, size="xs")
+    return html.Div([both, alike if any(paired) else None], className="ds-row")
 
 
 def _number(field: str, label: str, links: Sequence[Json], *, suffix: str, step: float) -> Any:

@@ -140,56 +140,32 @@ def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
 
 
 def _cell(what: str, row: Json, column: Column) -> html.Td:
+    if column.key == "gigabits":
+        return html.Td(text.digits(row["bandwidth"] * 8), className="ds-number")
+    if column.kind == "plain":
+        return html.Td(row.get(column.key))
+    control = _control(what, row, column)
+    return html.Td(control, className="ds-number" if column.kind == "number" else "")
+
+
+def _control(what: str, row: Json, column: Column) -> Any:
+    """Return the field in which a cell is edited."""
     name = row["name"] if what == "device" else f"{row['src']} to {row['dst']}"
     key = row["name"] if what == "device" else f"{row['src']}\n{row['dst']}"
     cell = {"table": what, "row": key, "key": column.key}
-    label = {"aria-label": f"{column.label} of {name}"}
-    if column.key == "gigabits":
-        return html.Td(text.digits(row["bandwidth"] * 8), className="ds-number")
     value = row.get(column.key)
-    if column.kind == "plain":
-        return html.Td(value)
+    common = {"size": "xs", "aria-label": f"{column.label} of {name}"}
     if column.kind == "flag":
         fixed = column.key == "stores" and row["kind"] == "gpu"
-        return html.Td(
-            dmc.Checkbox(
-                id={**cell, "table": f"{what}-flag"},
-                checked=bool(value),
-                disabled=fixed,
-                size="xs",
-                **label,
-            )
-        )
+        marked = {**cell, "table": f"{what}-flag"}
+        return dmc.Checkbox(id=marked, checked=bool(value), disabled=fixed, **common)
+    common["variant"] = "unstyled"
     if column.kind == "kind":
-        return html.Td(
-            dmc.Select(
-                id=cell,
-                value=value,
-                data=[{"value": each.kind, "label": each.label} for each in DEVICE_TYPES],
-                allowDeselect=False,
-                size="xs",
-                variant="unstyled",
-                **label,
-            )
-        )
+        kinds = [{"value": each.kind, "label": each.label} for each in DEVICE_TYPES]
+        return dmc.Select(id=cell, value=value, data=kinds, allowDeselect=False, **common)
     if column.kind == "number":
-        return html.Td(
-            dmc.NumberInput(
-                id=cell,
-                value=value,
-                debounce=True,
-                hideControls=True,
-                size="xs",
-                variant="unstyled",
-                **label,
-            ),
-            className="ds-number",
-        )
-    return html.Td(
-        dmc.TextInput(
-            id=cell, value=value or "", debounce=True, size="xs", variant="unstyled", **label
-        )
-    )
+        return dmc.NumberInput(id=cell, value=value, debounce=True, hideControls=True, **common)
+    return dmc.TextInput(id=cell, value=value or "", debounce=True, **common)
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
