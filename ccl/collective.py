@@ -185,9 +185,7 @@ def reduce_scatter(ranks: int, size: float, *, chunks: int = 1) -> Collective:
         "reduce-scatter",
         ranks,
         size,
-        tuple(
-            Chunk(nbytes, every, (rank,), reduced=True) for rank in every for _ in range(chunks)
-        ),
+        tuple(Chunk(nbytes, every, (rank,), reduced=True) for rank in every for _ in range(chunks)),
     )
 
 
