@@ -60,7 +60,7 @@ def _refusals(problem: Problem) -> dict[str, str]:
 
 
 def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the menu of formulations; one that refuses is grey and says why."""
+    """Return the menu of formulations; those that refuse come last, grey, and say why."""
     return [
         {
             "value": each.name,
@@ -68,7 +68,7 @@ def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
             "note": refusals.get(each.name, each.reference),
             "disabled": each.name in refusals,
         }
-        for each in available()
+        for each in sorted(available(), key=lambda each: each.name in refusals)
     ]
 
 

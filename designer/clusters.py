@@ -21,16 +21,18 @@ LINES = 160
 
 
 def matching(search: str | None) -> list[Entry]:
-    """Return the entries whose name, title, family or summary has every word searched for."""
+    """Return the entries that have every word searched for, those called so before the others."""
     words = (search or "").lower().split()
-    return [
+
+    def has_all(told: str) -> bool:
+        return all(word in told.lower() for word in words)
+
+    found = [
         each
         for each in catalog()
-        if all(
-            word in f"{each.name} {each.title} {each.family} {each.summary}".lower()
-            for word in words
-        )
+        if has_all(f"{each.name} {each.title} {each.family} {each.summary}")
     ]
+    return sorted(found, key=lambda each: not has_all(f"{each.name} {each.title}"))
 
 
 def cluster_list(search: str | None) -> list[Any]:

@@ -62,7 +62,7 @@ def _link(link: LinkType) -> dmc.RadioCard:
     return dmc.RadioCard(
         [
             html.I(style={"height": f"{link.width:.1f}px"}, **attributes(aria_hidden="true")),
-            html.Span(link.medium),
+            html.Span(link.label),
             html.Small(f"{link.bandwidth:g} GB/s"),
         ],
         value=link.key,
@@ -70,7 +70,7 @@ def _link(link: LinkType) -> dmc.RadioCard:
         withBorder=False,
         attributes={
             "root": {
-                "title": f"{link.medium}: {link.bandwidth:g} GB/s ({link.bandwidth * 8:,.0f} Gb/s)"
+                "title": f"{link.label}: {link.bandwidth:g} GB/s ({link.bandwidth * 8:,.0f} Gb/s)"
                 f" each way, alpha {link.alpha:g} µs; {link.note}",
             }
         },

@@ -23,6 +23,8 @@ class LinkType:
         What the link is called on the drawing.
     note
         How the bandwidth comes about, for the tooltip.
+    ports
+        Links that are counted as one, such as all those of a GPU; 0 where the name says it.
     """
 
     key: str
@@ -30,6 +32,12 @@ class LinkType:
     bandwidth: float
     alpha: float
     note: str
+    ports: int = 0
+
+    @property
+    def label(self) -> str:
+        """What the choice is called: ``NVLink 4 ×18`` is a whole GPU's worth."""
+        return f"{self.medium} ×{self.ports}" if self.ports else self.medium
 
     @property
     def width(self) -> float:
@@ -43,10 +51,10 @@ class LinkType:
 
 
 LINK_TYPES: tuple[LinkType, ...] = (
-    LinkType("nvlink5", "NVLink 5", 900.0, 0.7, "18 links of 50 GB/s: a B200 GPU's whole port"),
-    LinkType("nvlink4", "NVLink 4", 450.0, 0.7, "18 links of 25 GB/s: an H100 GPU's whole port"),
-    LinkType("nvlink3", "NVLink 3", 300.0, 0.7, "12 links of 25 GB/s: an A100 GPU's whole port"),
-    LinkType("nvlink2", "NVLink 2", 25.0, 0.7, "one link of a V100; pairs may have two"),
+    LinkType("nvlink5", "NVLink 5", 900.0, 0.7, "all links of a B200, 50 GB/s each", 18),
+    LinkType("nvlink4", "NVLink 4", 450.0, 0.7, "all links of an H100, 25 GB/s each", 18),
+    LinkType("nvlink3", "NVLink 3", 300.0, 0.7, "all links of an A100, 25 GB/s each", 12),
+    LinkType("nvlink2", "NVLink 2", 25.0, 0.7, "one link of a V100, which has six", 1),
     LinkType("ndr", "InfiniBand NDR", 50.0, 1.3, "400 Gb/s"),
     LinkType("hdr", "InfiniBand HDR", 25.0, 1.3, "200 Gb/s"),
     LinkType("edr", "InfiniBand EDR", 12.5, 1.3, "100 Gb/s"),

@@ -76,16 +76,20 @@ def _where(bound: Bound, topology: Topology) -> str:
         return f"{bound.witness.devices[0]} to {bound.witness.devices[-1]}"
     if bound.witness is None:
         return bound.reference
-    inside = set(bound.witness.inside)
-    outside = {each.name for each in topology.devices} - inside
+    within = set(bound.witness.inside)
+    beyond = {each.name for each in topology.devices} - within
     rate = text.bandwidth(bound.witness.bandwidth)
-    if len(outside) == 1:
-        return f"{rate} into {outside.pop()}"
+    if len(beyond) == 1 or len(beyond) < len(within):  # the side that the canvas outlines
+        return f"{rate} into {text.listing(_hosts_first(topology, beyond), 2)}"
+    return f"{rate} out of {text.listing(_hosts_first(topology, within), 2)}"
+
+
+def _hosts_first(topology: Topology, names: set[str]) -> list[str]:
+    """Name devices in the order of the topology, a host instead where all of it is among them."""
     hosts = {each.name: each.host for each in topology.devices}
-    whole = {hosts[name] for name in inside}
-    whole -= {hosts[name] for name in outside} | {None}
-    rest = [name for name in bound.witness.inside if hosts[name] not in whole]
-    return f"{rate} out of {text.listing([*sorted(map(str, whole)), *rest], 2)}"
+    broken = {host for name, host in hosts.items() if name not in names} | {None}
+    whole = {str(hosts[name]): None for name in hosts if hosts[name] not in broken}
+    return [*whole, *(name for name in hosts if name in names and hosts[name] in broken)]
 
 
 def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,8 +121,10 @@ def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> 
     return choice if isinstance(choice, int) and choice in drawable else None
 
 
-def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool, solving: bool = False) -> Any:
-    """Show how good the schedule is, and how it came about."""
+def schedule_panel(
+    summary: Mapping[str, Any] | None, *, stale: str = "", solving: bool = False
+) -> Any:
+    """Show how good the schedule is, and how it came about; `stale` says what has changed since."""
     if summary is None:
         words = (
             "The first schedule appears here as soon as there is one."
@@ -127,9 +133,7 @@ def schedule_panel(summary: Mapping[str, Any] | None, *, stale: bool, solving: b
         )
         return html.P(words, className="ds-card ds-quiet")
     banner = (
-        _banner(
-            "clock", "plain", "Out of date: the drawing or the question has changed. Solve again."
-        )
+        _banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
         if stale
         else _verdict(summary)
     )
@@ -150,7 +154,9 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div:
     if summary["optimal"]:
         return _banner("check", "good", f"Optimal: {stop}.")
     return _banner(
-        "info", "plain", f"{stop[:1].upper()}{stop[1:]}; it is verified, not proved optimal."
+        "info",
+        "plain",
+        f"{stop[:1].upper()}{stop[1:]}. The schedule is verified; a faster one is not ruled out.",
     )
 
 

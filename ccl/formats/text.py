@@ -22,6 +22,15 @@ COLUMNS = 120
 _BYTE = re.compile(r"(?:JSON is malformed: )?(?P<what>.*) \(byte (?P<at>\d+)\)")
 _INDEX = re.compile(r"\[\d+\]")
 _NOT_FINITE = re.compile(rb"-?(NaN|Infinity)")
+_TYPES = re.compile(r"(expected|got) `([^`]+)`")
+_WORDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
 
 _RIGHT = {
     "devices[].kind": "there are gpu, switch, memory and nic",
@@ -97,10 +106,15 @@ def misfit(error: msgspec.ValidationError) -> str:
     """Say where a value is not of its shape and what would be right."""
     wrong, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
-    wrong = wrong[:1].lower() + wrong[1:]
+    wrong = _TYPES.sub(_in_words, wrong[:1].lower() + wrong[1:])
     named = _INDEX.sub("[]", place)
     right = next((f"; {told}" for end, told in _RIGHT.items() if named.endswith(end)), "")
     return f"at {place or 'the top'}: {wrong}{right if 'invalid' in wrong else ''}"
+
+
+def _in_words(types: re.Match[str]) -> str:
+    named = [_WORDS.get(each, each) for each in types[2].split(" | ")]
+    return f"{types[1]} {' or '.join(named)}"
 
 
 def laid_out(value: Any, indent: str = "") -> str:

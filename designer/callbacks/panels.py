@@ -38,9 +38,10 @@ def _schedule(app: Dash) -> None:
         job: dict[str, Any] | None,
     ) -> tuple[Any, Any, bool]:
         trouble = (known or {}).get("trouble")
-        old = bool(stale) or not same_question(summary, request)
+        asked_else = "" if same_question(summary, request) else "what is asked"
+        changed = "the drawing" if stale else asked_else
         return (
-            results.schedule_panel(summary, stale=old, solving=bool(job)),
+            results.schedule_panel(summary, stale=changed, solving=bool(job)),
             results.trouble(trouble),
             bool(trouble),
         )

@@ -272,3 +272,15 @@ def test_question_mark_shows_the_keys(drawn: Any) -> None:
     expect(drawn.page.get_by_role("dialog", name="Keyboard")).to_be_visible()
     drawn.keys("Escape")
     expect(drawn.page.get_by_role("dialog", name="Keyboard")).to_be_hidden()
+
+
+def test_devices_that_are_put_into_a_host_and_out_again_stay_whole(drawn):
+    """A box can only be entered once it is there, and takes along what is still in it."""
+    lines = drawn.ask("c.cy.edges().length")
+    box = "c.cy.nodes('.host').map((n) => [n.data('name'), n.children().length])"
+    drawn.keys("Control+a", "Control+Shift+g")
+    assert drawn.ask(box) == []
+    assert drawn.ask("[c.cy.nodes('.device').length, c.cy.edges().length]") == [4, lines]
+    drawn.keys("Control+a", "Control+g")
+    assert drawn.ask(box) == [["host0", 4]]
+    assert drawn.ask("[c.cy.nodes('.device').length, c.cy.edges().length]") == [4, lines]

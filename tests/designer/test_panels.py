@@ -98,6 +98,7 @@ def test_the_gallery_finds_every_entry_by_its_name():
     for entry in catalog():
         assert entry in clusters.matching(entry.name)
     assert len(clusters.matching("")) == len(catalog())
+    assert clusters.matching("rail")[0].name == "rail-only"
     assert "No cluster matches" in str(clusters.cluster_list("no such thing"))
 
 
@@ -135,7 +136,9 @@ def test_a_drawing_is_assessed_before_it_is_solved(drawn):
 
 def test_a_formulation_that_refuses_is_grey_and_says_why(drawn):
     known = assess(drawn, ASKED)
-    choices = {each["value"]: each for each in formulation_choices(known.refusals)}
+    menu = formulation_choices(known.refusals)
+    assert menu[-1]["value"] == "te-ccl-lp"
+    choices = {each["value"]: each for each in menu}
     assert choices["te-ccl-lp"]["disabled"]
     assert "all-gather" in choices["te-ccl-lp"]["note"]
     assert not choices["te-ccl-milp"]["disabled"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ccl.bound import Bound, Cut
+from ccl.topology import device
 from designer import charts, results
 from designer.answers import answer, shown
 from designer.solving import State
@@ -38,20 +40,20 @@ def test_a_summary_has_the_metrics_of_the_result(result):
 
 def test_the_panel_of_a_fresh_schedule_states_verdict_and_numbers(result):
     summary = results.summary_of(result)
-    words = texts(results.schedule_panel(summary, stale=False))
+    words = texts(results.schedule_panel(summary))
     assert "makespan" in words
     assert "above the bound" in words
     assert "Out of date" not in words
 
 
 def test_a_stale_schedule_says_so(result):
-    words = texts(results.schedule_panel(results.summary_of(result), stale=True))
-    assert "Out of date" in words
+    words = texts(results.schedule_panel(results.summary_of(result), stale="the drawing"))
+    assert "Out of date: the drawing has changed" in words
 
 
 def test_no_schedule_says_what_to_do():
-    assert "then solve" in texts(results.schedule_panel(None, stale=False))
-    assert "first schedule" in texts(results.schedule_panel(None, stale=False, solving=True))
+    assert "then solve" in texts(results.schedule_panel(None))
+    assert "first schedule" in texts(results.schedule_panel(None, solving=True))
 
 
 def test_the_tightest_cut_is_shown_until_another_is_chosen(result):
@@ -67,6 +69,13 @@ def test_a_cut_made_of_whole_hosts_is_told_by_their_names(ring):
     cut = Cut(("gpu0", "gpu1"), (("gpu1", "gpu2"), ("gpu0", "gpu3")), 100.0)
     (told,) = results.bounds_to_json((Bound(30.0, "cut", cut, ""),), ring)
     assert told["where"] == "100 GB/s out of h0"
+
+
+def test_a_cut_is_told_from_the_side_that_the_canvas_outlines(ring):
+    wide = replace(ring, devices=(*ring.devices, device("switch", "rail")))
+    cut = Cut(("gpu2", "gpu3", "rail"), (("gpu2", "gpu1"), ("gpu3", "gpu0")), 100.0)
+    (told,) = results.bounds_to_json((Bound(30.0, "cut", cut, ""),), wide)
+    assert told["where"] == "100 GB/s into h0"
 
 
 def test_a_cut_around_all_but_one_is_told_as_its_ingress(ring):

@@ -93,17 +93,20 @@ export class Stage {
   #diff(drawing) {
     const wanted = this.#elements(drawing);
     const names = new Set(wanted.map((each) => each.id));
-    this.cy.elements().filter((e) => !names.has(e.id())).remove();
-    const fresh = [];
-    for (const { id, identity, make } of wanted) {
+    const changed = wanted.filter(({ id, identity }) => {
       const same = this.painted.get(id);
-      if (same && same.every((part, i) => part === identity[i])) continue;
+      return !same || same.some((part, i) => part !== identity[i]);
+    });
+    const [fresh, others] = [[], []];
+    for (const { id, make } of changed) {
       const have = this.cy.getElementById(id);
-      const element = make();
-      if (have.empty()) fresh.push(element);
-      else update(have, element);
+      if (have.empty()) fresh.push(make());
+      else others.push({ have, element: make() });
     }
+    // A device can only move into a host that is there, and leaves with a host that goes.
     if (fresh.length) this.cy.add(fresh);
+    for (const { have, element } of others) update(have, element);
+    this.cy.elements().filter((e) => !names.has(e.id())).remove();
     this.painted = new Map(wanted.map(({ id, identity }) => [id, identity]));
   }
 
