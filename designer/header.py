@@ -151,7 +151,7 @@ def _chunks() -> Any:
         debounce=400,
         leftSection=html.Span("Chunks", className="ds-prefix"),
         leftSectionWidth=60,
-        w=124,
+        w=116,
         size="sm",
         hideControls=True,
         allowDecimal=False,
@@ -184,7 +184,6 @@ def _actions() -> html.Div:
             dcc.Upload(
                 _tool("open", "open-button", "Open a file (topology, problem or result)"),
                 id=ids.UPLOAD,
-                accept=".json,application/json",
                 max_size=200_000_000,
             ),
             _tool("save", ids.SAVE, "Save the drawing"),

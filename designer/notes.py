@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def note(sentence: str, tone: Tone = "bad", *, title: str = "") -> list[dict[str, Any]]:
-    """Return a notification for the container; a bad one stays until it is closed."""
+    """Return a notification for the container; a bad one stays longer."""
     colour, picture, usual = _LOOK[tone]
     return [
         {
@@ -28,7 +28,7 @@ def note(sentence: str, tone: Tone = "bad", *, title: str = "") -> list[dict[str
             "message": text.sentence(sentence),
             "color": colour,
             "icon": icon(picture),
-            "autoClose": False if tone == "bad" else 6000,
+            "autoClose": 20_000 if tone == "bad" else 6000,
             "withBorder": True,
         }
     ]

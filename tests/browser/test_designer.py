@@ -240,6 +240,10 @@ def test_a_malformed_file_is_told_in_a_sentence_and_changes_nothing(designer, tm
     page.locator("#upload input[type=file]").set_input_files(file)
     expect(page.get_by_role("alert").filter(has_text="broken.json")).to_be_visible()
     expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    file = tmp_path / "notes.txt"
+    file.write_text("hello")
+    page.locator("#upload input[type=file]").set_input_files(file)
+    expect(page.get_by_role("alert").filter(has_text="notes.txt")).to_be_visible()
 
 
 def test_absurd_settings_are_told_in_a_sentence_and_can_be_put_right(designer):
@@ -339,6 +343,16 @@ def test_options_are_kept_for_the_next_visit(designer):
     page.wait_for_selector(".tl-graph canvas")
     page.get_by_role("button", name="Options of the formulation").click()
     expect(page.get_by_label("Time limit")).to_have_value("7 s")
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1920])
+def test_nothing_that_floats_above_the_canvas_covers_another(designer, width):
+    designer.page.set_viewport_size({"width": width, "height": 720})
+    view = designer.page.locator(".ds-view").bounding_box()
+    tools = designer.page.get_by_role("toolbar", name="Drawing tools").bounding_box()
+    assert view["x"] + view["width"] + 8 <= tools["x"]
+    stage = designer.page.locator("#stage").bounding_box()
+    assert tools["x"] + tools["width"] <= stage["x"] + stage["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -131,14 +131,14 @@ export function repeatHost(drawing, host, { times, join = null, ...preset }) {
   return { drawing: joined, hosts: blocks.map((block) => block.host) };
 }
 
-/** The copies in one row, or in two facing rows when there are more than four hosts. */
+/** The copies in one row, or in two facing rows when there are four hosts or more. */
 function laidOut(drawing, { original, host, times }) {
   const rects = rectsOf(drawing);
   const names = original.topology.devices.map((d) => d.name);
   const box = hullRect(names.map((name) => rects.get(name)));
   const others = [...rects].filter(([name]) => !names.includes(name)).map(([, rect]) => rect);
   const stride = [box.x2 - box.x1 + 110, box.y2 - box.y1 + 330];
-  const columns = times + 1 > 4 ? Math.ceil((times + 1) / 2) : times + 1;
+  const columns = times + 1 >= 4 ? Math.ceil((times + 1) / 2) : times + 1;
   const shift = clearOf(others, { box, stride, columns });
   const blocks = [{ host, names }];
   let next = drawing;
