@@ -1,9 +1,9 @@
-"""The only place that calls a solver: names, limits, progress, warm starts, statuses.
+"""The only place that calls a solver: names, limits, progress, statuses.
 
 Models are CVXPY problems. For HiGHS, the default, CVXPY compiles them and the arrays go to
-``highspy`` directly, because CVXPY's own interface has neither callbacks nor warm starts from
-outside; every solution comes back through CVXPY, so that variables and duals have their values.
-Any other installed solver is called through CVXPY and reports nothing until it ends.
+``highspy`` directly, because CVXPY's own interface has no callbacks; every solution comes back
+through CVXPY, so that variables and duals have their values. Any other installed solver is called
+through CVXPY and reports nothing until it ends.
 """
 
 from __future__ import annotations
@@ -97,7 +97,6 @@ class Backend:
         *,
         time_limit: float | None = None,
         gap: float | None = None,
-        start: Mapping[cp.Variable, np.ndarray] | None = None,
         on_report: Callable[[Report], bool] | None = None,
         on_solution: Callable[[], None] | None = None,
         method: str = "choose",
@@ -112,8 +111,6 @@ class Backend:
             Seconds for the solver's run.
         gap
             Relative gap of the objective at which a mixed-integer solve may stop.
-        start
-            Values of some variables of a known solution; others are completed.
         on_report
             Called from time to time; returns True to stop.
         on_solution
@@ -136,7 +133,7 @@ class Backend:
         if self.solver != "HIGHS":
             return self._through_cvxpy(model, time_limit)
         run = _HighsRun(self, model, on_report, on_solution)
-        return run.solve(time_limit=time_limit, gap=gap, start=start, method=method)
+        return run.solve(time_limit=time_limit, gap=gap, method=method)
 
     def check(self) -> None:
         """Refuse a solver that is not here.
@@ -248,7 +245,6 @@ class _HighsRun:
         *,
         time_limit: float | None,
         gap: float | None,
-        start: Mapping[cp.Variable, np.ndarray] | None,
         method: str,
     ) -> Outcome:
         highs, backend = self.highs, self.backend
@@ -264,23 +260,10 @@ class _HighsRun:
             options["mip_rel_gap"] = gap
         for name, value in options.items():
             highs.setOptionValue(name, value)
-        if start:
-            self._warm(start)
         self._listen()
         begin = time.perf_counter()
         highs.run()
         return self._outcome(time.perf_counter() - begin)
-
-    def _warm(self, start: Mapping[cp.Variable, np.ndarray]) -> None:
-        """Hand HiGHS a known solution; it completes the variables that are not given."""
-        columns = self.data[cvx.PARAM_PROB].var_id_to_col
-        where, what = [], []
-        for variable, value in start.items():
-            first = columns[variable.id]
-            where.append(np.arange(first, first + variable.size))
-            what.append(np.asarray(value, dtype=float).ravel(order="F"))
-        index = np.concatenate(where).astype(np.int32)
-        self.highs.setSolution(len(index), index, np.concatenate(what))
 
     def _listen(self) -> None:
         if not self.integer:

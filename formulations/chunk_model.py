@@ -117,10 +117,20 @@ class ChunkModel:
         run.met(outcome.size)
         return self._schedule(cells, sends)
 
-    def variables(self, horizon: int) -> int:
-        """Return how many variables the model of `horizon` epochs would have."""
-        cells = self._cells(horizon)
-        return len(cells.epoch) + cells.buffers
+    def measure(self, horizon: int) -> tuple[int, int]:
+        """Return how many variables and entries the model of `horizon` epochs would have.
+
+        Entries are of the rows of capacity, which are most of it where chunks hold their links
+        for many epochs.
+        """
+        hops, demand = self.hops, self.demand
+        latest = horizon - self.tail
+        room = latest[hops.dst] - hops.delay[:, None] - self.earliest[hops.src] + 1
+        sends = np.where(demand.has[hops.dst], 0.0, np.maximum(room, 0.0)).sum(axis=1)
+        exists = (self.earliest <= latest) & ~demand.has & hops.stores[:, None]
+        buffers = (horizon + 1 - self.earliest[exists]).sum()
+        held = hops.occupancy * np.array([len(links) for links in hops.links])
+        return int(sends.sum() + buffers), int((sends * held).sum())
 
     def _check(self, horizon: int) -> None:
         """Say which arrival makes a horizon too small before a solver has to find out."""
@@ -228,7 +238,8 @@ class ChunkModel:
         many = self.hops.occupancy[cells.hop]
         which = np.repeat(np.arange(len(many)), many)
         first = np.repeat(np.cumsum(many) - many, many)
-        return which, cells.epoch[which] + np.arange(len(which)) - first
+        begin = (cells.epoch + self.hops.begin[cells.hop])[which]
+        return which, begin + np.arange(len(which)) - first
 
     def _capacity_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
         """Keep every link to its room; rows that cannot bind are left out."""
@@ -249,21 +260,35 @@ class ChunkModel:
 
     def _limit_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
         """Keep every shared limit to its bandwidth in every epoch."""
-        hops, topology = self.hops, self.hops.topology
-        if not topology.limits:
-            return []
-        grid = hops.grid
-        which, epoch = self._spans(cells)
-        width = int(epoch.max(initial=0)) + 1
-        share = 1.0 / hops.occupancy[cells.hop[which]]
+        topology, grid = self.hops.topology, self.hops.grid
+        width, count = cells.horizon + int(self.hops.delay.max()), len(cells.epoch)
         rules: list[cp.Constraint] = []
         for limit in topology.limits:
-            links = [topology.link_index[ends] for ends in limit.links]
-            crossed = np.asarray(hops.uses[links].sum(axis=0)).ravel()[cells.hop[which]]
-            matrix = rows(epoch, which, (width, len(cells.epoch)), value=share * crossed)
-            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-            rules.append(matrix @ sends <= most)
+            shares = self._shares({topology.link_index[ends] for ends in limit.links})
+            many = np.array([len(share) for share in shares])[cells.hop]
+            which = np.repeat(np.arange(count), many)
+            if which.size:
+                later, share = np.concatenate([shares[hop] for hop in cells.hop.tolist()]).T
+                epoch = cells.epoch[which] + later.astype(int)
+                matrix = rows(epoch, which, (width, count), value=share)
+                most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
+                rules.append(matrix @ sends <= most)
         return rules
+
+    def _shares(self, under: set[int]) -> list[np.ndarray]:
+        """Return (epochs after its own, share of a chunk) of each hop over links under a limit."""
+        hops = self.hops
+        return [
+            np.array(
+                [
+                    (later, 1 / len(epochs))
+                    for link, epochs in zip(links, hops.carried(hop), strict=True)
+                    if link in under
+                    for later in epochs
+                ]
+            ).reshape(-1, 2)
+            for hop, links in enumerate(hops.links)
+        ]
 
     def _reward(self, cells: _Cells, buffers: cp.Variable) -> cp.Maximize:
         weight = np.zeros(cells.buffers)

@@ -61,6 +61,9 @@ class EpochGrid:
     fluid
         None for whole chunks; for amounts, the least share of an epoch that every link must have
         for sending: 1 keeps all bandwidth and delays a little longer, 0 the other way round.
+    mirrored
+        Whether plans on it will be read backwards (``formulations.mirror``). A send then holds
+        its links at the end of its delay, because read backwards it does so at the beginning.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class EpochGrid:
     chunk_size: float
     epoch_duration: float
     fluid: float | None = None
+    mirrored: bool = False
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):

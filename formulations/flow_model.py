@@ -60,19 +60,24 @@ class FlowModel:
         self.hops, self.run = hops, run
         topology, collective = run.problem.topology, run.problem.collective
         place = [topology.index[name] for name in topology.ranks]
-        self.sources = sorted({place[chunk.holders[0]] for chunk in collective.chunks})
+        moved = [chunk for chunk in collective.chunks if chunk.holders != chunk.destinations]
+        self.sources = sorted({place[chunk.holders[0]] for chunk in moved})
         number = {device: i for i, device in enumerate(self.sources)}
         self.demand = np.zeros((len(topology.devices), len(self.sources)))
-        for chunk in collective.chunks:
+        for chunk in moved:
             source, goal = place[chunk.holders[0]], place[chunk.destinations[0]]
-            if source != goal:
-                self.demand[goal, number[source]] += chunk.size / hops.grid.chunk_size
+            self.demand[goal, number[source]] += chunk.size / hops.grid.chunk_size
         wanted = self.demand > 0
         self.earliest = hops.distance[self.sources].T
         self.tail = np.stack(
             [hops.distance[:, wanted[:, s]].min(axis=1) for s in range(len(self.sources))], axis=1
         )
         self.build_seconds = self.solve_seconds = 0.0
+
+    @property
+    def width(self) -> int:
+        """Links times sources: the variables of one epoch at most."""
+        return len(self.hops.topology.links) * len(self.sources)
 
     def least(self) -> int:
         """Return a horizon below which there is no solution."""
@@ -199,7 +204,9 @@ class FlowModel:
     def _reward(self, cells: _Cells, read: cp.Variable) -> cp.Maximize:
         weight = np.zeros(read.size)
         k, v, s = np.nonzero(cells.read >= 0)
-        weight[cells.read[k, v, s]] = 1.0 / (k + 1)
+        # What is read at k counts in every epoch from then on.
+        harmonic = np.cumsum(1.0 / np.arange(cells.horizon, 0, -1))[::-1]
+        weight[cells.read[k, v, s]] = harmonic[np.maximum(k, 1) - 1]
         return cp.Maximize(weight @ read)
 
     def _schedule(

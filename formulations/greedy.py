@@ -15,9 +15,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ccl.errors import Infeasible
 from ccl.schedule import Send
 from formulations.demand import Demand
-from formulations.hops import Hops, ways
+from formulations.hops import LONGEST_WAY, Hops, ways
 from formulations.reserve import Reservations, Way, hop_by_hop, hyper_edge
 
 ORDERS = 24
@@ -34,13 +35,18 @@ def greedy(
     hops
         Links or hyper-edges on a grid.
     demand
-        Who has and wants what; every wanted chunk can be reached.
+        Who has and wants what.
     through
         Whether the hops are hyper-edges.
     seed
         Seed of the chance in the order of demands.
     patience
         Seconds after which no further order is tried.
+
+    Raises
+    ------
+    Infeasible
+        If the hops lead no way to a device that wants a chunk.
     """
     out: list[list[Way]] = [[] for _ in hops.topology.devices]
     for way in _ways(hops, through=through):
@@ -105,7 +111,13 @@ def _route(
 def _quickest(
     free: Reservations, out: list[list[Way]], held: dict[int, int], goal: int
 ) -> list[tuple[Way, int]]:
-    """Dijkstra from all holders to `goal` by arrival epoch; the ways in order, with epochs."""
+    """Dijkstra from all holders to `goal` by arrival epoch; the ways in order, with epochs.
+
+    Raises
+    ------
+    Infeasible
+        If no way leads there.
+    """
     queue = [(epoch, device) for device, epoch in held.items()]
     heapq.heapify(queue)
     best = dict(held)
@@ -124,6 +136,13 @@ def _quickest(
                 best[way.dst] = start + way.delay
                 came[way.dst] = way, start
                 heapq.heappush(queue, (start + way.delay, way.dst))
+    if goal not in came:
+        name = free.hops.topology.devices[goal].name
+        msg = (
+            f"no way of at most {LONGEST_WAY} links from one device that stores to the next leads "
+            f"to {name} under the shared limits; link it to others more directly"
+        )
+        raise Infeasible(msg)
     path = []
     while goal in came:
         path.append(came[goal])

@@ -9,8 +9,10 @@ has ports; holding the links of the way, one hop at a time each, says both.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -40,6 +42,9 @@ class Hops:
         Epochs after which the chunk can be sent on, shape (n,).
     occupancy
         Epochs for which it holds its links, shape (n,).
+    begin
+        Epochs after its own from which on it holds them, shape (n,): 0, unless the grid is
+        mirrored.
     uses
         Which hop holds which link, sparse 0/1 of shape (links, n).
     room
@@ -52,6 +57,7 @@ class Hops:
     dst: np.ndarray
     delay: np.ndarray
     occupancy: np.ndarray
+    begin: np.ndarray
     uses: sparse.csr_array
     room: np.ndarray
 
@@ -87,6 +93,25 @@ class Hops:
         index = self.topology.link_index
         return tuple(tuple(index[pair] for pair in pairwise(route)) for route in self.routes)
 
+    def carried(self, hop: int) -> list[range]:
+        """Return for each link of a hop the epochs after its own over which its bytes count.
+
+        A shared limit lets through in each of them an equal part of the chunk. On the later links
+        of a way they begin as many whole epochs later as the latencies before them take.
+        """
+        grid, links = self.grid, list(self.links[hop])
+        ordered = links[::-1] if grid.mirrored else links
+        spans = {}
+        late = 0.0
+        for link in ordered:
+            first = math.floor(late / grid.epoch_duration + ROUNDING)
+            spans[link] = range(first, first + int(grid.occupancy[link]))
+            late += float(grid.alpha[link])
+        if not grid.mirrored:
+            return [spans[link] for link in links]
+        delay = int(self.delay[hop])
+        return [range(delay - spans[each].stop, delay - spans[each].start) for each in links]
+
 
 def link_hops(grid: EpochGrid) -> Hops:
     """Every link is a hop."""
@@ -99,6 +124,7 @@ def link_hops(grid: EpochGrid) -> Hops:
         dst=dst,
         delay=grid.delay,
         occupancy=grid.occupancy,
+        begin=(grid.delay - grid.occupancy) * grid.mirrored,
         uses=sparse.csr_array(sparse.eye_array(len(links))),
         room=grid.room,
     )
@@ -111,7 +137,8 @@ def hyper_edges(grid: EpochGrid) -> Hops:
     index = topology.link_index
     held = [[index[pair] for pair in pairwise(route)] for route in routes]
     hold = np.array([max(grid.hold[links]) for links in held])
-    lag = np.array([sum(grid.alpha[links[:-1]]) for links in held])
+    last = 0 if grid.mirrored else -1
+    lag = np.array([sum(grid.alpha[links]) - grid.alpha[links[last]] for links in held])
     alpha = np.array([sum(grid.alpha[links]) for links in held])
     rows = np.concatenate([np.array(links) for links in held])
     columns = np.repeat(np.arange(len(held)), [len(links) for links in held])
@@ -124,20 +151,52 @@ def hyper_edges(grid: EpochGrid) -> Hops:
     # A later link of the way is held later by the latencies before it, so that two hops of
     # different ways over it need that much more between them.
     occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
+    delay = np.where(
+        limited,
+        occupancy + np.ceil(alpha / tau - ROUNDING).astype(int),
+        np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
+    )
     position = topology.index
-    return Hops(
+    every = Hops(
         grid=grid,
         routes=routes,
         src=np.array([position[route[0]] for route in routes]),
         dst=np.array([position[route[-1]] for route in routes]),
-        delay=np.where(
-            limited,
-            occupancy + np.ceil(alpha / tau - ROUNDING).astype(int),
-            np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
-        ),
+        delay=delay,
         occupancy=occupancy,
+        begin=(delay - occupancy) * grid.mirrored,
         uses=uses,
         room=np.where(crossed, 1, grid.room),
+    )
+    return _let_through(every) if topology.limits else every
+
+
+def _let_through(hops: Hops) -> Hops:
+    """Leave out the ways that cross a shared limit so often that a chunk alone is too much."""
+    topology, grid = hops.topology, hops.grid
+    most = [
+        1e3 * each.bandwidth * grid.epoch_duration / grid.chunk_size * (1 + ROUNDING)
+        for each in topology.limits
+    ]
+    under = [{topology.link_index[ends] for ends in each.links} for each in topology.limits]
+    kept = []
+    for hop, links in enumerate(hops.links):
+        loads: Counter[tuple[int, int]] = Counter()
+        for link, epochs in zip(links, hops.carried(hop), strict=True):
+            for number, inside in enumerate(under):
+                if link in inside:
+                    loads.update(dict.fromkeys(((number, k) for k in epochs), 1 / len(epochs)))
+        if all(load <= most[number] for (number, _), load in loads.items()):
+            kept.append(hop)
+    return replace(
+        hops,
+        routes=tuple(hops.routes[hop] for hop in kept),
+        src=hops.src[kept],
+        dst=hops.dst[kept],
+        delay=hops.delay[kept],
+        occupancy=hops.occupancy[kept],
+        begin=hops.begin[kept],
+        uses=hops.uses[:, kept],
     )
 
 

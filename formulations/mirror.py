@@ -1,23 +1,24 @@
-"""Reductions as mirrored collectives, and all-reduce as two halves.
+"""Reductions as mirrored collectives, and sums for several ranks as two halves.
 
 A plan of the mirrored collective on the reversed topology, read backwards in time, is a plan of
 the reduction: out-trees become in-trees along which contributions are added (TE-CCL, section 2;
-ForestColl, section 5.7 has the same for trees). An all-reduce is a reduce-scatter followed by an
-all-gather; the replay lets the second begin, link by link, as soon as the first is done with it.
-This is a choice, not always the optimum.
+ForestColl, section 5.7 has the same for trees). A sum that several ranks want is added up at one
+rank, then spread from there: an all-reduce is a reduce-scatter followed by an all-gather. The
+replay lets the second half begin, link by link, as soon as the first is done with it. This is a
+choice, not always the optimum.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ccl.collective import Chunk, Collective, CollectiveKind
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import Plan, Result, Stop
 from ccl.schedule import Schedule
 from ccl.topology import Topology
 from formulations.bounds import lower_bounds
@@ -34,82 +35,135 @@ def no_mirror(problem: Problem) -> str | None:
     """Say why a reduction cannot be found as a mirror, or None."""
     if not problem.collective.reduces:
         return None
+    for device in problem.topology.devices:
+        if device.kind == "gpu" and not device.reduces:
+            return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
     try:
-        _adding(problem)
+        whole = _adding(problem)
+        for half in halves(problem.collective):
+            if half is not None:
+                replace(whole, collective=half.collective)
     except ProblemError:
-        return "only ways through memory join its GPUs, and here memory takes no part in reductions"
+        return "no ways join its contributions at one rank, memory apart, which cannot add them"
     return None
 
 
 def _adding(problem: Problem) -> Problem:
-    """Return the problem without what stores and cannot add.
+    """Return the problem with no way through what stores and cannot add.
 
     It would hold contributions apart, and which of them a send carries is not said in a schedule.
+    Its links stay, so that a shared limit over them binds as before: those out of it leave a
+    twin that nothing reaches.
     """
     topology = problem.topology
     apart = {each.name for each in topology.devices if each.stores and not each.reduces}
-    links = tuple(link for link in topology.links if not apart & set(link.ends))
-    kept = {link.ends for link in links}
-    limits = []
-    for limit in topology.limits:
-        under = tuple(ends for ends in limit.links if ends in kept)
-        if under:
-            limits.append(replace(limit, links=under))
-    devices = tuple(each for each in topology.devices if each.name not in apart)
-    return replace(problem, topology=Topology(topology.name, devices, links, tuple(limits)))
+    if not apart:
+        return problem
+    # Longer than every name, so a name of its own.
+    mark = "~" * max(len(each.name) for each in topology.devices)
+    twin = {name: mark + name for name in apart}
+    devices = [
+        replace(each, name=twin[each.name]) for each in topology.devices if each.name in apart
+    ]
+    split = Topology(
+        topology.name,
+        (*topology.devices, *devices),
+        tuple(replace(each, src=twin.get(each.src, each.src)) for each in topology.links),
+        tuple(
+            replace(each, links=tuple((twin.get(src, src), dst) for src, dst in each.links))
+            for each in topology.limits
+        ),
+    )
+    return replace(problem, topology=split)
+
+
+@dataclass(frozen=True)
+class Half:
+    """Some chunks of a collective, as a collective of their own.
+
+    Parameters
+    ----------
+    collective
+        The chunks.
+    numbers
+        Number of each in the whole collective.
+    """
+
+    collective: Collective
+    numbers: tuple[int, ...]
+
+    def renumbered(self, plan: Schedule) -> Schedule:
+        """Return a plan of this half with the numbers of the whole collective."""
+        sends = tuple(replace(send, chunk=self.numbers[send.chunk]) for send in plan.sends)
+        return replace(plan, sends=sends)
 
 
 def search(run: Run, options: Any, find: Search) -> Result:
     """Run `find`, which knows no reductions, on any collective."""
-    chunks = run.problem.collective.chunks
     if not run.problem.collective.reduces:
         return run.finish(find(run, options))
-    if all(not chunk.reduced or len(chunk.destinations) == 1 for chunk in chunks):
-        return run.finish(_mirrored(run, options, find))
-    return run.finish(_halves(run, options, find))
-
-
-def _mirrored(run: Run, options: Any, find: Search) -> Stop:
-    """Solve the mirrored problem and offer every plan of it backwards."""
     problem = _adding(run.problem)
-    mirror = Problem(problem.topology.reversed(), problem.collective.reversed())
+    head, tail = halves(problem.collective)
+    if head is None or tail is None:
+        half = head or tail
+        assert half is not None
+        return run.finish(_one(run, options, find, problem=problem, half=half))
+    return run.finish(_both(run, options, find, topology=problem.topology, halves=(head, tail)))
 
-    def heard(news: Progress) -> None:
-        if news.result is not None:
-            run.offer(backwards(mirror, _plan(news.result)))
-        else:
-            run.report(news.message)
 
-    inner = replace(run, problem=mirror, progress=heard, best=None)
+def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) -> Stop:
+    """Solve the only half that has anything to do; every plan of it answers the whole."""
+    asked = Problem(problem.topology, half.collective)
+    inner = replace(run, problem=asked, answers=run.answers or run.problem)
+    turn = run.turn
+
+    def whole(plan: Schedule) -> Schedule:
+        return turn(half.renumbered(plan))
+
+    def turned(plan: Schedule) -> Schedule:
+        return whole(backwards(inner.problem, plan))
+
+    if half.collective.reduces:
+        mirror = Problem(asked.topology.reversed(), half.collective.reversed())
+        inner = replace(inner, problem=mirror, mirrored=True, turn=turned)
+    else:
+        inner = replace(inner, turn=whole)
     stop = find(inner, options)
-    run.size = inner.size
+    run.best, run.size = inner.best, inner.size
     return stop
 
 
-def _halves(run: Run, options: Any, find: Search) -> Stop:
-    """Solve the reduce-scatter, then the all-gather, each in half of the time."""
-    problem = _adding(run.problem)
-    gather = Problem(problem.topology, spread(problem.collective))
-    scatter = Problem(problem.topology, gather.collective.reversed())
-    first = _half(run, scatter, 0.5)
+def _both(
+    run: Run, options: Any, find: Search, *, topology: Topology, halves: tuple[Half, Half]
+) -> Stop:
+    """Solve the half that adds up, then the half that spreads, each in half of the time."""
+    head, tail = halves
+    first = _half(run, Problem(topology, head.collective), 0.5)
     done = search(first, options, find)
-    head = _plan(done)
-    run.note("all-reduce is a reduce-scatter followed by an all-gather, which is a choice")
+    added = head.renumbered(_plan(done.plan))
+    run.note(f"{run.problem.collective.kind} adds up first, then spreads, which is a choice")
 
     def heard(news: Progress) -> None:
         if news.result is not None:
-            run.offer(joined(head, _plan(news.result)))
+            run.offer(joined(added, tail.renumbered(_plan(news.result.plan))))
         else:
             run.report(news.message)
 
-    second = _half(run, gather, 1.0)
+    second = _half(run, Problem(topology, tail.collective), 1.0)
     second.progress = heard
-    second.epoch_duration = head.epoch_duration
+    second.epoch_duration = added.epoch_duration
     stop = find(second, options)
     for half in (first, second):
         if half.size is not None:
             run.met(half.size)
-    return stop if stop is not Stop.MODEL_OPTIMAL else done.stop
+    return _joint_stop(done.stop, stop)
+
+
+def _joint_stop(first: Stop, second: Stop) -> Stop:
+    """Say why two halves stopped: both solved is no proof of the whole."""
+    solved = (Stop.PROVED, Stop.MODEL_OPTIMAL)
+    unsolved = [stop for stop in (first, second) if stop not in solved]
+    return unsolved[0] if unsolved else Stop.MODEL_OPTIMAL
 
 
 def _half(run: Run, problem: Problem, share: float) -> Run:
@@ -127,23 +181,60 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
     )
 
 
-def spread(collective: Collective) -> Collective:
-    """Return the second half of an all-reduce: each reduced chunk starts at one rank as a sum.
+def halves(collective: Collective) -> tuple[Half | None, Half | None]:
+    """Split a collective: each sum to one rank, then sums and other chunks to who wants them.
 
-    Chunks are dealt to their destinations in turn, so that every rank adds up its share.
+    A half in which nothing has to move is None.
     """
-    many = Counter(chunk.destinations for chunk in collective.chunks)
+    added: dict[int, Chunk] = {}
+    spread: dict[int, Chunk] = {}
+    root = _roots(collective)
+    for number, chunk in enumerate(collective.chunks):
+        holders = chunk.holders
+        if chunk.reduced:
+            if set(holders) != {root[number]}:
+                added[number] = replace(chunk, destinations=(root[number],))
+            holders = (root[number],)
+        others = tuple(rank for rank in chunk.destinations if rank not in holders)
+        if others:
+            spread[number] = Chunk(chunk.size, holders, others)
+    if not spread:
+        return _made(collective, added, collective.kind), None
+    whole = collective.kind == "all-reduce"
+    return (
+        _made(collective, added, "reduce-scatter" if whole else "custom"),
+        _made(collective, spread, "all-gather" if whole else "custom"),
+    )
+
+
+def _made(whole: Collective, chunks: Mapping[int, Chunk], kind: CollectiveKind) -> Half | None:
+    if not chunks:
+        return None
+    collective = Collective(kind, whole.ranks, whole.size, tuple(chunks.values()))
+    return Half(collective, tuple(chunks))
+
+
+def _roots(collective: Collective) -> dict[int, int]:
+    """Return the rank that adds up each reduced chunk.
+
+    It is the destination where there is one. Of several, those that contribute take turns, so
+    that every rank adds up its share, in blocks, as the shards of an all-gather lie. Where none
+    of them contributes it is a holder: else another might have the sum before it is sent it.
+    """
+    able = {}
+    for number, chunk in enumerate(collective.chunks):
+        if chunk.reduced:
+            both = tuple(rank for rank in chunk.destinations if rank in chunk.holders)
+            able[number] = (
+                chunk.destinations if len(chunk.destinations) == 1 else both or chunk.holders
+            )
+    many = Counter(able.values())
     dealt: Counter[tuple[int, ...]] = Counter()
-    chunks = []
-    for chunk in collective.chunks:
-        ranks = chunk.destinations
-        # In blocks, as the shards of an all-gather lie.
-        root = ranks[dealt[ranks] * len(ranks) // many[ranks]]
+    root = {}
+    for number, ranks in able.items():
+        root[number] = ranks[dealt[ranks] * len(ranks) // many[ranks]]
         dealt[ranks] += 1
-        others = tuple(rank for rank in chunk.destinations if rank != root)
-        chunks.append(Chunk(chunk.size, (root,), others))
-    kind: CollectiveKind = "all-gather" if collective.kind == "all-reduce" else "custom"
-    return Collective(kind, collective.ranks, collective.size, tuple(chunks))
+    return root
 
 
 def backwards(mirror: Problem, plan: Schedule) -> Schedule:
@@ -151,7 +242,8 @@ def backwards(mirror: Problem, plan: Schedule) -> Schedule:
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
     """
-    grid = EpochGrid(mirror.topology, mirror.collective.chunk_size, plan.epoch_duration)
+    size, tau = mirror.collective.chunk_size, plan.epoch_duration
+    grid = EpochGrid(mirror.topology, size, tau, mirrored=True)
     through = any(send.via for send in plan.sends)
     took = delays(hyper_edges(grid) if through else link_hops(grid))
     sends = [
@@ -174,6 +266,6 @@ def joined(first: Schedule, second: Schedule) -> Schedule:
     return Schedule(first.sends + shifted, first.epoch_duration, first.horizon + second.horizon)
 
 
-def _plan(result: Result) -> Schedule:
-    assert isinstance(result.plan, Schedule)
-    return result.plan
+def _plan(plan: Plan) -> Schedule:
+    assert isinstance(plan, Schedule)
+    return plan

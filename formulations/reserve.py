@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -23,8 +24,11 @@ class Way:
         Device names.
     links
         Positions of its links.
-    offsets, occupancy
-        Epochs after the first in which each link is entered, and for which it is held.
+    starts
+        Epochs after the first in which each hop is sent.
+    held, carried
+        For each link, the epochs after the first in which it is held, and over which shared
+        limits count its bytes.
     src, dst
         Positions of the devices at its ends.
     delay
@@ -35,8 +39,9 @@ class Way:
 
     route: tuple[str, ...]
     links: tuple[int, ...]
-    offsets: tuple[int, ...]
-    occupancy: tuple[int, ...]
+    starts: tuple[int, ...]
+    held: tuple[range, ...]
+    carried: tuple[range, ...]
     src: int
     dst: int
     delay: int
@@ -47,8 +52,8 @@ class Way:
         if self.through:
             return [Send(epoch, chunk, self.route[0], self.route[-1], via=self.route[1:-1])]
         return [
-            Send(epoch + offset, chunk, src, dst)
-            for src, dst, offset in zip(self.route, self.route[1:], self.offsets, strict=False)
+            Send(epoch + start, chunk, src, dst)
+            for (src, dst), start in zip(pairwise(self.route), self.starts, strict=True)
         ]
 
 
@@ -56,15 +61,20 @@ def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
     """Return the move along `route`, stopping at no device that cannot store."""
     grid, topology = hops.grid, hops.topology
     links = tuple(topology.link_index[pair] for pair in pairwise(route))
-    delays = [int(grid.delay[link]) for link in links]
+    *starts, delay = accumulate((int(grid.delay[link]) for link in links), initial=0)
+    held = tuple(
+        _later(int(hops.begin[link]), int(hops.occupancy[link]), start)
+        for link, start in zip(links, starts, strict=True)
+    )
     return Way(
         route,
         links,
-        tuple(accumulate(delays[:-1], initial=0)),
-        tuple(int(grid.occupancy[link]) for link in links),
+        tuple(starts),
+        held,
+        held,
         topology.index[route[0]],
         topology.index[route[-1]],
-        sum(delays),
+        delay,
         through=False,
     )
 
@@ -72,11 +82,13 @@ def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
 def hyper_edge(hops: Hops, number: int) -> Way:
     """Return the move over the hyper-edge called `number`."""
     route, links = hops.routes[number], hops.links[number]
+    held = _later(int(hops.begin[number]), int(hops.occupancy[number]), 0)
     return Way(
         route,
         links,
-        (0,) * len(links),
-        (int(hops.occupancy[number]),) * len(links),
+        (0,),
+        (held,) * len(links),
+        tuple(hops.carried(number)),
         int(hops.src[number]),
         int(hops.dst[number]),
         int(hops.delay[number]),
@@ -84,11 +96,16 @@ def hyper_edge(hops: Hops, number: int) -> Way:
     )
 
 
+def _later(begin: int, many: int, start: int) -> range:
+    return range(start + begin, start + begin + many)
+
+
 class Reservations:
     """What is still free on each link and under each shared limit, epoch by epoch."""
 
     def __init__(self, hops: Hops) -> None:
         topology, grid = hops.topology, hops.grid
+        self.hops = hops
         self._room = hops.room.astype(int).tolist()
         self._taken = [[0] * _LENGTH for _ in topology.links]
         # One byte an epoch, 1 when the link is full: bytes are searched quickly.
@@ -114,27 +131,32 @@ class Reservations:
 
     def _conflict(self, way: Way, epoch: int) -> int | None:
         """Return an epoch before which the way cannot begin, or None if it can in `epoch`."""
-        for link, offset, many in zip(way.links, way.offsets, way.occupancy, strict=True):
-            begin, end = epoch + offset, epoch + offset + many
-            last = self._full[link].rfind(1, begin, end)
+        for link, held in zip(way.links, way.held, strict=True):
+            last = self._full[link].rfind(1, epoch + held.start, epoch + held.stop)
             if last >= 0:
                 free = self._full[link].find(0, last)
-                return (len(self._full[link]) if free < 0 else free) - offset
+                return (len(self._full[link]) if free < 0 else free) - held.start
+        loads: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for link, carried in zip(way.links, way.carried, strict=True):
             for limit in self._limits[link]:
-                most = max(self._load[limit][begin:end])
-                if most + 1 / many > self._share[limit] * (1 + ROUNDING):
-                    return epoch + 1
+                for later in carried:
+                    loads[limit, epoch + later] += 1 / len(carried)
+        for (limit, when), load in loads.items():
+            if self._load[limit][when] + load > self._share[limit] * (1 + ROUNDING):
+                return epoch + 1
         return None
 
     def take(self, way: Way, epoch: int) -> None:
         """Reserve the way from `epoch` on."""
-        for link, offset, many in zip(way.links, way.offsets, way.occupancy, strict=True):
+        for link, held in zip(way.links, way.held, strict=True):
             taken, room = self._taken[link], self._room[link]
-            for held in range(epoch + offset, epoch + offset + many):
-                taken[held] += 1
-                self._full[link][held] = taken[held] >= room
-                for limit in self._limits[link]:
-                    self._load[limit][held] += 1 / many
+            for when in range(epoch + held.start, epoch + held.stop):
+                taken[when] += 1
+                self._full[link][when] = taken[when] >= room
+        for link, carried in zip(way.links, way.carried, strict=True):
+            for limit in self._limits[link]:
+                for when in range(epoch + carried.start, epoch + carried.stop):
+                    self._load[limit][when] += 1 / len(carried)
 
     def _reach(self, epoch: int) -> None:
         """Make the tables long enough."""

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
-from ccl.errors import LimitReached
+from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
+from ccl.schedule import Schedule
+from ccl.simulate import simulate
 
 if TYPE_CHECKING:
     from formulations.backends import Backend
@@ -50,7 +52,7 @@ class Run:
     Parameters
     ----------
     problem
-        What is asked; offers answer this problem.
+        What the formulation solves.
     formulation
         Name for the results.
     options
@@ -67,6 +69,11 @@ class Run:
         Called with every news.
     epoch_duration
         µs of an epoch that the plan must have, or None where the formulation may choose.
+    mirrored
+        Whether plans will be read backwards; grids must be told.
+    answers, turn
+        What results answer, where that is not `problem` itself, and how a plan of `problem`
+        becomes one of it.
     best
         The best result so far.
     log
@@ -86,6 +93,9 @@ class Run:
     gap: float | None = None
     progress: Callable[[Progress], None] | None = None
     epoch_duration: float | None = None
+    mirrored: bool = False
+    answers: Problem | None = None
+    turn: Callable[[Schedule], Schedule] = lambda plan: plan
     best: Result | None = None
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
@@ -129,7 +139,11 @@ class Run:
                 )
             )
 
-    def offer(self, plan: Plan, *, message: str = "a better schedule") -> bool:
+    def replay(self, plan: Schedule) -> float:
+        """Return the makespan of what `plan` comes to in µs, without verifying it."""
+        return simulate(self.answers or self.problem, self.turn(plan)).makespan
+
+    def offer(self, plan: Schedule, *, message: str = "a better schedule") -> bool:
         """Verify and replay `plan`; keep it if it is the best. Return whether it is good enough.
 
         Raises
@@ -137,7 +151,7 @@ class Run:
         ScheduleError
             If the plan breaks a rule, which is a bug of the formulation.
         """
-        result = self._result(plan, Stop.TIME_LIMIT)
+        result = self._result(self.turn(plan), Stop.TIME_LIMIT)
         if self.best is None or result.makespan < self.best.makespan * (1 - 1e-9):
             self.best = result
             self.report(message, result)
@@ -151,6 +165,12 @@ class Run:
             return False
         return best.status is Status.OPTIMAL or (self.gap is not None and best.gap <= self.gap)
 
+    @property
+    def reached(self) -> Stop:
+        """Why the best so far is enough: a proof, or the gap that was asked for."""
+        proved = self.best is not None and self.best.status is Status.OPTIMAL
+        return Stop.PROVED if proved else Stop.GAP
+
     def finish(self, stop: Stop) -> Result:
         """Return the best result with the reason why it stopped.
 
@@ -158,7 +178,12 @@ class Run:
         ------
         LimitReached
             If there is none.
+        SolveError
+            If there is none because every model was too large.
         """
+        if self.best is None and stop is Stop.TOO_LARGE:
+            msg = f"{self.formulation} was not tried: {'; '.join(self.log)}; allow longer epochs"
+            raise SolveError(msg)
         if self.best is None:
             msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
             raise LimitReached(msg)
@@ -168,7 +193,7 @@ class Run:
 
     def _result(self, plan: Plan, stop: Stop) -> Result:
         return conclude(
-            self.problem,
+            self.answers or self.problem,
             plan,
             bounds=self.bounds,
             stop=stop,

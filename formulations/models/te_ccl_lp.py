@@ -16,7 +16,9 @@ r[k, d, s], read at d at the beginning of epoch k.
 
 Objectives, named for what they optimise: ``fewest-epochs`` takes the smallest K that has a
 solution, and of these one that keeps the links busy for the shortest time in all;
-``early-arrivals`` maximises the sum of r[k, d, s] / (k + 1), the paper's objective.
+``early-arrivals`` maximises the sum over k = 1 .. K of R[k, d, s] / k, where R[k, d, s] is all
+that was read until then, the sum of r[k', d, s] over k' <= k: the paper's objective, whose
+epochs end where ours begin, so that r[k, d, s] counts 1/k + .. + 1/K.
 
 Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendix A.
 Decisions: the paper's equation for the last epoch lets nothing held back be read in it, which
@@ -51,6 +53,9 @@ epoch that a link has for sending (`EpochGrid.fluid`)."""
 
 FEW = 48
 """Most epochs of one chunk on the slowest link for which ``auto`` tries these too."""
+
+CELLS = 3_000_000
+"""Most epochs times links times sources of a model."""
 
 HOPELESS = 1.05
 """A grid is given up when it needs this much longer than the best plan of the grids before."""
@@ -123,7 +128,7 @@ def run(run: Run, options: Options) -> Result:
         stop = _on_grid(FlowModel(link_hops(grid), run), options)
         if run.enough or stop is Stop.TIME_LIMIT:
             break
-    return run.finish(Stop.GAP if run.enough else stop)
+    return run.finish(run.reached if run.enough else stop)
 
 
 def _grids(run: Run, options: Options) -> list[EpochGrid]:
@@ -152,6 +157,12 @@ def _on_grid(model: FlowModel, options: Options) -> Stop:
         horizon = low + step if high is None else (low + high) // 2
         if high is None and (low + 1) * tau > HOPELESS * shortest:
             return Stop.MODEL_OPTIMAL
+        if horizon * model.width > CELLS:
+            run.note(
+                f"{horizon} epochs of {tau:.6g} µs were not tried: {horizon * model.width:.2g} "
+                "cells are too many"
+            )
+            return Stop.TOO_LARGE
         try:
             plan = model.solve(horizon, reward=options.objective == "early-arrivals")
         except Infeasible:

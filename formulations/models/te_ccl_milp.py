@@ -22,7 +22,8 @@ not before the chunk can be at src(e), and arrival not after it can still be of 
 Objectives, named for what they optimise:
 
 * ``fewest-epochs``: the smallest K for which a solution exists. A greedy schedule gives a K that
-  is enough; the model is then asked for K - 1, and so on until it has no solution.
+  is enough; the model is then asked for K - 1, or for the horizon given if that is less, and so
+  on until it has no solution.
 * ``early-arrivals``: maximise the sum of b[k, v, c] / k over the wanted (v, c), k = 1 .. K; with
   1 / (k + 1) in place of 1 / k for R[k] = min(demand, b[k+1]) this is the paper's objective.
 
@@ -30,7 +31,9 @@ Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 
 A, C, F. Decisions: first and last epoch are handled by the windows rather than by extra rows; the
 paper's max and min become one row per term, which is exact as both only bound from one side; no
 latency is dropped (``formulations.epochs``); which epoch duration is best is found by trying the
-greedy schedule on several (``auto``). Makespans reported are of the replay in continuous time, so
+greedy schedule on several (``auto``), and with time to spare the model is asked on finer ones
+too; on a mirrored grid (``formulations.mirror``) sends hold their links in the last epochs of
+their delay instead of the first. Makespans reported are of the replay in continuous time, so
 fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
 """
 
@@ -44,7 +47,6 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.simulate import simulate
 from formulations.demand import demand
 from formulations.epochs import EpochGrid, durations
 from formulations.greedy import greedy
@@ -57,12 +59,21 @@ from formulations.run import Run
 if TYPE_CHECKING:
     from formulations.chunk_model import ChunkModel
 
+LAST = (Stop.PROVED, Stop.GAP, Stop.TOO_LARGE)
+"""Why no finer grid is tried."""
+
 PATIENCE = 1.5
 """Seconds for greedy schedules on all grids together."""
 
 VARIABLES = 1_000_000
 """Most variables of a model that is tried where a greedy schedule is at hand; HiGHS takes minutes
 for less on two cores, and looks at its time limit only now and then while it presolves."""
+
+ENTRIES = 10_000_000
+"""Most variables and most entries of any model; more take more memory than there may be."""
+
+EPOCHS = 200_000
+"""Most epochs into which the lower bound is cut; on more even the greedy schedule takes long."""
 
 WORTH = 0.002
 """Share by which a finer grid's greedy schedule must be faster for the model to use that grid."""
@@ -156,28 +167,47 @@ def _find(run: Run, options: Options) -> Stop:
     """
     starts = _starts(run, options)
     if run.enough:
-        return Stop.GAP
+        return run.reached
     from formulations.chunk_model import ChunkModel  # noqa: PLC0415  it loads the solver
 
-    stop = Stop.TIME_LIMIT
+    stop = Stop.TOO_LARGE
+    impossible: list[Infeasible] = []
     for hops, enough in starts:
         if run.expired:
             return Stop.TIME_LIMIT
-        model = ChunkModel(hops, demand(run.problem), run)
-        variables = model.variables(options.horizon or enough)
-        if variables > VARIABLES and run.best is not None:
-            run.note(
-                f"a model of {variables:,} variables was not built; the greedy schedule stands"
-            )
-            return Stop.TOO_LARGE
-        if options.objective == "early-arrivals":
-            stop = _early(model, options.horizon or enough)
-        else:
-            known = options.horizon is None and options.greedy_start
-            stop = _fewest(model, options.horizon or enough, known=known)
-        if stop is Stop.GAP or run.time_limit is None:
+        try:
+            stop = _on_grid(ChunkModel(hops, demand(run.problem), run), options, enough)
+        except Infeasible as error:
+            stop = Stop.MODEL_OPTIMAL
+            impossible.append(error)
+        if stop in LAST or (run.best and run.time_limit is None):
             break
+    if run.best is None and impossible:
+        raise impossible[0]
     return stop
+
+
+def _on_grid(model: ChunkModel, options: Options, enough: int) -> Stop:
+    """Offer what the model finds on one grid, where `enough` epochs have a solution.
+
+    Raises
+    ------
+    Infeasible
+        If the horizon is too small.
+    """
+    run, early = model.run, options.objective == "early-arrivals"
+    most = options.horizon or enough
+    horizon = most if early else min(most, enough)
+    variables, entries = model.measure(horizon)
+    if max(variables, entries) > ENTRIES or (run.best is not None and variables > VARIABLES):
+        run.note(
+            f"a model of {variables:,} variables and {entries:,} entries was not built, "
+            "it would be too large"
+        )
+        return Stop.TOO_LARGE
+    if early:
+        return _early(model, horizon)
+    return _fewest(model, horizon, known=options.greedy_start and enough <= most)
 
 
 def _starts(run: Run, options: Options) -> list[tuple[Hops, int]]:
@@ -193,16 +223,22 @@ def _starts(run: Run, options: Options) -> list[tuple[Hops, int]]:
     for hops in grids:
         tau = hops.grid.epoch_duration
         run.report(f"greedy schedule with epochs of {tau:.6g} µs")
-        sends = greedy(
-            hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
-        )
+        try:
+            sends = greedy(
+                hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
+            )
+        except Infeasible:
+            if not starts and hops is grids[-1]:
+                raise
+            continue
         plan = schedule(sends, hops, wanted)
         starts.append((hops, plan.horizon))
-        makespan = simulate(run.problem, plan).makespan
+        fits = plan.horizon <= (options.horizon or plan.horizon)
+        makespan = run.replay(plan) if fits else math.inf
         # A finer grid costs a larger model, so it must be worth it.
         if makespan < best * (1 - WORTH):
             best, first = makespan, len(starts) - 1
-        if options.greedy_start and plan.horizon <= (options.horizon or plan.horizon):
+        if options.greedy_start and fits:
             run.offer(plan, message="a greedy schedule")
             if run.enough or run.expired:
                 break
@@ -219,33 +255,38 @@ def _grids(run: Run, options: Options) -> list[Hops]:
         taus = [run.epoch_duration]
     found: list[Hops] = []
     for tau in sorted(taus, reverse=True):
-        grid = EpochGrid(topology, size, tau)
+        grid = EpochGrid(topology, size, tau, mirrored=run.mirrored)
         hops = hyper_edges(grid) if hyper else link_hops(grid)
         epochs = max(1.0, run.bounds[0].makespan / tau)
         cells = epochs * len(hops.routes) * len(problem.collective.chunks)
-        if not found or cells <= CELLS:
+        if epochs <= EPOCHS and (not found or cells <= CELLS):
             found.append(hops)
         else:
-            run.note(f"epochs of {tau:.6g} µs were not tried: {cells:.2g} cells are too many")
+            run.note(
+                f"epochs of {tau:.6g} µs were not tried: {epochs:.2g} epochs at least, with "
+                f"{cells:.2g} cells, are too many"
+            )
     return found
 
 
 def _fewest(model: ChunkModel, horizon: int, *, known: bool) -> Stop:
-    """Ask for one epoch less until there is no solution; `known`: a plan of `horizon` exists."""
+    """Ask for one epoch less until there is no solution; `known`: a plan of `horizon` is at hand.
+
+    Raises
+    ------
+    Infeasible
+        When there is none, be it the first time or after some.
+    """
     run, horizon = model.run, horizon - known
     while horizon >= 1:
         if run.expired:
             return Stop.TIME_LIMIT
         try:
             plan = model.solve(horizon)
-        except Infeasible:
-            if run.best is None:
-                raise
-            return Stop.MODEL_OPTIMAL
         except LimitReached:
             return Stop.TIME_LIMIT
         if run.offer(plan, message=f"a schedule of {plan.horizon} epochs"):
-            return Stop.GAP
+            return run.reached
         horizon = plan.horizon - 1
     return Stop.MODEL_OPTIMAL
 
@@ -257,7 +298,7 @@ def _early(model: ChunkModel, horizon: int) -> Stop:
     except LimitReached:
         return Stop.TIME_LIMIT
     if model.run.offer(plan):
-        return Stop.GAP
+        return model.run.reached
     return Stop.MODEL_OPTIMAL if model.proved else Stop.TIME_LIMIT
 
 

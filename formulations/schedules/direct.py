@@ -51,19 +51,21 @@ def _find(run: Run, _: Options) -> Stop:
     topology, collective = problem.topology, problem.collective
     size, ranks = collective.chunk_size, len(topology.ranks)
     graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(topology.ranks)
     for link in topology.links:
         graph.add_edge(link.src, link.dst, weight=link.transfer_time(size))
     quickest = dict(nx.all_pairs_dijkstra_path(graph))
     tau = run.epoch_duration or max(link.transfer_time(size) for link in topology.links)
-    hops = link_hops(EpochGrid(topology, size, tau))
+    hops = link_hops(EpochGrid(topology, size, tau, mirrored=run.mirrored))
     moves = []
     for number, chunk in enumerate(collective.chunks):
         for rank in chunk.destinations:
             if rank in chunk.holders:
                 continue
-            turns = [((rank - holder) % ranks, holder) for holder in chunk.holders]
-            turn, holder = min(turns)
-            way = quickest[topology.ranks[holder]][topology.ranks[rank]]
+            name = topology.ranks[rank]
+            near = [each for each in chunk.holders if name in quickest[topology.ranks[each]]]
+            turn, holder = min(((rank - each) % ranks, each) for each in near)
+            way = quickest[topology.ranks[holder]][name]
             moves.append((turn, number, tuple(way)))
     moves.sort()
     run.offer(place([(chunk, way) for _, chunk, way in moves], hops, demand(problem)))

@@ -66,7 +66,8 @@ def _find(run: Run, _: Options) -> Stop:
         for route in ring
     )
     tau = run.epoch_duration or slowest
-    hops = link_hops(EpochGrid(problem.topology, problem.collective.chunk_size, tau))
+    size = problem.collective.chunk_size
+    hops = link_hops(EpochGrid(problem.topology, size, tau, mirrored=run.mirrored))
     moves = []
     for number, chunk in enumerate(problem.collective.chunks):
         start = at[chunk.holders[0]]
