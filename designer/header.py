@@ -151,7 +151,7 @@ def _chunks() -> Any:
         debounce=400,
         leftSection=html.Span("Chunks", className="ds-prefix"),
         leftSectionWidth=60,
-        w=116,
+        w=124,
         size="sm",
         hideControls=True,
         allowDecimal=False,
