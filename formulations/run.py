@@ -182,7 +182,8 @@ class Run:
             If there is none because every model was too large.
         """
         if self.best is None and stop is Stop.TOO_LARGE:
-            msg = f"{self.formulation} was not tried: {'; '.join(self.log)}; allow longer epochs"
+            why = "; ".join(self.log)
+            msg = f"{self.formulation} has no model that is small enough: {why}; make epochs longer"
             raise SolveError(msg)
         if self.best is None:
             msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
