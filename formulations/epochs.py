@@ -197,6 +197,13 @@ def durations(
     return sorted({tau for tau in tried if tau >= fastest})
 
 
+def longest_hop(topology: Topology, chunk_size: float) -> float:
+    """Return the µs that a chunk takes over the slowest link, latency and limits included."""
+    # The duration does not matter for these two.
+    grid = EpochGrid(topology, chunk_size, 1.0)
+    return float(max(grid.hold + grid.alpha))
+
+
 def stretched(topology: Topology, epoch_duration: float, chunk_size: float = math.inf) -> float:
     """Return an epoch duration in µs plus the longest latency that is short beside it.
 

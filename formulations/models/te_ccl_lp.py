@@ -99,8 +99,10 @@ class Options:
 
 
 def refuses(problem: Problem) -> str | None:
-    """Leave copies, several holders and limited buffers to other formulations."""
+    """Leave copies, sums, several holders and limited buffers to other formulations."""
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.reduced:
+            return f"chunk {number} is reduced, and here amounts are not added up"
         if len(chunk.destinations) > 1:
             return f"chunk {number} has several destinations, and amounts cannot be copied"
         if len(chunk.holders) > 1:
