@@ -22,6 +22,9 @@ _SAME_RATE = 1e-9
 _NOTHING = 1e-12
 """Rates below this share of a link's bandwidth are rounding errors."""
 
+_LEFT = 1e-10
+"""Likewise bytes below this share of a job; they must not wait for a rate when an epoch ends."""
+
 
 @dataclass(slots=True)
 class Job:
@@ -203,14 +206,19 @@ class Engine:
                     for cap in self._caps[link]:
                         room[cap] -= more
         for i, rate in rates.items():
-            if rate == self._rate[i]:
-                continue
-            self._rate[i] = rate
-            self._version[i] += 1
-            if rate > 0:
-                if math.isnan(self._jobs[i].start):
-                    self._begin(i, now)
-                self._push(now + max(0.0, self._left[i]) / rate, i, self._version[i])
+            if rate != self._rate[i]:
+                self._set_rate(i, rate, now)
+
+    def _set_rate(self, i: int, rate: float, now: float) -> None:
+        """Let a job go on at another rate, and note when it will be done."""
+        self._rate[i] = rate
+        self._version[i] += 1
+        if self._left[i] <= _LEFT * self._jobs[i].nbytes:
+            self._push(now, i, self._version[i])
+        elif rate > 0:
+            if math.isnan(self._jobs[i].start):
+                self._begin(i, now)
+            self._push(now + self._left[i] / rate, i, self._version[i])
 
     def _promised(self, now: float) -> dict[int, float]:
         """Return the rate that each job is sure of now."""
