@@ -19,6 +19,7 @@ from ccl.errors import Infeasible
 from ccl.schedule import Schedule, Send
 from formulations.backends import Ending, Report
 from formulations.demand import Demand
+from formulations.epochs import ROUNDING
 from formulations.hops import Hops
 from formulations.plans import schedule
 from formulations.rows import rows
@@ -93,7 +94,7 @@ class ChunkModel:
         run, begin = self.run, time.perf_counter()
         run.report(f"building the model of {horizon} epochs")
         cells = self._cells(horizon)
-        sends = cp.Variable(len(cells.epoch), boolean=True)
+        sends = self._sends(cells)
         buffers = cp.Variable(cells.buffers, bounds=[0, 1])
         rules = self._rules(cells, sends, buffers)
         objective = self._reward(cells, buffers) if reward else cp.Minimize(0)
@@ -175,6 +176,22 @@ class ChunkModel:
         held[exists] = np.arange(int(exists.sum()))
         return _Cells(horizon, epoch, hop, chunk, held)
 
+    def _most(self, cells: _Cells) -> np.ndarray:
+        """Return how often each send may be made at once, shape (n,).
+
+        More than once is of use only on the way to what can neither store nor copy.
+        """
+        hops = self.hops
+        room = np.array([min(hops.room[list(links)]) for links in hops.links])
+        again = ~(hops.stores | hops.copies)[hops.dst]
+        return np.asarray(np.where(again, room, 1)[cells.hop])
+
+    def _sends(self, cells: _Cells) -> cp.Variable:
+        most = self._most(cells)
+        if most.max(initial=1) == 1:
+            return cp.Variable(len(most), boolean=True)
+        return cp.Variable(len(most), integer=True, bounds=[np.zeros(len(most)), most])
+
     def _rules(
         self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
     ) -> list[cp.Constraint]:
@@ -185,7 +202,10 @@ class ChunkModel:
         needs = np.flatnonzero(later)
         if needs.size:
             there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
-            rules.append(sends[needs] <= buffers[there])
+            shape, most = (len(needs), cells.buffers), self._most(cells)[needs]
+            rules.append(
+                sends[needs] <= rows(np.arange(len(needs)), there, shape, value=most) @ buffers
+            )
         rules += self._switch_rows(cells, sends)
         rules += self._capacity_rows(cells, sends)
         rules += self._limit_rows(cells, sends)
@@ -223,7 +243,8 @@ class ChunkModel:
         copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
         rules: list[cp.Constraint] = []
         if copied.size:
-            rules.append(sends[copied] <= into[leaves[copied]] @ sends)
+            most = sparse.diags_array(self._most(cells)[copied])
+            rules.append(sends[copied] <= (most @ into[leaves[copied]]) @ sends)
         plain = ~hops.stores & ~hops.copies
         if plain.any():
             out = rows(leaves, columns, (many, len(columns)))
@@ -255,7 +276,7 @@ class ChunkModel:
         shape = (uses.shape[0] * width, len(cells.epoch))
         matrix = rows(link * width + epoch[spread], which[spread], shape)
         room = np.repeat(hops.room, width)
-        binding = np.flatnonzero(np.diff(matrix.indptr) > room)
+        binding = np.flatnonzero(matrix @ self._most(cells) > room)
         return [matrix[binding] @ sends <= room[binding]] if binding.size else []
 
     def _limit_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
@@ -272,7 +293,7 @@ class ChunkModel:
                 epoch = cells.epoch[which] + later.astype(int)
                 matrix = rows(epoch, which, (width, count), value=share)
                 most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-                rules.append(matrix @ sends <= most)
+                rules.append(matrix @ sends <= most * (1 + ROUNDING))
         return rules
 
     def _shares(self, under: set[int]) -> list[np.ndarray]:
@@ -299,9 +320,9 @@ class ChunkModel:
 
     def _schedule(self, cells: _Cells, sends: cp.Variable) -> Schedule:
         hops = self.hops
-        chosen = np.flatnonzero(np.asarray(sends.value) > 0.5)
+        times = np.rint(np.asarray(sends.value)).astype(int)
         listed = []
-        for cell in chosen.tolist():
+        for cell in np.repeat(np.arange(len(times)), np.maximum(times, 0)).tolist():
             route = hops.routes[cells.hop[cell]]
             epoch, chunk = int(cells.epoch[cell]), int(cells.chunk[cell])
             listed.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))

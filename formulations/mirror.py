@@ -56,7 +56,12 @@ def _adding(problem: Problem) -> Problem:
     twin that nothing reaches.
     """
     topology = problem.topology
-    apart = {each.name for each in topology.devices if each.stores and not each.reduces}
+    into, out = topology.links_in, topology.links_out
+    apart = {
+        each.name
+        for each in topology.devices
+        if each.stores and not each.reduces and into[each.name] and out[each.name]
+    }
     if not apart:
         return problem
     # Longer than every name, so a name of its own.

@@ -4,12 +4,13 @@ Sets: epochs k = 0 .. K-1, hops e from src(e) to dst(e) (links, or hyper-edges f
 manner of appendix C), devices v, chunks c. Constants: delay[e] and occupancy[e] in epochs and
 room[l] in chunks (``formulations.epochs``). ``has`` and ``wants`` are the pre- and postcondition.
 
-Variables: f[k, e, c] = 1 if chunk c starts over hop e in epoch k; b[k, v, c] in [0, 1], the
+Variables: f[k, e, c], how often chunk c starts over hop e in epoch k: an integer up to most[e],
+the hop's room on the way to a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
 buffer: whether a device that stores holds the chunk at the beginning of epoch k.
 
     b[k, v, c] = b[k-1, v, c] + sum over e into v of f[k - delay[e], e, c]          buffer
-    f[k, e, c] <= b[k, src(e), c]                       src stores: send what is held
-    f[k, e, c] <= sum over e' into s of f[k - delay[e'], e', c]    switch s that copies
+    f[k, e, c] <= most[e] * b[k, src(e), c]             src stores: send what is held
+    f[k, e, c] <= most[e] * sum over e' into s of f[k - delay[e'], e', c]   switch s that copies
     sum over e out of s of f[k, e, c] = sum over e' into s of f[k - delay[e'], e', c]
                                                         switch s that does not copy
     sum over c, e that hold link l, k - occupancy[e] < k' <= k of f[k', e, c] <= room[l]

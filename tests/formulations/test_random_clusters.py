@@ -277,6 +277,22 @@ def test_two_halves_proved_are_no_proof_of_the_whole():
     assert result.stop is Stop.MODEL_OPTIMAL
 
 
+def test_a_chunk_goes_twice_in_an_epoch_to_a_switch_that_cannot_copy():
+    """A link of 100 GB/s carries 1 MB twice in the 20 µs that it takes on to each of two GPUs."""
+    gpus = tuple(device("gpu", f"g{i}") for i in range(3))
+    links = [
+        link for i in range(3) for link in duplex(f"g{i}", "s", bandwidth=50.0 + 50.0 * (not i))
+    ]
+    asked = Problem(
+        Topology("star", (*gpus, device("switch", "s")), tuple(links)),
+        make_collective("broadcast", 3, 1e6),
+    )
+
+    result = solve(asked, "te-ccl-milp", options={"epoch": "slowest", "greedy_start": False})
+
+    assert result.epochs == 2
+
+
 @pytest.mark.parametrize("name", ["te-ccl-milp", "te-ccl-lp"])
 def test_epochs_too_short_to_be_modelled_are_named(name):
     asked = Problem(pair(), make_collective("all-to-all", 2, 1e6))
