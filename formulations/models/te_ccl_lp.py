@@ -32,13 +32,14 @@ those of `AIMS`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from formulations.epoch_options import EpochOptions
 from formulations.epochs import EpochGrid, durations, snapped, stretched
 from formulations.hops import link_hops
 from formulations.registry import Formulation
@@ -62,40 +63,8 @@ HOPELESS = 1.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(EpochOptions):
     """The form of the model."""
-
-    objective: Literal["fewest-epochs", "early-arrivals"] = field(
-        default="fewest-epochs",
-        metadata={
-            "label": "Objective",
-            "help": "Fewest epochs, or the paper's reward for every early arrival",
-        },
-    )
-    epoch: Literal["auto", "fastest", "slowest"] = field(
-        default="auto",
-        metadata={
-            "label": "Epoch by",
-            "help": "A share of the lower bound, a chunk on the fastest or on the slowest link",
-        },
-    )
-    epoch_duration: float | None = field(
-        default=None,
-        metadata={
-            "label": "Epoch duration",
-            "unit": "µs",
-            "min": 0.0,
-            "help": "Given here, it is what the epoch is by",
-        },
-    )
-    horizon: int | None = field(
-        default=None,
-        metadata={
-            "label": "Epochs at most",
-            "min": 1,
-            "help": "Left empty, as few as there can be",
-        },
-    )
 
 
 def refuses(problem: Problem) -> str | None:

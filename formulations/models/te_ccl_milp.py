@@ -49,6 +49,7 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.demand import demand
+from formulations.epoch_options import EpochOptions
 from formulations.epochs import EpochGrid, durations
 from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
@@ -85,41 +86,9 @@ finds nothing on larger ones within minutes on two cores."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(EpochOptions):
     """The form of the model."""
 
-    objective: Literal["fewest-epochs", "early-arrivals"] = field(
-        default="fewest-epochs",
-        metadata={
-            "label": "Objective",
-            "help": "Fewest epochs, or the paper's reward for every early arrival",
-        },
-    )
-    epoch: Literal["auto", "fastest", "slowest"] = field(
-        default="auto",
-        metadata={
-            "label": "Epoch by",
-            "help": "How long an epoch is: tried out, a chunk on the fastest or on the slowest "
-            "link",
-        },
-    )
-    epoch_duration: float | None = field(
-        default=None,
-        metadata={
-            "label": "Epoch duration",
-            "unit": "µs",
-            "min": 0.0,
-            "help": "Given here, it is what the epoch is by",
-        },
-    )
-    horizon: int | None = field(
-        default=None,
-        metadata={
-            "label": "Epochs at most",
-            "min": 1,
-            "help": "Left empty, the first schedule found decides",
-        },
-    )
     switches: Literal["as drawn", "hyper-edges"] = field(
         default="as drawn",
         metadata={
