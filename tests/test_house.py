@@ -23,7 +23,11 @@ PACKAGES = ("ccl", "formulations", "gallery", "widgets", "designer", "benchmarks
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = SETTINGS["project"]
 
-CONDA_NAMES = {"python-igraph": "igraph", "playwright-python": "playwright"}
+CONDA_NAMES = {
+    "ortools-python": "ortools",
+    "playwright-python": "playwright",
+    "python-igraph": "igraph",
+}
 """conda-forge's name -> the package index's, where they differ."""
 
 MODULES = sorted(

@@ -53,6 +53,8 @@ def resolve() -> dict[str, Any]:
     command = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     # Wheels alone, so that nobody needs a compiler, and such as the oldest Python takes.
     command += ["--only-binary=:all:", f"--python-version={OLDEST_PYTHON}"]
+    # Older releases of pip want a target beside that; nothing is written there.
+    command += ["--target=nowhere"]
     done = subprocess.run(
         [sys.executable, "-m", "pip", *command, "editables", *wanted],
         stdout=subprocess.PIPE,
