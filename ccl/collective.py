@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -48,12 +48,19 @@ class Chunk:
         each exactly once.
     reduced
         Whether contributions are added up.
+    priority
+        A weight without unit, positive: what rewards early arrivals multiplies them by it, and
+        what sends one chunk after the other prefers the larger.
+    tenant
+        Name of the job that it belongs to, or empty where there is only one.
     """
 
     size: float
     holders: tuple[int, ...]
     destinations: tuple[int, ...]
     reduced: bool = False
+    priority: float = 1.0
+    tenant: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class Collective:
     Raises
     ------
     ProblemError
-        If it has no rank or no chunk, a size is not positive, or a rank is out of range.
+        If it has no rank or no chunk, a size or priority is not positive, or a rank is out of
+        range.
     """
 
     kind: CollectiveKind
@@ -133,11 +141,12 @@ class Collective:
             )
             raise ProblemError(msg)
         if chunk.reduced:
-            return Chunk(chunk.size, ends, tuple(r for r in chunk.holders if r != ends[0]))
+            others = _others(chunk.holders, ends[0])
+            return replace(chunk, holders=ends, destinations=others, reduced=False)
         if self.kind in ("all-gather", "broadcast") or len(chunk.destinations) > 1:
             everyone = tuple(sorted({*ends, *chunk.destinations}))
-            return Chunk(chunk.size, everyone, ends, reduced=True)
-        return Chunk(chunk.size, chunk.destinations, ends)
+            return replace(chunk, holders=everyone, destinations=ends, reduced=True)
+        return replace(chunk, holders=chunk.destinations, destinations=ends)
 
 
 _MIRRORS: dict[CollectiveKind, CollectiveKind] = {
@@ -161,6 +170,9 @@ def _check(number: int, chunk: Chunk, ranks: int) -> None:
         if min(where) < 0 or max(where) >= ranks:
             msg = f"chunk {number} has the {what}s {list(where)}; ranks go from 0 to {ranks - 1}"
             raise ProblemError(msg)
+    if not (chunk.priority > 0 and math.isfinite(chunk.priority)):
+        msg = f"chunk {number} has the priority {chunk.priority}; give a positive number"
+        raise ProblemError(msg)
 
 
 def all_gather(ranks: int, size: float, *, chunks: int = 1) -> Collective:

@@ -37,6 +37,22 @@ def busbw(collective: Collective, makespan: float) -> float:
     return algbw(collective, makespan) * bus_factor(collective)
 
 
+def finish_times(problem: Problem, timeline: Timeline) -> dict[str, float]:
+    """Return the µs at which the last byte of each tenant is where it is needed.
+
+    By name in the order of the chunks; chunks without a tenant are together under the empty
+    name. The largest is the makespan.
+    """
+    ranks, chunks = problem.topology.ranks, problem.collective.chunks
+    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
+    finish = {chunk.tenant: 0.0 for chunk in chunks}
+    for each in timeline.transfers:
+        if each.dst in wanted[each.chunk]:
+            tenant = chunks[each.chunk].tenant
+            finish[tenant] = max(finish[tenant], each.end)
+    return finish
+
+
 def link_utilisation(problem: Problem, timeline: Timeline) -> dict[tuple[str, str], float]:
     """Return for every link the share of the makespan in which it carries at full bandwidth.
 

@@ -202,7 +202,7 @@ def halves(collective: Collective) -> tuple[Half | None, Half | None]:
             holders = (root[number],)
         others = tuple(rank for rank in chunk.destinations if rank not in holders)
         if others:
-            spread[number] = Chunk(chunk.size, holders, others)
+            spread[number] = replace(chunk, holders=holders, destinations=others, reduced=False)
     if not spread:
         return _made(collective, added, collective.kind), None
     whole = collective.kind == "all-reduce"

@@ -101,17 +101,24 @@ def collective_to_json(collective: Collective) -> Json:
     if named is not None:
         return start | {"chunks": named[0], "root": named[1]}
     return start | {
-        "chunks": [
-            {
-                "size": each.size,
-                "holders": list(each.holders),
-                "destinations": list(each.destinations),
-                "reduced": each.reduced,
-            }
-            for each in collective.chunks
-        ],
+        "chunks": [_chunk_to_json(each) for each in collective.chunks],
         "root": 0,
     }
+
+
+def _chunk_to_json(chunk: Chunk) -> Json:
+    """Return a chunk; priority and tenant are left out where they say nothing."""
+    value: Json = {
+        "size": chunk.size,
+        "holders": list(chunk.holders),
+        "destinations": list(chunk.destinations),
+        "reduced": chunk.reduced,
+    }
+    if chunk.priority != 1:
+        value["priority"] = chunk.priority
+    if chunk.tenant:
+        value["tenant"] = chunk.tenant
+    return value
 
 
 def plan_to_json(plan: Plan) -> Json:
@@ -230,7 +237,14 @@ def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
     if isinstance(value.chunks, int):
         return make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
     chunks = tuple(
-        Chunk(each.size, tuple(each.holders), tuple(each.destinations), each.reduced)
+        Chunk(
+            each.size,
+            tuple(each.holders),
+            tuple(each.destinations),
+            each.reduced,
+            each.priority,
+            each.tenant,
+        )
         for each in value.chunks
     )
     if value.kind == "custom":

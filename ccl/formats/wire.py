@@ -58,12 +58,17 @@ class TopologyJson(Struct, forbid_unknown_fields=True):
 
 
 class ChunkJson(Struct, forbid_unknown_fields=True):
-    """A chunk of a custom collective: bytes, ranks that have it, ranks that want it."""
+    """A chunk of a custom collective: bytes, ranks that have it, ranks that want it.
+
+    `priority` weighs it among the others; `tenant` names the job that it belongs to.
+    """
 
     size: float
     holders: list[Whole]
     destinations: list[Whole]
     reduced: bool = False
+    priority: Positive = 1.0
+    tenant: str = ""
 
 
 class CollectiveJson(Struct, forbid_unknown_fields=True):

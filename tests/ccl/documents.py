@@ -72,7 +72,9 @@ def collectives(draw: st.DrawFn, ranks: int) -> Collective:
         kind, root = draw(st.sampled_from(NAMED)), draw(st.integers(0, ranks - 1))
         return make_collective(kind, ranks, draw(AMOUNTS), chunks=draw(COUNTS), root=root)
     some = st.lists(st.integers(0, ranks - 1), min_size=1, unique=True).map(tuple)
-    chunks = st.builds(Chunk, AMOUNTS, some, some, st.booleans())
+    chunks = st.builds(
+        Chunk, AMOUNTS, some, some, st.booleans(), st.just(1.0) | AMOUNTS, st.just("") | NAMES
+    )
     return custom(ranks, draw(st.lists(chunks, min_size=1, max_size=4)))
 
 
