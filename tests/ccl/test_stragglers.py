@@ -36,7 +36,7 @@ def test_of_a_device_all_links_lag_once():
 def test_limits_stay():
     limits = (SharedLimit("bus", (("g0", "g1"), ("g1", "g2")), 60.0),)
 
-    assert replace(ring(3), limits=XX["g0"], beta=2.0).limits == limits
+    assert straggling(replace(ring(3), limits=limits), ["g0"], beta=2.0).limits == limits
 
 
 def test_nobody_straggles_when_nobody_is_named():
