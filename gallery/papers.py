@@ -7,7 +7,7 @@ and each entry says so.
 from __future__ import annotations
 
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
-from gallery.build import Wire, make_gpus, star, topology
+from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
 from gallery.entry import Entry, Figure
 
 _SLOW = 1e-3
@@ -69,6 +69,62 @@ def te_ccl_2c(*, alpha: float = 0.0) -> Topology:
     return topology(made.name, [*made.devices, device("gpu", "d")], [*made.links, last])
 
 
+def te_ccl_internal_1(
+    *,
+    hosts: int = 2,
+    bandwidth: float = 25.0,
+    network_bandwidth: float = 25.0,
+    alpha: float = 0.6,
+    network_alpha: float = 0.75,
+    copies: bool = False,
+) -> Topology:
+    """Chassis of four GPUs in a ring; every GPU reaches one switch between them."""
+    inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="")
+    port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="network")
+    pairs = ((0, 1), (1, 2), (2, 3), (3, 0))
+    return _chassis("TE-CCL internal 1", hosts, pairs, (inner, port), copies=copies)
+
+
+def te_ccl_internal_2(
+    *,
+    hosts: int = 2,
+    bandwidth: float = 25.0,
+    network_bandwidth: float = 25.0,
+    alpha: float = 0.6,
+    network_alpha: float = 0.75,
+    copies: bool = False,
+) -> Topology:
+    """Chassis of two joined GPUs; every GPU reaches one switch between them."""
+    inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="")
+    port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="network")
+    return _chassis("TE-CCL internal 2", hosts, ((0, 1),), (inner, port), copies=copies)
+
+
+def _chassis(
+    name: str,
+    hosts: int,
+    pairs: tuple[tuple[int, int], ...],
+    wires: tuple[Wire, Wire],
+    *,
+    copies: bool,
+) -> Topology:
+    """Join `pairs` of each chassis with the first wire, and all GPUs by a switch with the other."""
+    check(f"chassis of {name}", hosts, least=1, most=512)
+    inner, port = wires
+    size = max(max(pair) for pair in pairs) + 1
+    devices: list[Device] = []
+    links: list[Link] = []
+    boxes: list[list[str]] = []
+    for host in range(hosts):
+        gpus = make_gpus(size, host=f"h{host}", first=size * host)
+        devices += gpus
+        boxes.append([each.name for each in gpus])
+        for a, b in pairs:
+            links += inner.join(boxes[-1][a], boxes[-1][b])
+    joined = network(boxes, port, fabric="flat", copies=copies)
+    return topology(count_of(hosts, name), [*devices, *joined[0]], [*links, *joined[1]])
+
+
 def _around_memory(name: str, gpus: int, bandwidth: float, alpha: float) -> Topology:
     devices: list[Device] = make_gpus(gpus, host="h0")
     wire = Wire(bandwidth=bandwidth, alpha=alpha, medium="PCIe 4")
@@ -96,6 +152,12 @@ _BUS = Figure(
     "memory, read and written together", "96 GB/s, half of what its links carry", "assumed"
 )
 _MEGA = Figure("each link", "1 MB/s one way", "assumed")
+
+_INTERNAL = (
+    Figure("each link", "25 GB/s one way", "assumed"),
+    Figure("latency of links between GPUs and to the switch", "0.6 and 0.75 µs", "measured"),
+)
+_TABLE_2 = f"{_TE_CCL}table 2, which has GPUs, one-way links and latencies of a chassis; "
 
 ENTRIES = (
     Entry(
@@ -170,5 +232,23 @@ ENTRIES = (
         f"{_TE_CCL}figure 2c; structure inferred from the text",
         figures=(_MEGA, Figure("last link", "2 MB/s one way", "assumed")),
         make=te_ccl_2c,
+    ),
+    Entry(
+        "te-ccl-internal-1",
+        "TE-CCL, internal 1",
+        "Papers",
+        "Chassis of four GPUs with eight links, assumed to be a ring, around one switch.",
+        f"{_TABLE_2}section 6 adds that many GPUs of a chassis reach a switch",
+        figures=_INTERNAL,
+        make=te_ccl_internal_1,
+    ),
+    Entry(
+        "te-ccl-internal-2",
+        "TE-CCL, internal 2",
+        "Papers",
+        "Chassis of two GPUs with two links around one switch.",
+        f"{_TABLE_2}section 6 adds that many GPUs of a chassis reach a switch",
+        figures=_INTERNAL,
+        make=te_ccl_internal_2,
     ),
 )
