@@ -59,8 +59,11 @@ class Network:
 
     @cached_property
     def bandwidth(self) -> Floats:
-        """(links,): GB/s."""
-        return np.array([each.bandwidth for each in self.problem.topology.links], dtype=float)
+        """(links,): GB/s that a link can carry alone, under its limits."""
+        rates = np.array([each.bandwidth for each in self.problem.topology.links], dtype=float)
+        for limit, members in self.limits:
+            rates[members] = np.minimum(rates[members], limit.bandwidth)
+        return rates
 
     @cached_property
     def alpha(self) -> Floats:

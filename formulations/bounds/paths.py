@@ -8,9 +8,13 @@ Plans that never split a chunk of n bytes: a device that stores sends it on only
 of it, so each stretch between two of these takes the sum of its latencies plus n times the beta
 of its slowest link; devices in between that cannot store let it through as it comes, which is
 the quickest that they can do. In the graph searched, a device that cannot store appears once for
-every slowest link so far, and a stretch pays for its bytes when it ends. It appears once more for
-a chunk whose last byte has just come in from elsewhere, which pays for latencies alone from there
-to the end of the stretch; no edge leads there.
+every slowest link so far, and a stretch pays for its bytes when it ends.
+
+On a link of such a stretch a chunk begins to cross no earlier than its first byte can be there,
+however slow the links before are. From when it begins to cross a link, it takes at least the
+latencies and n times the beta of the slowest link from this one on to have it all where it is
+stored next. So three times are known of links: from a rank to the beginning on a link, from the
+beginning on one link to that on another, and from there until a rank has it.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ from ccl.bound import Bound, Path
 from formulations.bounds.cuts import Network
 from formulations.bounds.demand import Floats
 
-_PASSING = -1
-"""In place of the slowest link so far: its last byte has just come in."""
+_STORED = -1
+"""In place of the slowest link so far: all of the chunk is there."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,11 @@ class Ways:
     def vertices(self) -> tuple[tuple[int, int], ...]:
         """Device and slowest link so far (its rank among betas) of each vertex.
 
-        The first are the devices themselves; of those that cannot store, as passing.
+        The first are the devices themselves, whether or not they can have all of it.
         """
         devices = self.network.problem.topology.devices
         levels = range(len(self._betas)) if self.nbytes else range(1)
-        plain = [(number, _PASSING) for number in range(len(devices))]
+        plain = [(number, _STORED) for number in range(len(devices))]
         held = [
             (number, level)
             for number, each in enumerate(devices)
@@ -64,23 +68,25 @@ class Ways:
     @cached_property
     def graph(self) -> tuple[igraph.Graph, list[float]]:
         """The graph to search and the µs of its edges."""
-        topology = self.network.problem.topology
-        stores = [each.stores for each in topology.devices]
-        number = {vertex: i for i, vertex in enumerate(self.vertices)}
-        rank = {beta: i if self.nbytes else 0 for i, beta in enumerate(self._betas)}
+        network = self.network
+        stores = [each.stores for each in network.problem.topology.devices]
         edges: list[tuple[int, int]] = []
         costs: list[float] = []
-        for (src, dst), link in zip(self.network.ends.tolist(), topology.links, strict=True):
-            levels = [_PASSING] if stores[src] else range(_PASSING, len(set(rank.values())))
-            for before in levels:
-                passing = before == _PASSING and not stores[src]
-                slowest = before if passing else max(before, rank[link.beta])
-                paid = self.nbytes * self._betas[slowest] if stores[dst] and not passing else 0.0
+        levels = range(len(self._betas)) if self.nbytes else range(1)
+        for (src, dst), own, alpha in zip(
+            network.ends.tolist(), self._level.tolist(), network.alpha.tolist(), strict=True
+        ):
+            for before in [_STORED] if stores[src] else levels:
+                slowest = max(before, own)
+                paid = self.nbytes * self._betas[slowest] if stores[dst] else 0.0
                 edges.append(
-                    (number[src, before], number[dst, _PASSING if stores[dst] else slowest])
+                    (
+                        self._number[src, before],
+                        self._number[dst, _STORED if stores[dst] else slowest],
+                    )
                 )
-                costs.append(link.alpha + paid)
-        return igraph.Graph(n=len(number), edges=edges, directed=True), costs
+                costs.append(alpha + paid)
+        return igraph.Graph(n=len(self.vertices), edges=edges, directed=True), costs
 
     @cached_property
     def arrivals(self) -> Floats:
@@ -88,18 +94,54 @@ class Ways:
 
         All of it at a device that stores, its first byte at another.
         """
-        found = self._distances("out")
-        devices = len(self.network.problem.topology.devices)
-        earliest = found[:, :devices]
-        for vertex, (number, _) in enumerate(self.vertices[devices:], start=devices):
-            np.minimum(earliest[:, number], found[:, vertex], out=earliest[:, number])
-        return earliest
+        return self._earliest(self._distances("out"))
 
-    @cached_property
-    def remains(self) -> Floats:
-        """(ranks, devices): µs to a rank from when the last byte of a chunk is at a device."""
+    def brings(self, links: np.ndarray) -> Floats:
+        """Return (ranks, links): least µs from when a chunk begins to cross a link to a rank.
+
+        Its last byte is paid for at the slowest link until the next device that stores.
+        """
+        vertices, costs = self._behind(links)
+        return np.asarray(self._to_ranks[:, vertices] + costs)
+
+    def begins(self, links: np.ndarray) -> Floats:
+        """Return (ranks, links): least µs from a rank to when a chunk begins to cross a link."""
+        return np.asarray(self.arrivals[:, self.network.ends[links, 0]])
+
+    def between(self, first: np.ndarray, then: np.ndarray) -> Floats:
+        """Return (first, then): least µs from when a chunk begins to cross a link to the other.
+
+        Nothing where both are the same link.
+        """
+        vertices, costs = self._behind(first)
+        new = [each for each in np.unique(vertices).tolist() if each not in self._onwards]
+        if new:
+            graph, weights = self.graph
+            found = np.asarray(graph.distances(new, weights=weights), dtype=float)
+            self._onwards.update(zip(new, self._earliest(found), strict=True))
+        tails = self.network.ends[then, 0]
+        took = np.array([self._onwards[each][tails] for each in vertices.tolist()])
+        return np.where(first[:, None] == then, 0.0, took + costs[:, None])
+
+    def _behind(self, links: np.ndarray) -> tuple[np.ndarray, Floats]:
+        """Return (links,): the vertex after a link, and the µs from its beginning to there."""
+        devices = self.network.problem.topology.devices
+        heads = self.network.ends[links, 1]
+        stores = np.array([devices[i].stores for i in heads], dtype=bool)
+        vertices = [
+            self._number[int(head), _STORED if kept else int(level)]
+            for head, kept, level in zip(heads, stores, self._level[links], strict=True)
+        ]
+        paid = np.where(stores, self.nbytes * 1e-3 / self.network.bandwidth[links], 0.0)
+        return np.array(vertices, dtype=np.int64), self.network.alpha[links] + paid
+
+    def _earliest(self, times: Floats) -> Floats:
+        """Return (starts, devices) from (starts, vertices): the least of those of a device."""
         devices = len(self.network.problem.topology.devices)
-        return self._distances("in")[:, :devices]
+        earliest = times[:, :devices].copy()
+        for vertex, (number, _) in enumerate(self.vertices[devices:], start=devices):
+            np.minimum(earliest[:, number], times[:, vertex], out=earliest[:, number])
+        return earliest
 
     def shown(self, start: int, stop: int) -> Path:
         """Return a quickest way from rank to rank."""
@@ -110,10 +152,32 @@ class Ways:
         return Path(tuple(devices[self.vertices[each][0]].name for each in way))
 
     @cached_property
+    def _number(self) -> dict[tuple[int, int], int]:
+        return {vertex: i for i, vertex in enumerate(self.vertices)}
+
+    @cached_property
     def _betas(self) -> tuple[float, ...]:
-        return tuple(sorted({each.beta for each in self.network.problem.topology.links}))
+        """µs a byte, every one that there is."""
+        return tuple(np.unique(1e-3 / self.network.bandwidth).tolist())
+
+    @cached_property
+    def _level(self) -> np.ndarray:
+        """(links,): the place of the beta of each link among all, zero for a single byte."""
+        if not self.nbytes:
+            return np.zeros(len(self.network.bandwidth), dtype=np.int64)
+        return np.searchsorted(self._betas, 1e-3 / self.network.bandwidth)
+
+    @cached_property
+    def _onwards(self) -> dict[int, Floats]:
+        """(devices,): µs from some vertices, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def _to_ranks(self) -> Floats:
+        return self._distances("in")
 
     def _distances(self, mode: str) -> Floats:
+        """Return (ranks, vertices): µs from each rank or to each rank."""
         graph, costs = self.graph
         found = graph.distances(self.network.gpus.tolist(), weights=costs, mode=mode)
         return np.asarray(found, dtype=float).reshape(len(self.network.gpus), -1)
