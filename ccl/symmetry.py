@@ -1,0 +1,275 @@
+"""Automorphisms: permutations of devices that leave a cluster and a collective as they are.
+
+A group of them that moves every GPU and every link it is used on lets a schedule be made for one
+chunk of each orbit: its images are the rest, and no two of them meet on a link.
+
+Clusters are numbered in an order that shows how they are built: hosts one after the other, a torus
+row by row. So candidates are found by counting: of the digits of a rank, written in any mixed
+base, one is turned round or, where it has two values, exchanged. Each is extended to the other
+devices by refinement and then checked link by link; what passes is an automorphism, however it
+was guessed. A cluster whose numbers show nothing is found to have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ccl.collective import Chunk, Collective
+from ccl.topology import Topology
+
+MOST_DEVICES = 4096
+"""Devices above which no symmetry is looked for."""
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """A group of automorphisms of a topology.
+
+    Parameters
+    ----------
+    topology
+        On which it acts.
+    devices
+        Image of each device under each element, the identity first, shape (order, devices).
+    """
+
+    topology: Topology
+    devices: np.ndarray
+
+    @property
+    def order(self) -> int:
+        """Number of elements."""
+        return len(self.devices)
+
+    @cached_property
+    def links(self) -> np.ndarray:
+        """Image of each link under each element, shape (order, links)."""
+        table = np.full((self.devices.shape[1],) * 2, -1, dtype=np.int64)
+        src, dst = _ends(self.topology)
+        table[src, dst] = np.arange(len(src))
+        return np.asarray(table[self.devices[:, src], self.devices[:, dst]])
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Image of each rank under each element, shape (order, ranks)."""
+        gpus = [self.topology.index[name] for name in self.topology.ranks]
+        rank = np.full(self.devices.shape[1], -1, dtype=np.int64)
+        rank[gpus] = np.arange(len(gpus))
+        return np.asarray(rank[self.devices[:, gpus]])
+
+    def orbits(self, images: np.ndarray) -> np.ndarray:
+        """Return the smallest image of each: orbits have the same, shape of one element."""
+        return np.asarray(images.min(axis=0))
+
+    def chunks(self, collective: Collective) -> np.ndarray | None:
+        """Return the image of each chunk, shape (order, chunks); None if one has none.
+
+        Chunks that are alike are taken in the order of their numbers.
+        """
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for number, chunk in enumerate(collective.chunks):
+            alike.setdefault(_key(chunk, None), []).append(number)
+        images = np.empty((self.order, len(collective.chunks)), dtype=np.int64)
+        for element, ranks in enumerate(self.ranks.tolist()):
+            for numbers in alike.values():
+                found = alike.get(_key(collective.chunks[numbers[0]], ranks))
+                if found is None or len(found) != len(numbers):
+                    return None
+                images[element, numbers] = found
+        return images
+
+
+def _key(chunk: Chunk, ranks: list[int] | None) -> tuple[object, ...]:
+    """Return what makes chunks alike, after their ranks have been permuted."""
+    holders, destinations = chunk.holders, chunk.destinations
+    if ranks is not None:
+        holders = tuple(ranks[rank] for rank in holders)
+        destinations = tuple(ranks[rank] for rank in destinations)
+    return (
+        tuple(sorted(holders)),
+        tuple(sorted(destinations)),
+        replace(chunk, holders=(0,), destinations=(0,)),
+    )
+
+
+def symmetry_of(topology: Topology) -> Symmetry:
+    """Return the largest group found that leaves no GPU in its place.
+
+    Groups are put together greedily from the candidates, those of highest order first.
+    """
+    shape = _Shape(topology)
+    group = np.arange(len(topology.devices))[None, :]
+    if len(topology.devices) > MOST_DEVICES:
+        return Symmetry(topology, group)
+    found = [each for each in map(shape.extended, _candidates(shape)) if each is not None]
+    for generator in sorted(found, key=_order, reverse=True):
+        larger = _joined(group, generator, most=len(shape.gpus))
+        if larger is not None and not (larger[1:, shape.gpus] == shape.gpus).any():
+            group = larger
+    return Symmetry(topology, group)
+
+
+def _order(permutation: np.ndarray) -> int:
+    """Return how often a permutation is applied until everything is back."""
+    power, many = permutation, 1
+    while (power != np.arange(len(power))).any():
+        power, many = permutation[power], many + 1
+    return many
+
+
+def _joined(group: np.ndarray, generator: np.ndarray, *, most: int) -> np.ndarray | None:
+    """Return the group of products of powers of `generator` and elements, if that is one."""
+    known = {each.tobytes() for each in group}
+    if generator.tobytes() in known:
+        return None
+    blocks, power = [group], generator
+    while power.tobytes() not in known:
+        blocks.append(power[group])
+        if len(blocks) * len(group) > most:
+            return None
+        power = generator[power]
+    larger = np.concatenate(blocks)
+    every = {each.tobytes() for each in larger}
+    # It is closed if elements may change places with the generator.
+    if len(every) < len(larger) or any(each[generator].tobytes() not in every for each in group):
+        return None
+    return larger
+
+
+def _candidates(shape: _Shape) -> Iterator[np.ndarray]:
+    """Yield permutations of the ranks that turn or exchange one digit."""
+    many = len(shape.gpus)
+    ranks = np.arange(many)
+    for low in _divisors(many):
+        for base in _divisors(many // low):
+            digit = ranks // low % base
+            for step in _divisors(base):
+                if step < base:
+                    yield ranks + ((digit + step) % base - digit) * low
+            if base > 2 and base & (base - 1) == 0:
+                for bit in range(base.bit_length() - 1):
+                    yield ranks + ((digit ^ (1 << bit)) - digit) * low
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def _ends(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+    index = topology.index
+    src = np.array([index[link.src] for link in topology.links], dtype=np.int64)
+    dst = np.array([index[link.dst] for link in topology.links], dtype=np.int64)
+    return src, dst
+
+
+class _Shape:
+    """A topology as numbers."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.src, self.dst = _ends(topology)
+        self.gpus = np.array([topology.index[name] for name in topology.ranks], dtype=np.int64)
+        self.kind = _numbered(
+            [
+                (each.kind, each.stores, each.copies, each.reduces, each.buffer_bytes)
+                for each in topology.devices
+            ]
+        )
+        index = topology.link_index
+        self.limits = sorted(
+            (limit.bandwidth, tuple(sorted(index[ends] for ends in limit.links)))
+            for limit in topology.limits
+        )
+        under: list[list[float]] = [[] for _ in topology.links]
+        for bandwidth, links in self.limits:
+            for link in links:
+                under[link].append(bandwidth)
+        self.link = _numbered(
+            [
+                (each.bandwidth, each.alpha, tuple(sorted(caps)))
+                for each, caps in zip(topology.links, under, strict=True)
+            ]
+        )
+        self.table = np.full((len(self.kind),) * 2, -1, dtype=np.int64)
+        self.table[self.src, self.dst] = np.arange(len(self.src))
+
+    def extended(self, ranks: np.ndarray) -> np.ndarray | None:
+        """Return the automorphism that permutes the ranks so, or None."""
+        image = np.full(len(self.kind), -1, dtype=np.int64)
+        image[self.gpus] = self.gpus[ranks]
+        if (self.kind[image[self.gpus]] != self.kind[self.gpus]).any():
+            return None
+        # What joins two GPUs directly decides most candidates at once.
+        direct = (image[self.src] >= 0) & (image[self.dst] >= 0)
+        if not self._kept(image, direct):
+            return None
+        if (image < 0).any():
+            matched = self._matched(image)
+            if matched is None:
+                return None
+            image = matched
+        every = np.ones(len(self.src), dtype=bool)
+        return image if self._kept(image, every) and self._limits_kept(image) else None
+
+    def _kept(self, image: np.ndarray, which: np.ndarray) -> bool:
+        found = self.table[image[self.src[which]], image[self.dst[which]]]
+        return bool((found >= 0).all() and (self.link[found] == self.link[which]).all())
+
+    def _limits_kept(self, image: np.ndarray) -> bool:
+        moved = self.table[image[self.src], image[self.dst]]
+        mapped = [(many, tuple(sorted(moved[list(links)].tolist()))) for many, links in self.limits]
+        return sorted(mapped) == self.limits
+
+    def _matched(self, image: np.ndarray) -> np.ndarray | None:
+        """Match the other devices by what they are linked to, again and again."""
+        before = self.kind.copy()
+        after = self.kind.copy()
+        top = int(self.kind.max()) + 1
+        before[self.gpus] = top + np.arange(len(self.gpus))
+        after[image[self.gpus]] = before[self.gpus]
+        many = 0
+        while True:
+            before, after, count = self._refined(before, after)
+            if count == many:
+                break
+            many = count
+        order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
+        if (before[order] != after[found]).any():
+            return None
+        matched = np.empty_like(image)
+        matched[order] = found
+        return matched
+
+    def _refined(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Give both colourings the colours of their neighbours; return them and their number."""
+        signs = [self._signs(colours) for colours in (before, after)]
+        names, which = np.unique(np.concatenate(signs), return_inverse=True)
+        which = which.ravel()
+        return which[: len(before)], which[len(before) :], len(names)
+
+    def _signs(self, colours: np.ndarray) -> np.ndarray:
+        """Return a number for each device that its colour and its neighbours' decide."""
+        mixed = _mixed(colours.astype(np.uint64))
+        kinds = _mixed(self.link.astype(np.uint64) + np.uint64(7919))
+        total = mixed * np.uint64(3)
+        np.add.at(total, self.src, _mixed(mixed[self.dst] ^ kinds))
+        np.add.at(total, self.dst, _mixed(mixed[self.src] + kinds))
+        return total
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """Scatter numbers, so that sums of different ones differ; what collides is checked later."""
+    with np.errstate(over="ignore"):
+        x = (numbers + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        x ^= x >> np.uint64(29)
+        x *= np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(32)))
+
+
+def _numbered(keys: list[tuple[object, ...]]) -> np.ndarray:
+    """Return a number for each key, equal for equal ones."""
+    numbers: dict[tuple[object, ...], int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -1,0 +1,549 @@
+"""List scheduling in continuous time: one pass of events, compiled.
+
+An event is that a chunk has arrived at a device, or that a link is free again. At an event every
+move that has become possible is looked at, in an order that chance and the weights decide, and
+takes the chunk that helps most. A chunk that u sends to v helps a destination d that lacks it if
+it would be there earlier, by the quickest way on from v, than by what is expected now: from the
+device ``own[c, d]``, once it holds the chunk and the first move of its quickest way is free. What
+is sent is committed: links are busy, v will have the chunk, expectations follow. Where the device
+before a link copies, other moves that begin in the same way go along in the same transmission.
+
+Moves and their times are those of `formulations.moves`. Links are merged into resources, of which
+each serves one chunk at a time; without symmetry a link is a resource. A shared limit that binds
+is filled up by the moves under it at the rates of their links.
+
+The functions here are compiled by numba and know only arrays; `formulations.restarts` calls them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+NEVER = np.inf
+SAME = 1e-9
+"""Times closer than this share of a long hop are one moment."""
+
+
+class Net(NamedTuple):
+    """Moves for the kernel; n moves, m crossings, r resources, v devices, k sizes of chunks.
+
+    Parameters
+    ----------
+    src, dst, first, link, resource, beta, lead, drag, parts, latency, slowest
+        As in `formulations.moves.Moves`, with the resource of each link.
+    out
+        Where the moves of each device begin, shape (v + 1,): they are sorted by `src`.
+    users, user_first
+        Moves that cross each resource: flat, and where each begins.
+    early, early_first
+        How long before a resource is free moves may start: the different values of each.
+    far
+        Quickest way in µs from device to device, for each size, shape (k, v, v).
+    hop
+        First move of the quickest way, -1 where there is none, shape (k, v, v).
+    caps, cap_first
+        Shared limits that each resource is under: flat, and where each begins.
+    room
+        Bytes per µs of each shared limit.
+    under, under_first
+        Resources under each shared limit: flat, and where each begins.
+    """
+
+    src: np.ndarray
+    dst: np.ndarray
+    first: np.ndarray
+    link: np.ndarray
+    resource: np.ndarray
+    beta: np.ndarray
+    lead: np.ndarray
+    drag: np.ndarray
+    parts: np.ndarray
+    latency: np.ndarray
+    slowest: np.ndarray
+    out: np.ndarray
+    users: np.ndarray
+    user_first: np.ndarray
+    early: np.ndarray
+    early_first: np.ndarray
+    far: np.ndarray
+    hop: np.ndarray
+    caps: np.ndarray
+    cap_first: np.ndarray
+    room: np.ndarray
+    under: np.ndarray
+    under_first: np.ndarray
+
+
+class Work(NamedTuple):
+    """What has to be done; c chunks.
+
+    Parameters
+    ----------
+    nbytes, kind
+        Size of each chunk, and its place in `Net.far`.
+    rank
+        What is sent first, whatever else: larger before smaller, shape (c,).
+    there
+        When each chunk is at each device, infinite where it is not, shape (c, v).
+    wants
+        Who needs it, shape (c, v).
+    free
+        From when on each resource is free, shape (r,).
+    """
+
+    nbytes: np.ndarray
+    kind: np.ndarray
+    rank: np.ndarray
+    there: np.ndarray
+    wants: np.ndarray
+    free: np.ndarray
+
+
+class Weights(NamedTuple):
+    """How one pass decides.
+
+    Parameters
+    ----------
+    slack
+        Share of its own time by which a move may be later than what is expected.
+    tail, few, many
+        Weight of the way still to go after the move, of how few hold the chunk, and of how many
+        it helps.
+    chance
+        Weight of `of_chunk` and `of_move`.
+    choosy
+        Whether of all moves that are possible those go first that help most; else by chance.
+    of_chunk, of_move
+        Random numbers, shapes (c,) and (n,).
+    limit
+        µs after which the pass is given up.
+    scale
+        µs of a long hop, by which times are measured.
+    """
+
+    slack: float
+    tail: float
+    few: float
+    many: float
+    chance: float
+    choosy: bool
+    of_chunk: np.ndarray
+    of_move: np.ndarray
+    limit: float
+    scale: float
+
+
+class State(NamedTuple):
+    """Where a pass stands; `tally` counts sends, chunk-destinations left and transmissions."""
+
+    there: np.ndarray
+    own: np.ndarray
+    todo: np.ndarray
+    lacking: np.ndarray
+    held: np.ndarray
+    holds: np.ndarray
+    spread: np.ndarray
+    free: np.ndarray
+    load: np.ndarray
+    rate: np.ndarray
+    together: np.ndarray
+    mark: np.ndarray
+    tally: np.ndarray
+    move: np.ndarray
+    chunk: np.ndarray
+    start: np.ndarray
+    group: np.ndarray
+
+
+@njit(cache=True)
+def dispatch(
+    net: Net, work: Work, weights: Weights
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Run one pass.
+
+    Returns
+    -------
+    tuple
+        Makespan in µs, infinite if it was given up; move, chunk, start in µs and number of the
+        transmission of each send, each shape (sends,).
+    """
+    state = _begin(net, work)
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    events = [(0.0, 0)]
+    for chunk in range(len(work.nbytes)):
+        for device in range(devices):
+            if work.there[chunk, device] < NEVER:
+                when = work.there[chunk, device]
+                heapq.heappush(events, (when, resources + chunk * devices + device))
+    for resource in range(resources):
+        if state.free[resource] > 0:
+            _watch(net, state, events, resource)
+    looked = np.empty(len(net.src), np.int64)
+    now = 0.0
+    while state.tally[1] > 0:
+        eager = len(events) == 0
+        if eager:
+            many = _all(net, looked)
+        else:
+            now = events[0][0]
+            many = _happened(net, work, state, events, looked, now + weights.scale * SAME)
+        if now >= weights.limit:
+            return NEVER, state.move[:0], state.chunk[:0], state.start[:0], state.group[:0]
+        sent = state.tally[0]
+        _look(net, work, state, weights, events, looked[:many], now, eager)
+        if eager and state.tally[0] == sent:
+            return NEVER, state.move[:0], state.chunk[:0], state.start[:0], state.group[:0]
+    sends = state.tally[0]
+    return (
+        _end(work, state),
+        state.move[:sends],
+        state.chunk[:sends],
+        state.start[:sends],
+        state.group[:sends],
+    )
+
+
+@njit
+def _begin(net, work):
+    chunks, devices = work.wants.shape
+    most = chunks * devices
+    state = State(
+        work.there.copy(),
+        np.zeros((chunks, devices), np.int32),
+        np.zeros((chunks, devices), np.int32),
+        np.zeros(chunks, np.int64),
+        np.zeros((devices, chunks), np.int32),
+        np.zeros(devices, np.int64),
+        np.zeros(chunks, np.int64),
+        work.free.copy(),
+        np.zeros(len(net.room)),
+        np.zeros(len(net.user_first) - 1),
+        np.zeros(net.link.max() + 1, np.int64),
+        np.zeros(len(net.src), np.int64),
+        np.zeros(4, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most),
+        np.zeros(most, np.int64),
+    )
+    for chunk in range(chunks):
+        kind = work.kind[chunk]
+        for device in range(devices):
+            state.spread[chunk] += work.there[chunk, device] < NEVER
+            if not work.wants[chunk, device] or work.there[chunk, device] < NEVER:
+                continue
+            state.todo[chunk, state.lacking[chunk]] = device
+            state.lacking[chunk] += 1
+            state.tally[1] += 1
+            best = NEVER
+            for holder in range(devices):
+                when = work.there[chunk, holder] + net.far[kind, holder, device]
+                if when < best:
+                    best = when
+                    state.own[chunk, device] = holder
+    return state
+
+
+@njit
+def _all(net, looked):
+    for move in range(len(net.src)):
+        looked[move] = move
+    return len(net.src)
+
+
+@njit
+def _happened(net, work, state, events, looked, until):
+    """Take the events of this moment; fill in the moves that they touch and count them."""
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    state.tally[3] += 1
+    turn = state.tally[3]
+    many = 0
+    while len(events) and events[0][0] <= until:
+        _, what = heapq.heappop(events)
+        if what < 0:
+            many = _released(net, state, looked, many, -1 - what)
+        elif what < resources:
+            many = _touch(net, state, looked, many, what)
+        else:
+            chunk, device = divmod(what - resources, devices)
+            state.held[device, state.holds[device]] = chunk
+            state.holds[device] += 1
+            for move in range(net.out[device], net.out[device + 1]):
+                if state.mark[move] != turn:
+                    state.mark[move] = turn
+                    looked[many] = move
+                    many += 1
+    return many
+
+
+@njit
+def _touch(net, state, looked, many, resource):
+    """Add the moves over a resource to those that are looked at."""
+    for place in range(net.user_first[resource], net.user_first[resource + 1]):
+        move = net.users[place]
+        if state.mark[move] != state.tally[3]:
+            state.mark[move] = state.tally[3]
+            looked[many] = move
+            many += 1
+    return many
+
+
+@njit
+def _released(net, state, looked, many, resource):
+    """Give back what a resource took of its shared limits, and touch what is under them."""
+    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+        limit = net.caps[cap]
+        state.load[limit] -= state.rate[resource]
+        for place in range(net.under_first[limit], net.under_first[limit + 1]):
+            many = _touch(net, state, looked, many, net.under[place])
+    state.rate[resource] = 0.0
+    return many
+
+
+@njit
+def _look(net, work, state, weights, events, looked, now, eager):
+    """Let the moves that are possible take what helps most."""
+    keys = np.empty(len(looked))
+    many = 0
+    for move in looked:
+        if state.holds[net.src[move]] == 0:
+            continue
+        keys[many] = weights.of_move[move]
+        if weights.choosy:
+            chunk, score = _choose(net, work, state, weights, move, now, eager)
+            if chunk < 0:
+                continue
+            keys[many] = -score
+        looked[many] = move
+        many += 1
+    for i in np.argsort(keys[:many]):
+        move = looked[i]
+        chunk, _ = _choose(net, work, state, weights, move, now, eager)
+        if chunk >= 0:
+            state.tally[2] += 1
+            _commit(net, work, state, events, move, chunk, now)
+            _along(net, work, state, weights, events, move, chunk, now)
+
+
+@njit
+def _choose(net, work, state, weights, move, now, eager):
+    """Return the chunk that it helps most to send, or -1."""
+    device = net.src[move]
+    chunk = -1
+    top = -NEVER
+    place = 0
+    known = -1
+    idle = False
+    while place < state.holds[device]:
+        each = state.held[device, place]
+        if state.lacking[each] == 0:
+            # Nobody lacks it any more: it need not be looked at again.
+            state.holds[device] -= 1
+            state.held[device, place] = state.held[device, state.holds[device]]
+            continue
+        place += 1
+        if state.there[each, net.dst[move]] < NEVER:
+            continue
+        if work.kind[each] != known:
+            known = work.kind[each]
+            idle = _idle(net, work, state, move, each, now, weights.scale * SAME)
+        if idle:
+            score = _score(net, work, state, weights, move, each, now, eager)
+            if score > top:
+                top = score
+                chunk = each
+    return chunk, top
+
+
+@njit
+def _idle(net, work, state, move, chunk, now, moment):
+    """Whether all that the move crosses is free in time."""
+    nbytes = work.nbytes[chunk]
+    for place in range(net.first[move], net.first[move + 1]):
+        resource = net.resource[place]
+        begin = now + net.lead[place] + nbytes * net.drag[place]
+        if state.free[resource] > begin + moment:
+            return False
+        for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+            limit = net.caps[cap]
+            if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
+                return False
+    return True
+
+
+@njit
+def _ready(net, state, work, move, chunk):
+    """When all that the move crosses is free."""
+    when = 0.0
+    nbytes = work.nbytes[chunk]
+    for place in range(net.first[move], net.first[move + 1]):
+        begin = state.free[net.resource[place]] - net.lead[place] - nbytes * net.drag[place]
+        when = max(when, begin)
+    return when
+
+
+@njit
+def _expected(net, work, state, chunk, device, now):
+    """When the chunk will be there, as far as is known now."""
+    kind, own = work.kind[chunk], state.own[chunk, device]
+    begin = max(now, state.there[chunk, own])
+    hop = net.hop[kind, own, device]
+    if hop >= 0:
+        begin = max(begin, _ready(net, state, work, hop, chunk))
+    return begin + net.far[kind, own, device]
+
+
+@njit
+def _look_round(net, work, state, chunk, device, now):
+    """Expect the chunk from the holder that now seems the first; of equal ones keep the old."""
+    kind, own = work.kind[chunk], state.own[chunk, device]
+    best = _expected(net, work, state, chunk, device, now)
+    for holder in range(state.there.shape[1]):
+        when = state.there[chunk, holder]
+        if when == NEVER or holder == own:
+            continue
+        hop = net.hop[kind, holder, device]
+        if hop < 0:
+            continue
+        begin = max(now, when, _ready(net, state, work, hop, chunk))
+        if begin + net.far[kind, holder, device] < best * (1 - SAME):
+            best = begin + net.far[kind, holder, device]
+            state.own[chunk, device] = holder
+
+
+@njit
+def _score(net, work, state, weights, move, chunk, now, eager):
+    """How much it helps to send the chunk now, or -inf if it does not."""
+    kind = work.kind[chunk]
+    took = net.latency[move] + work.nbytes[chunk] * net.slowest[move]
+    src, dst = net.src[move], net.dst[move]
+    tail = -1.0
+    helped = 0
+    for place in range(state.lacking[chunk]):
+        device = state.todo[chunk, place]
+        mine = now + took + net.far[kind, dst, device]
+        if mine == NEVER:
+            continue
+        if eager:
+            helps = device == dst or net.far[kind, dst, device] < net.far[kind, src, device]
+        else:
+            than = _expected(net, work, state, chunk, device, now)
+            if state.own[chunk, device] == src and mine > than - weights.scale * SAME:
+                # It waited for this; meanwhile another may be nearer.
+                _look_round(net, work, state, chunk, device, now)
+                than = _expected(net, work, state, chunk, device, now)
+            if state.own[chunk, device] == src:
+                helps = mine <= than + weights.slack * took + weights.scale * SAME
+            else:
+                helps = mine < than - weights.scale * SAME
+        if helps:
+            helped += 1
+            tail = max(tail, net.far[kind, dst, device])
+    if not helped:
+        return -NEVER
+    score = weights.tail * tail / weights.scale - weights.few * state.spread[chunk]
+    score += weights.many * helped + 1e6 * work.rank[chunk]
+    return score + weights.chance * (weights.of_chunk[chunk] + weights.of_move[move])
+
+
+@njit
+def _commit(net, work, state, events, move, chunk, now):
+    """Send it: what it crosses is busy, and expectations follow."""
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    kind, nbytes = work.kind[chunk], work.nbytes[chunk]
+    dst = net.dst[move]
+    group = state.tally[2]
+    for place in range(net.first[move], net.first[move + 1]):
+        resource = net.resource[place]
+        if state.together[net.link[place]] == group:
+            continue
+        state.together[net.link[place]] = group
+        begin = now + net.lead[place] + nbytes * net.drag[place]
+        state.free[resource] = begin + nbytes * net.beta[place]
+        _watch(net, state, events, resource)
+        if net.cap_first[resource] < net.cap_first[resource + 1]:
+            state.rate[resource] = 1 / net.beta[place]
+            heapq.heappush(events, (state.free[resource], -1 - resource))
+            for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+                state.load[net.caps[cap]] += 1 / net.beta[place]
+    arrival = now + net.latency[move] + nbytes * net.slowest[move]
+    state.there[chunk, dst] = arrival
+    state.spread[chunk] += 1
+    heapq.heappush(events, (arrival, resources + chunk * devices + dst))
+    place = 0
+    while place < state.lacking[chunk]:
+        device = state.todo[chunk, place]
+        if device == dst:
+            state.lacking[chunk] -= 1
+            state.tally[1] -= 1
+            state.todo[chunk, place] = state.todo[chunk, state.lacking[chunk]]
+            continue
+        place += 1
+        if arrival + net.far[kind, dst, device] < _expected(net, work, state, chunk, device, now):
+            state.own[chunk, device] = dst
+    sent = state.tally[0]
+    state.move[sent], state.chunk[sent] = move, chunk
+    state.start[sent], state.group[sent] = now, group
+    state.tally[0] += 1
+
+
+@njit
+def _watch(net, state, events, resource):
+    """Note the moments from which on moves over a resource may start."""
+    for place in range(net.early_first[resource], net.early_first[resource + 1]):
+        heapq.heappush(events, (max(0.0, state.free[resource] - net.early[place]), resource))
+
+
+@njit
+def _along(net, work, state, weights, events, first, chunk, now):
+    """Send the same chunk along on moves that part where devices copy."""
+    device = net.src[first]
+    start = net.link[net.first[first]]
+    for move in range(net.out[device], net.out[device + 1]):
+        if state.lacking[chunk] == 0:
+            return
+        if net.link[net.first[move]] != start or state.there[chunk, net.dst[move]] < NEVER:
+            continue
+        if _joins(net, work, state, move, chunk, now, weights.scale * SAME):
+            score = _score(net, work, state, weights, move, chunk, now, False)
+            if score > -NEVER:
+                _commit(net, work, state, events, move, chunk, now)
+
+
+@njit
+def _joins(net, work, state, move, chunk, now, moment):
+    """Whether a move can leave the transmission that is under way at a device that copies."""
+    group = state.tally[2]
+    nbytes = work.nbytes[chunk]
+    shared = True
+    for place in range(net.first[move], net.first[move + 1]):
+        resource = net.resource[place]
+        begin = now + net.lead[place] + nbytes * net.drag[place]
+        if state.together[net.link[place]] == group:
+            end = begin + nbytes * net.beta[place]
+            if not shared or abs(state.free[resource] - end) > moment:
+                return False
+            continue
+        if shared and not net.parts[place]:
+            return False
+        shared = False
+        if state.free[resource] > begin + moment:
+            return False
+    return not shared
+
+
+@njit
+def _end(work, state):
+    last = 0.0
+    for chunk in range(work.wants.shape[0]):
+        for device in range(work.wants.shape[1]):
+            if work.wants[chunk, device]:
+                last = max(last, state.there[chunk, device])
+    return last

@@ -1,0 +1,127 @@
+"""Transmissions in order into epochs, compiled; `formulations.timed` calls it.
+
+A transmission takes the first epoch by which its chunk is there, in which its links keep their
+order and have time for it, and in which the shared limits let it through. The rules are those of
+`ccl.schedule`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+SAME = 1e-9
+"""Shares of an epoch that are none."""
+
+
+@njit(cache=True)
+def place(ways, sends, sizes, caps, scale):
+    """Give each transmission the first epoch in which it can go; return epochs and the horizon."""
+    _, dst, first, link, beta, lead = ways
+    move, chunk, _, group, _ = sends
+    nbytes, latency, _ = sizes
+    links, devices, tau = scale
+    free = np.zeros(links)
+    last = np.zeros(links, np.int64)
+    stamp = np.full(links, -1, np.int64)
+    came = np.zeros((len(nbytes), devices))
+    load = np.zeros((len(caps[2]), 64))
+    epochs = np.zeros(len(move), np.int64)
+    end = 0.0
+    low = 0
+    while low < len(move):
+        high = low
+        while high < len(move) and group[high] == group[low]:
+            high += 1
+        epoch = _earliest(ways, sends, nbytes, came, last, low, high, tau)
+        while True:
+            start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
+            if later == epoch:
+                later, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, False)
+            if later == epoch:
+                break
+            epoch = later
+        _, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, True)
+        for i in range(low, high):
+            epochs[i] = epoch
+            left = 0.0
+            for j in range(first[move[i]], first[move[i] + 1]):
+                busy = nbytes[chunk[i]] * beta[j]
+                limited = caps[1][link[j]] < caps[1][link[j] + 1]
+                gone = (epoch + _many(busy, tau)) * tau if limited else start + busy
+                left = max(left, gone)
+                last[link[j]] = epoch
+                if stamp[link[j]] != low:
+                    stamp[link[j]] = low
+                    free[link[j]] = start + lead[j] + busy
+            arrival = left + latency[move[i]]
+            came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
+            end = max(end, arrival)
+        low = high
+    return epochs, max(1, int(np.ceil(end / tau - SAME)))
+
+
+@njit
+def _many(busy, tau):
+    """Count the epochs of a transmission of `busy` µs."""
+    return max(1, int(np.ceil(busy / tau - SAME)))
+
+
+@njit
+def _earliest(ways, sends, nbytes, came, last, low, high, tau):
+    """Return the first epoch by which everything is there and that keeps the order of links."""
+    src, _, first, link, _, _ = ways
+    move, chunk, _, _, _ = sends
+    epoch = 0
+    for i in range(low, high):
+        epoch = max(epoch, int(np.ceil(came[chunk[i], src[move[i]]] / tau - SAME)))
+        for j in range(first[move[i]], first[move[i] + 1]):
+            epoch = max(epoch, last[link[j]])
+    return epoch
+
+
+@njit
+def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
+    """Return the start in an epoch, and the epoch, or the next one in which it may fit."""
+    _, _, first, link, beta, lead = ways
+    move, chunk, _, _, _ = sends
+    start = epoch * tau
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            start = max(start, free[link[j]] - lead[j])
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            busy = nbytes[chunk[i]] * beta[j]
+            if start + busy > (epoch + _many(busy, tau)) * tau + SAME * tau:
+                return start, max(epoch + 1, int(np.ceil(start / tau - SAME)))
+    return start, epoch
+
+
+@njit
+def _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, take):
+    """Return the epoch if the shared limits let it through, else the next; or take its share."""
+    _, _, first, link, beta, lead = ways
+    move, chunk, _, _, _ = sends
+    flat, begin, room = caps
+    if not len(room):
+        return epoch, load
+    for sign in (1.0, -1.0):
+        fits = True
+        for i in range(low, high):
+            for j in range(first[move[i]], first[move[i] + 1]):
+                many = _many(nbytes[chunk[i]] * beta[j], tau)
+                since = epoch + int(np.floor(lead[j] / tau + SAME))
+                if since + many > load.shape[1]:
+                    longer = np.zeros((load.shape[0], 2 * (since + many)))
+                    longer[:, : load.shape[1]] = load
+                    load = longer
+                for place in range(begin[link[j]], begin[link[j] + 1]):
+                    for k in range(since, since + many):
+                        load[flat[place], k] += sign * nbytes[chunk[i]] / many
+                        if load[flat[place], k] > room[flat[place]] * tau * (1 + SAME / 2):
+                            fits = False
+        if sign > 0 and fits and take:
+            return epoch, load
+        if sign > 0:
+            good = fits
+    return (epoch if good else epoch + 1), load

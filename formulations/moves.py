@@ -1,0 +1,167 @@
+"""What can be sent, in continuous time: every way between two devices that store, as arrays.
+
+A move crosses one link, or several through devices that cannot store, which let it through as it
+comes. A chunk of n bytes that starts a move at time t
+
+* holds its j-th link from ``t + lead[j] + n * drag[j]`` on for ``n * beta[j]``;
+* is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
+
+For plans that are read as they are, ``lead`` is the sum of the alphas before the link and ``drag``
+is 0. Plans that will be read backwards (reductions, ``formulations.mirror``) are made on reversed
+links: the send that a move then stands for starts when the move ends, so it holds each link the
+time that makes the two agree.
+
+All methods in continuous time (list scheduling, constraint programming, their quotients) choose
+among these moves and from nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from ccl.errors import SolveError
+from ccl.topology import Topology
+from formulations.hops import ways
+
+MOST_MOVES = 3_000_000
+"""Most moves that are listed; more take more memory and time than there is."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Moves as arrays; n moves, m links crossed by all of them together.
+
+    Parameters
+    ----------
+    topology
+        Devices and links are numbered as there.
+    routes
+        Device names along each move, n of them.
+    src, dst
+        Numbers of the devices at its ends, each shape (n,).
+    first
+        Where the links of each move begin in the arrays of shape (m,), shape (n + 1,).
+    link
+        Numbers of the links, shape (m,).
+    beta
+        µs per byte of each, the tightest shared limit that it is under counted, shape (m,).
+    lead, drag
+        When each link is held after the move starts: µs, and µs per byte, shape (m,).
+    parts
+        Whether the device before the link copies, so that a move that comes with another up to
+        there may part from it, shape (m,).
+    latency, slowest
+        µs, and µs per byte, until the chunk is there, each shape (n,).
+    """
+
+    topology: Topology
+    routes: tuple[tuple[str, ...], ...]
+    src: np.ndarray
+    dst: np.ndarray
+    first: np.ndarray
+    link: np.ndarray
+    beta: np.ndarray
+    lead: np.ndarray
+    drag: np.ndarray
+    parts: np.ndarray
+    latency: np.ndarray
+    slowest: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.routes)
+
+    def delay(self, nbytes: float) -> np.ndarray:
+        """µs that each move of a chunk of `nbytes` takes, shape (n,)."""
+        return np.asarray(self.latency + nbytes * self.slowest)
+
+    @cached_property
+    def of_link(self) -> np.ndarray:
+        """The move that each entry of the arrays of shape (m,) belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    @cached_property
+    def reversed(self) -> np.ndarray:
+        """Number of the move on the mirrored topology that goes the same way back, shape (n,).
+
+        Only for moves and mirrored moves that were made of the same topology.
+        """
+        order = {route[::-1]: number for number, route in enumerate(self.routes)}
+        return np.array([order[route] for route in self.routes])
+
+
+def moves_of(topology: Topology) -> Moves:
+    """List the moves of a topology, sorted by the devices that they leave.
+
+    Raises
+    ------
+    SolveError
+        If there are too many.
+    """
+    routes: list[tuple[str, ...]] = []
+    for route in ways(topology):
+        routes.append(route)
+        if len(routes) > MOST_MOVES:
+            msg = (
+                f"{topology} has more than {MOST_MOVES:,} ways from GPU to GPU over its switches; "
+                "draw fewer levels of switches or join parallel ones"
+            )
+            raise SolveError(msg)
+    crossed = [len(route) - 1 for route in routes]
+    first = np.concatenate([[0], np.cumsum(crossed)]).astype(np.int64)
+    position = topology.link_index
+    pairs = [position[pair] for route in routes for pair in pairwise(route)]
+    link = np.array(pairs, dtype=np.int64)
+    copies = np.array([each.copies for each in topology.devices], dtype=bool)
+    index = topology.index
+    before = np.array([index[each.src] for each in topology.links], dtype=np.int64)
+    alpha = np.array([each.alpha for each in topology.links], dtype=float)
+    beta = betas(topology)[link]
+    starts = first[:-1]
+    total = np.add.reduceat(alpha[link], starts) if routes else np.zeros(0)
+    until = np.cumsum(alpha[link]) - alpha[link]
+    lead = until - np.repeat(until[starts], crossed)
+    return Moves(
+        topology=topology,
+        routes=tuple(routes),
+        src=np.array([index[route[0]] for route in routes], dtype=np.int64),
+        dst=np.array([index[route[-1]] for route in routes], dtype=np.int64),
+        first=first,
+        link=link,
+        beta=beta,
+        lead=lead,
+        drag=np.zeros(len(link)),
+        parts=copies[before[link]],
+        latency=total,
+        slowest=np.maximum.reduceat(beta, starts) if routes else np.zeros(0),
+    )
+
+
+def mirrored(moves: Moves) -> Moves:
+    """Return the same moves for plans that will be read backwards.
+
+    Read backwards, a move that starts at t and is there at ``t + d`` is a send that starts at
+    ``T - t - d`` and holds link j from the alphas behind the link later on. Seen from here it is
+    held until ``t + d`` less these alphas.
+    """
+    of, alpha = moves.of_link, np.array([each.alpha for each in moves.topology.links])
+    return replace(
+        moves,
+        lead=moves.lead + alpha[moves.link],
+        drag=moves.slowest[of] - moves.beta,
+    )
+
+
+def betas(topology: Topology) -> np.ndarray:
+    """µs per byte of each link, of the tightest shared limit that it is under where that is more.
+
+    Shape (links,).
+    """
+    beta = np.array([each.beta for each in topology.links], dtype=float)
+    for limit in topology.limits:
+        under = [topology.link_index[ends] for ends in limit.links]
+        beta[under] = np.maximum(beta[under], 1e-3 / limit.bandwidth)
+    return beta

@@ -1,0 +1,158 @@
+"""A problem reduced by its symmetry: one chunk of each orbit, links of one orbit as one resource.
+
+If h is an automorphism, and chunk c goes over link e at time t, then its image hc goes over he at
+the same time, in a plan that is to look the same after h. So c keeps all of the orbit of e busy,
+and two representatives that never meet in an orbit of links never meet on a link, nor do their
+images. What is found for representatives is lifted by taking all images.
+
+That needs that no element but the identity leaves a link that is used where it is: else two images
+of one chunk would be on it at once. Moves over such links are left out, as are moves that cross
+two links of one orbit while they are held. A plan that needs them is not found here; the full
+problem has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccl.symmetry import Symmetry
+from formulations.moves import Moves
+from formulations.restarts import Task
+from formulations.timed import TimedMoves
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A task for representatives, and what lifts its plans.
+
+    Parameters
+    ----------
+    task
+        The task; its moves are some of the full one's.
+    chunks
+        Image of each representative under each element, shape (order, representatives).
+    moves
+        Image of each move of the task among the full moves, shape (order, moves).
+    """
+
+    task: Task
+    chunks: np.ndarray
+    moves: np.ndarray
+
+    def lifted(self, timed: TimedMoves) -> TimedMoves:
+        """Return all images of a plan of the representatives."""
+        order = len(self.chunks)
+        many = int(timed.group.max(initial=0)) + 1
+        return TimedMoves(
+            self.moves[:, timed.move].ravel(),
+            self.chunks[:, timed.chunk].ravel(),
+            np.tile(timed.start, order),
+            (timed.group + many * np.arange(order)[:, None]).ravel(),
+        )
+
+
+def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | None:
+    """Reduce a task; None if moves that are left out may be needed.
+
+    Parameters
+    ----------
+    full
+        A task without limits that bind, all of whose links are resources of their own.
+    symmetry
+        Acts on its topology.
+    images
+        Of each chunk under each element, shape (order, chunks).
+    """
+    links = symmetry.links
+    if symmetry.order < 2 or not _alike(full, symmetry, images):
+        return None
+    fixed = (links[1:] == np.arange(links.shape[1])).any(axis=0)
+    names = symmetry.orbits(links)
+    orbit = np.searchsorted(np.unique(names), names)
+    kept = np.flatnonzero(~_unfit(full, orbit, fixed))
+    if not len(kept):
+        return None
+    moves = _chosen(full.moves, kept)
+    mapped = _images(full.moves, links, kept)
+    representatives = np.unique(symmetry.orbits(images))
+    if (images[1:, representatives] == representatives).any():
+        return None
+    free = np.zeros(int(orbit.max()) + 1)
+    np.maximum.at(free, orbit, full.free)
+    task = replace(
+        full,
+        moves=moves,
+        nbytes=full.nbytes[representatives],
+        there=full.there[representatives],
+        wants=full.wants[representatives],
+        rank=full.rank[representatives],
+        resource=orbit,
+        free=free,
+    )
+    return Quotient(task, images[:, representatives], mapped)
+
+
+def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
+    """Whether what is where at the beginning looks the same after each element."""
+    for devices, chunks in zip(symmetry.devices[1:], images[1:], strict=True):
+        there = full.there[chunks][:, devices]
+        if (full.wants[chunks][:, devices] != full.wants).any():
+            return False
+        if not np.allclose(there, full.there, rtol=1e-9, atol=0.0):
+            return False
+    return True
+
+
+def _unfit(full: Task, orbit: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """Whether each move crosses a fixed link, or an orbit twice at once."""
+    moves = full.moves
+    unfit = np.zeros(len(moves), dtype=bool)
+    np.logical_or.at(unfit, moves.of_link, fixed[moves.link])
+    crossed = orbit[moves.link]
+    nbytes = float(full.nbytes.max())
+    lead = moves.lead + nbytes * moves.drag
+    for step in range(1, int(np.diff(moves.first).max(initial=1))):
+        same = moves.of_link[:-step] == moves.of_link[step:]
+        twice = same & (crossed[:-step] == crossed[step:])
+        apart = np.abs(lead[step:] - lead[:-step])
+        clash = twice & (apart < nbytes * moves.beta[step:])
+        unfit[moves.of_link[:-step][clash]] = True
+    return unfit
+
+
+def _chosen(moves: Moves, kept: np.ndarray) -> Moves:
+    """Return some of the moves."""
+    crossed = np.diff(moves.first)[kept]
+    first = np.concatenate([[0], np.cumsum(crossed)])
+    place = np.repeat(moves.first[kept] - first[:-1], crossed) + np.arange(first[-1])
+    return replace(
+        moves,
+        routes=tuple(moves.routes[number] for number in kept.tolist()),
+        src=moves.src[kept],
+        dst=moves.dst[kept],
+        first=first,
+        link=moves.link[place],
+        beta=moves.beta[place],
+        lead=moves.lead[place],
+        drag=moves.drag[place],
+        parts=moves.parts[place],
+        latency=moves.latency[kept],
+        slowest=moves.slowest[kept],
+    )
+
+
+def _images(moves: Moves, links: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return the image of each kept move under each element, shape (order, kept)."""
+    chance = np.random.default_rng(0)
+    code = chance.integers(1, 1 << 62, size=links.shape[1], dtype=np.int64)
+    # A way is known by its links whatever their order, as no two ways have the same ones.
+    names = np.asarray(np.add.reduceat(code[moves.link], moves.first[:-1]))
+    order = np.argsort(names)
+    part = _chosen(moves, kept)
+    images = np.empty((len(links), len(kept)), dtype=np.int64)
+    for element, mapped in enumerate(links):
+        found = np.asarray(np.add.reduceat(code[mapped[part.link]], part.first[:-1]))
+        images[element] = order[np.searchsorted(names[order], found)]
+    return images
