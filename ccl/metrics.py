@@ -105,8 +105,9 @@ def critical_path(problem: Problem, timeline: Timeline) -> tuple[Transfer, ...]:
     """Return a chain of transfers, each the cause of the next, that makes the makespan what it is.
 
     Each one starts when the one before it lets it: by bringing what it carries or, where nothing
-    of it came just then, by leaving a link of its way. Of a timeline slowed down by shared limits
-    the one before is the last that did either.
+    of it came just then, by leaving a link of its way; or by doing so for what it meets in a
+    switch that adds. Of a timeline slowed down by shared limits the one before is the last that
+    did either.
     """
     causes = _Causes(problem, timeline)
     chain: list[Transfer] = []
@@ -145,18 +146,58 @@ class _Causes:
         if current.start <= self._slack:
             return None
         self._found.add(id(current))
+        passed_on = self._passed_on(current)
+        if len(passed_on) > 1:
+            return max(passed_on, key=self._pressed)
         candidates = [
             (self._there(each, current), each)
             for each in self._into.get((current.chunk, current.src), ())
         ]
-        for hop in self._way(current):
-            late = hop.start - current.start
-            candidates += [(each.sent - late, each) for each in self._on_link[hop.src, hop.dst]]
+        for part in self._together(current):
+            late = part.start - current.start
+            candidates += [(each.sent - late, each) for each in self._on_link[part.src, part.dst]]
+            if part is not current and self._stores(part.src):
+                came = self._into.get((part.chunk, part.src), ())
+                candidates += [(each.end - late, each) for each in came]
+                if part.start <= self._slack:
+                    candidates.append((current.start, part))
         best: tuple[float, Transfer | None] = (0.0, None)
         for time, each in candidates:
             if time <= current.start + self._slack and id(each) not in self._found:
                 best = (time, each) if time > best[0] + self._slack else best
         return best[1]
+
+    def _passed_on(self, current: Transfer) -> list[Transfer]:
+        """Return what `current` takes on byte by byte: several transfers where a switch adds."""
+        if self._stores(current.src):
+            return []
+        came = self._into.get((current.chunk, current.src), ())
+        return [each for each in came if abs(self._first_byte(each) - current.start) <= self._slack]
+
+    def _pressed(self, each: Transfer) -> float:
+        """Return how many µs before a transfer starts its last cause was there, below 0.
+
+        Of all that a switch adds, one at least starts at once when it can, and the others so
+        that their first bytes meet.
+        """
+        latest = -each.start
+        for part in self._parts(each):
+            if part.start <= self._slack:
+                return 0.0
+            times = [before.sent for before in self._on_link[part.src, part.dst]]
+            if self._stores(part.src):
+                times += [before.end for before in self._into.get((part.chunk, part.src), ())]
+            due = [time - part.start for time in times if time <= part.start + self._slack]
+            latest = max([latest, *due])
+        return latest
+
+    def _parts(self, each: Transfer) -> list[Transfer]:
+        """Return a transfer with all that it takes on byte by byte, over however many links."""
+        parts = [each]
+        for part in parts:
+            # Without latency, what comes back to a switch at once may seem to be its own cause.
+            parts += [before for before in self._passed_on(part) if before not in parts]
+        return parts
 
     def _there(self, each: Transfer, current: Transfer) -> float:
         """Return when a transfer was there: its first byte where that was sent on at once."""
@@ -164,17 +205,20 @@ class _Causes:
             return self._first_byte(each)
         return each.end
 
-    def _way(self, current: Transfer) -> list[Transfer]:
-        """Return a transfer with those that send it on byte by byte, whose links it waits for."""
-        way = [current]
-        while not self._stores(way[-1].dst):
-            first_byte = self._first_byte(way[-1])
-            onward = self._out_of.get((current.chunk, way[-1].dst), ())
-            at_once = [each for each in onward if abs(each.start - first_byte) <= self._slack]
-            if not at_once:
-                break
-            way.append(at_once[0])
-        return way
+    def _together(self, current: Transfer) -> list[Transfer]:
+        """Return a transfer with those that take it on byte by byte, whose links it waits for.
+
+        With them comes what they take on beside it, where a switch adds.
+        """
+        onward = [current]
+        for last in onward:
+            if not self._stores(last.dst):
+                first_byte = self._first_byte(last)
+                left = self._out_of.get((current.chunk, last.dst), ())
+                at_once = [each for each in left if abs(each.start - first_byte) <= self._slack]
+                onward += [each for each in at_once if each not in onward]
+        parts = [each for last in onward for each in self._parts(last)]
+        return list(dict.fromkeys([*onward, *parts]))
 
     def _first_byte(self, each: Transfer) -> float:
         """Return when the first byte of a transfer was there."""

@@ -13,6 +13,34 @@ What an epoch means, exactly (``verify`` and every writer of a schedule hold to 
   at the end of the last; in every epoch the limit lets its bandwidth through;
 * the chunk is there ``alpha`` after it left the link; latency does not hold the link.
 
+What several sends cross together (`Send.via` says what one send does with its links):
+
+* A multicast is one transmission for several sends: two or more whole sends of one chunk that
+  leave the same storing device over the same link in the same epoch, crossing others on the way,
+  are one if their links form a tree (all that cross a link have come the same way to it), none of
+  them ends where another goes on, and they part only at devices that copy (`Device.copies`).
+* It has the place of its first send. Every link of the tree is held once, for ``bytes * beta``,
+  beginning the sum of the alphas before it later than the common start, which is the latest of
+  the beginning of the epoch and, over all links, of ``end of the previous one - alphas before``.
+  All deadlines count from that start, as for one send. Each send arrives at its own destination
+  the alphas of its own way plus the longest ``bytes * beta`` of its own way after the start. What
+  leaves the device leaves it once.
+* A sum on the way is the mirror image: two or more sends of one reduced chunk that reach the same
+  storing device over the same link, all given the same epoch, are one if their links form a tree
+  that ends there, none of them begins where another comes through, and they run together only at
+  devices that reduce (`Device.reduces`). It has the place of its last send. A link is held from
+  ``start + A - (alphas from it to the end)`` on, with A the alphas of the longest way, so that the
+  first bytes meet where ways run together; a send of the alphas B leaves its device at
+  ``start + A - B``, and must hold what it sends only then. All arrive at once, A plus the longest
+  ``bytes * beta`` of the whole tree after the start, as one sum; nothing may be in it twice.
+* Sends that could be in both are a multicast. Where one of the conditions fails, as where ways
+  part at a device that does not copy, every one of these sends crosses its links by itself. The
+  same holds for chunks of which parts are sent.
+
+A schedule on the reversed topology, whose switches have `copies` and `reduces` exchanged, read
+backwards: a multicast becomes a sum of the same links, whose epoch is that of its longest send.
+To be valid backwards, every destination of a multicast may use it only when all of them could.
+
 So times are exact and no latency is ever dropped; a formulation that wants to count a short
 latency as nothing makes its epochs longer by it.
 """
@@ -42,7 +70,8 @@ class Send:
         Devices that cannot store and that it crosses on the way without stopping (cut-through):
         it holds each link of the way for ``bytes * beta`` of that link, each beginning alpha of
         the links before later than the first, and arrives after the sum of alphas plus the
-        longest of these. Empty when one link joins the two.
+        longest of these. Sends may cross the same links together (above). Empty when one link
+        joins the two.
     fraction
         How much of the chunk, in (0, 1]. Less than 1 only for a chunk with one destination
         that is not reduced: parts of it are then amounts, as in a fluid flow.

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.simulate.ways import Way, Ways, together
+from ccl.timeline import Transfer
 from ccl.topology import SharedLimit
 
 SAME_MOMENT = 1e-9
@@ -31,50 +33,66 @@ _Moments = list[tuple[float, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One link of a way.
+class Crossing:
+    """A transmission: one send, or several that cross links together.
 
     Parameters
     ----------
-    link, ends
-        Its number and its ends.
-    beta, alpha
-        Its µs per byte, of the tightest limit that it is under where that is more, and its
-        latency in µs.
-    offset, rest
-        µs of alphas before it, and from it on to the end of the way.
-    limited
-        Whether it is under a shared limit that binds.
+    way
+        Its links.
+    nbytes
+        Bytes that it carries over each.
+    sends
+        Places in the plan of its sends.
+    send
+        The first of them.
     """
 
-    link: int
-    ends: tuple[str, str]
-    beta: float
-    alpha: float
-    offset: float
-    rest: float
-    limited: bool
+    way: Way
+    nbytes: float
+    sends: tuple[int, ...]
+    send: Send
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A send with its way, its bytes, and when the schedule starts it and has it there, in µs.
+    """A send, and when the schedule starts it and has it there, in µs.
 
-    `duration` is how many µs after its start it is there, when nothing slows it down.
+    Parameters
+    ----------
+    send
+        The send.
+    crossing, member
+        Place of its transmission, and its own place in that.
+    start, end
+        When it leaves its device and when it has arrived, by the schedule.
+    duration
+        How many µs after the common start of the transmission it is there, when nothing slows it
+        down.
     """
 
     send: Send
-    hops: tuple[Hop, ...]
-    nbytes: float
+    crossing: int
+    member: int
     start: float
     end: float
     duration: float
 
 
-def plan_sends(
-    problem: Problem, schedule: Schedule, limits: Sequence[SharedLimit]
-) -> list[Planned]:
-    """Return the sends in the order in which they are given to their links.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Transmissions in the order in which they are given to their links, and all sends.
+
+    `starts` are the common starts of the transmissions by the schedule, in µs.
+    """
+
+    crossings: Sequence[Crossing]
+    starts: Sequence[float]
+    sends: Sequence[Planned]
+
+
+def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimit]) -> Plan:
+    """Return what crosses links, in the order in which it is given to them.
 
     Over links under `limits` a send takes the whole of its epochs, as in `ccl.verify`.
     """
@@ -84,55 +102,57 @@ def plan_sends(
             caps[ends] = min(limit.bandwidth, caps.get(ends, limit.bandwidth))
     sizes = [chunk.size for chunk in problem.collective.chunks]
     free = [0.0] * len(problem.topology.links)
-    ways: dict[tuple[str, tuple[str, ...], str], tuple[Hop, ...]] = {}
-    tau = schedule.epoch_duration
-    planned = []
-    for send in sorted(schedule.sends, key=lambda send: send.epoch):
-        key = send.src, send.via, send.dst
-        hops = ways.get(key)
-        if hops is None:
-            hops = ways[key] = _hops(problem, send, caps)
+    ways = Ways(problem, caps)
+    sends = sorted(schedule.sends, key=lambda send: send.epoch)
+    crossings: list[Crossing] = []
+    starts: list[float] = []
+    planned: dict[int, Planned] = {}
+    for group, joins in together(problem, sends):
+        send = sends[group[0]]
+        routes = tuple((sends[i].src, *sends[i].via, sends[i].dst) for i in group)
+        way = ways.of(routes, joins=joins)
         nbytes = sizes[send.chunk] * send.fraction
-        begin = start = send.epoch * tau
-        for hop in hops:
-            start = max(start, free[hop.link] - hop.offset)
-        left = longest = 0.0
-        held = start
-        for hop in hops:
-            busy = nbytes * hop.beta
-            longest = max(longest, busy)
-            free[hop.link] = start + busy + hop.offset
-            if hop.limited:
-                left = max(left, begin + epochs_of(schedule, busy) * tau)
-                held = begin
-            else:
-                left = max(left, start + busy)
-        rest = hops[0].rest
-        planned.append(Planned(send, hops, nbytes, held, left + rest, longest + rest))
-    return planned
+        start, left = _given(schedule, send.epoch, way=way, nbytes=nbytes, free=free)
+        for member, i in enumerate(group):
+            brings = way.brings(member)
+            latency = way.latency[member]
+            planned[i] = Planned(
+                sends[i],
+                len(crossings),
+                member,
+                start + way.lags[member],
+                max(left[k] for k in brings) + latency,
+                max(nbytes * way.hops[k].beta for k in brings) + latency,
+            )
+        crossings.append(Crossing(way, nbytes, group, send))
+        starts.append(start)
+    return Plan(crossings, starts, [planned[i] for i in range(len(sends))])
+
+
+def _given(
+    schedule: Schedule, epoch: int, *, way: Way, nbytes: float, free: list[float]
+) -> tuple[float, list[float]]:
+    """Give links to a transmission; return its start, and when it has left each link."""
+    tau = schedule.epoch_duration
+    begin = start = epoch * tau
+    for hop in way.hops:
+        start = max(start, free[hop.link] - hop.offset)
+    left = []
+    held = start
+    for hop in way.hops:
+        busy = nbytes * hop.beta
+        free[hop.link] = start + busy + hop.offset
+        if hop.limited:
+            left.append(begin + epochs_of(schedule, busy) * tau)
+            held = begin
+        else:
+            left.append(start + busy)
+    return held, left
 
 
 def epochs_of(schedule: Schedule, busy: float) -> int:
     """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
     return max(1, math.ceil(busy / schedule.epoch_duration - SAME_MOMENT))
-
-
-def _hops(problem: Problem, send: Send, caps: Mapping[tuple[str, str], float]) -> tuple[Hop, ...]:
-    topology = problem.topology
-    links = [topology.link(*ends) for ends in send.hops]
-    alphas = [link.alpha for link in links]
-    return tuple(
-        Hop(
-            link=topology.link_index[link.ends],
-            ends=link.ends,
-            beta=1e-3 / min(link.bandwidth, caps.get(link.ends, link.bandwidth)),
-            alpha=link.alpha,
-            offset=sum(alphas[:i]),
-            rest=sum(alphas[i:]),
-            limited=link.ends in caps,
-        )
-        for i, link in enumerate(links)
-    )
 
 
 def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -> list[list[int]]:
@@ -206,3 +226,26 @@ def _in_order(
             held += planned[found[1]].send.fraction
             waited.append(found[1])
         needs[i] = waited[:]
+
+
+def crossed(
+    crossing: Crossing, times: Sequence[tuple[float, float]], arrivals: list[float]
+) -> list[Transfer]:
+    """Return the transfers of a transmission, and note when its sends are there.
+
+    `times` has for each of its links when its first byte entered it and its last byte had left
+    it, in µs. The last byte of a sum is there when that of each of its parts is.
+    """
+    send, way = crossing.send, crossing.way
+    transfers: list[Transfer] = []
+    ends: list[float] = []
+    for hop, (begin, sent) in zip(way.hops, times, strict=True):
+        end = max([sent, *(ends[k] for k in hop.after)]) + hop.alpha
+        ends.append(end)
+        src, dst = hop.ends
+        transfers.append(
+            Transfer(send.chunk, src, dst, begin, sent, end, crossing.nbytes, send.epoch)
+        )
+    for place, own in zip(crossing.sends, way.own, strict=True):
+        arrivals[place] = ends[own[-1]]
+    return transfers

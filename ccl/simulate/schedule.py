@@ -8,7 +8,7 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import SAME_MOMENT, Planned, needs_of, plan_sends
+from ccl.simulate.plan import SAME_MOMENT, Plan, Planned, crossed, needs_of, plan_sends
 from ccl.timeline import Timeline, Transfer
 
 _MOST_PASSES = 50
@@ -22,27 +22,32 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     its epoch, and not for sends that cross several links at once.
     """
     limits = binding(problem.topology)
-    planned = plan_sends(problem, schedule, limits)
-    needs = needs_of(problem, schedule, planned)
+    plan = plan_sends(problem, schedule, limits)
+    needs = needs_of(problem, schedule, plan.sends)
     if limits:
-        transfers, arrivals = replay_limited(problem, schedule, planned=planned, needs=needs)
+        transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
         slack = SAME_MOMENT * schedule.duration
-        starts = _starts(planned, _waits(planned, needs, links=len(problem.topology.links)), slack)
-        transfers, arrivals = _cross(planned, starts)
+        starts = _starts(plan, _waits(plan, needs, links=len(problem.topology.links)), slack)
+        transfers, arrivals = _cross(plan, starts)
     transfers.sort(key=lambda transfer: transfer.start)
-    return Timeline(tuple(transfers), makespan=_last_needed(problem, planned, arrivals))
+    return Timeline(tuple(transfers), makespan=_last_needed(problem, plan.sends, arrivals))
 
 
 def _waits(
-    planned: Sequence[Planned], needs: Sequence[Sequence[int]], *, links: int
+    plan: Plan, needs: Sequence[Sequence[int]], *, links: int
 ) -> list[list[tuple[int, float]]]:
-    """Return for each send the others that it starts after, and at least how many µs after."""
+    """Return for each transmission the others it starts after, and at least how many µs after."""
     last: list[tuple[int, float] | None] = [None] * links
     waits = []
-    for i, each in enumerate(planned):
-        after = [(j, planned[j].duration) for j in needs[i]]
-        for hop in each.hops:
+    for i, each in enumerate(plan.crossings):
+        after = []
+        for member, place in enumerate(each.sends):
+            lag = each.way.lags[member]
+            for j in needs[place]:
+                needed = plan.sends[j]
+                after.append((needed.crossing, needed.duration - lag))
+        for hop in each.way.hops:
             before = last[hop.link]
             if before is not None:
                 after.append((before[0], before[1] - hop.offset))
@@ -51,18 +56,16 @@ def _waits(
     return waits
 
 
-def _starts(
-    planned: Sequence[Planned], waits: Sequence[Sequence[tuple[int, float]]], slack: float
-) -> list[float]:
+def _starts(plan: Plan, waits: Sequence[Sequence[tuple[int, float]]], slack: float) -> list[float]:
     """Start everything as early as it can, in µs.
 
     In the order in which the schedule starts the sends, all that one waits for has moved before
     it, save where one over several links starts before one that goes first on its second link.
     Then another pass may move it further; after each pass the starts are possible ones.
     """
-    starts = [each.start for each in planned]
-    order = sorted(range(len(planned)), key=starts.__getitem__)
-    passes = _MOST_PASSES if any(len(each.hops) > 1 for each in planned) else 1
+    starts = list(plan.starts)
+    order = sorted(range(len(starts)), key=starts.__getitem__)
+    passes = _MOST_PASSES if any(len(each.way.hops) > 1 for each in plan.crossings) else 1
     for _ in range(passes):
         moved = 0.0
         for i in order:
@@ -76,22 +79,16 @@ def _starts(
     return starts
 
 
-def _cross(
-    planned: Sequence[Planned], starts: Sequence[float]
-) -> tuple[list[Transfer], list[float]]:
-    """Let each send cross its links from its start on; return transfers and arrivals in µs."""
-    transfers, arrivals = [], []
-    for each, start in zip(planned, starts, strict=True):
-        send, end = each.send, 0.0
-        for hop in each.hops:
+def _cross(plan: Plan, starts: Sequence[float]) -> tuple[list[Transfer], list[float]]:
+    """Let all cross their links from their starts on; return transfers and arrivals in µs."""
+    transfers = []
+    arrivals = [0.0] * len(plan.sends)
+    for each, start in zip(plan.crossings, starts, strict=True):
+        times = []
+        for hop in each.way.hops:
             begin = start + hop.offset
-            sent = begin + each.nbytes * hop.beta
-            end = max(end, sent) + hop.alpha
-            src, dst = hop.ends
-            transfers.append(
-                Transfer(send.chunk, src, dst, begin, sent, end, each.nbytes, send.epoch)
-            )
-        arrivals.append(end)
+            times.append((begin, begin + each.nbytes * hop.beta))
+        transfers += crossed(each, times, arrivals)
     return transfers, arrivals
 
 

@@ -7,7 +7,7 @@ A reduced chunk is the set of ranks whose contributions have been added up, as b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ccl.collective import Chunk
@@ -16,6 +16,7 @@ from ccl.problem import Problem
 from ccl.schedule import Send
 from ccl.topology import Device
 from ccl.verify.times import TOLERANCE, Timed
+from ccl.verify.trees import meeting
 
 Content = float
 """1 for a whole chunk, an amount, or the bits of a set, which are an `int`."""
@@ -213,6 +214,23 @@ class Sums:
                 raise self._added_twice(timed, device, total & int(each))
             total |= int(each)
         return [total] * n
+
+    def together(
+        self,
+        sends: Sequence[Timed],
+        contents: Sequence[Content],
+        devices: Mapping[str, Device],
+    ) -> Content:
+        """Add up what sends bring that run together on the way."""
+        total = 0
+        for i, (timed, content) in enumerate(zip(sends, contents, strict=True)):
+            both = total & int(content)
+            if both:
+                before = next(j for j in range(i) if int(contents[j]) & both)
+                where = devices[meeting(sends[before].send, timed.send)]
+                raise self._added_twice(timed, where, both)
+            total |= int(content)
+        return total
 
     def missing(self, number: int, rank: int) -> str | None:
         """Say whose contribution is not there."""

@@ -11,6 +11,7 @@ from ccl.schedule import Schedule, Send
 from ccl.verify.buffers import check_buffers
 from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken
 from ccl.verify.times import Clock, Timed, check_ways
+from ccl.verify.trees import Tree
 
 
 def verify_schedule(problem: Problem, schedule: Schedule) -> None:
@@ -92,9 +93,14 @@ class _Replay:
     def _leave(self, i: int) -> None:
         timed = self._clock.sends[i]
         device = self._devices[timed.send.src]
+        if i in self._carried:
+            return
         if device.stores:
-            self._carried[i] = self._holdings[timed.send.chunk].leave(timed, device)
-        elif i not in self._carried:
+            tree = self._clock.trees.get(i)
+            places = (i,) if tree is None or tree.joins else tree.places
+            content = self._holdings[timed.send.chunk].leave(timed, device)
+            self._carried.update(dict.fromkeys(places, content))
+        else:
             self._settle(timed)
 
     def _settle(self, timed: Timed) -> None:
@@ -130,7 +136,11 @@ class _Replay:
             )
             raise broken(timed, device, what, arrived=True)
         if device.stores:
-            self._holdings[timed.send.chunk].arrive(timed, device, self._carried[i])
+            tree = self._clock.trees.get(i)
+            if tree is None or not tree.joins:
+                self._holdings[timed.send.chunk].arrive(timed, device, self._carried[i])
+            elif i == tree.turn:
+                self._holdings[timed.send.chunk].arrive(timed, device, self._joined(tree))
             return
         epoch = math.ceil((timed.end - self._clock.slack) / self._schedule.epoch_duration)
         key = timed.send.chunk, device.name, epoch
@@ -141,6 +151,14 @@ class _Replay:
             )
             raise broken(timed, device, what, arrived=True)
         self._came[key].append(self._carried[i])
+
+    def _joined(self, tree: Tree) -> Content:
+        """Return what the sends of a tree bring as one."""
+        sends = [self._clock.sends[place] for place in tree.places]
+        sums = self._holdings[sends[0].send.chunk]
+        # Only sends of reduced chunks run together.
+        assert isinstance(sums, Sums)
+        return sums.together(sends, [self._carried[place] for place in tree.places], self._devices)
 
     def _incomplete(self) -> ScheduleError | None:
         """Return what a destination lacks at the end."""

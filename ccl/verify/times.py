@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link, Topology
+from ccl.verify.trees import Route, trees
 
 TOLERANCE = 1e-9
 """The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
@@ -35,7 +37,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class _Hop:
-    """One link of a way; `offset` is the sum of the alphas before it, `rest` from it on, in µs.
+    """One link of a way or tree; `offset` is µs from the common start until it is held.
 
     `beta` is that of the link or of the tightest limit that it is under, in µs per byte.
     """
@@ -43,7 +45,21 @@ class _Hop:
     link: Link
     beta: float
     offset: float
-    rest: float
+    limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The links that one transmission holds, each once, and what they mean for its sends.
+
+    Of each send: which of the links it waits for, the µs after the common start at which it
+    leaves its device, and the µs of alphas from the common start until it is there.
+    """
+
+    hops: tuple[_Hop, ...]
+    own: tuple[tuple[int, ...], ...]
+    lags: tuple[float, ...]
+    latencies: tuple[float, ...]
     limited: bool
 
 
@@ -63,60 +79,97 @@ class Clock:
         for limit in self._limits:
             for ends in limit.links:
                 self._limited[ends].append(limit.bandwidth)
-        self._ways: dict[tuple[str, tuple[str, ...], str], tuple[_Hop, ...]] = {}
+        self._ways: dict[tuple[bool, tuple[Route, ...]], _Way] = {}
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
-        ordered = sorted(schedule.sends, key=lambda send: send.epoch)
-        self.sends: Sequence[Timed] = self._run(ordered)
+        self._ordered = sorted(schedule.sends, key=lambda send: send.epoch)
+        self.trees = trees(problem, self._ordered)
+        self.sends: Sequence[Timed] = self._run()
 
-    def _run(self, ordered: list[Send]) -> list[Timed]:
+    def _transmissions(self) -> Iterator[tuple[tuple[int, ...], _Way]]:
+        """Yield the places of the sends that cross together, and their way, turn by turn."""
+        for i, send in enumerate(self._ordered):
+            tree = self.trees.get(i)
+            if tree is None:
+                yield (i,), self._way((send,), joins=False)
+            elif tree.turn == i:
+                sends = tuple(self._ordered[place] for place in tree.places)
+                yield tree.places, self._way(sends, joins=tree.joins)
+
+    def _run(self) -> list[Timed]:
         """Give each send its times, and keep the first that its links cannot carry."""
         free: defaultdict[tuple[str, str], float] = defaultdict(float)
-        timed = []
-        for i, send in enumerate(ordered):
-            hops = self._way(send)
+        timed: dict[int, Timed] = {}
+        for places, way in self._transmissions():
+            send = self._ordered[places[0]]
             begin = send.epoch * self._schedule.epoch_duration
-            last = max(hops, key=lambda hop: free[hop.link.ends] - hop.offset)
+            last = max(way.hops, key=lambda hop: free[hop.link.ends] - hop.offset)
             start = max(begin, free[last.link.ends] - last.offset)
-            nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
-            end = 0.0
-            for hop in hops:
+            nbytes = self._nbytes(send)
+            left = []
+            for hop in way.hops:
                 busy = nbytes * hop.beta
                 deadline = begin + self._epochs(busy) * self._schedule.epoch_duration
                 if start + busy > deadline + self.slack and self.overload is None:
-                    self.overload = self._overloaded(ordered, i, link=last.link)
+                    self.overload = self._overloaded(places, link=last.link)
                 free[hop.link.ends] = start + hop.offset + busy
-                left = deadline if hop.limited else start + busy
-                end = max(end, left + hop.offset + hop.rest)
-            limited = any(hop.limited for hop in hops)
-            timed.append(Timed(send, begin if limited else start, end))
-        return timed
+                left.append(deadline if hop.limited else start + busy)
+            if way.limited:
+                start = begin
+            for k, place in enumerate(places):
+                end = max(left[number] for number in way.own[k]) + way.latencies[k]
+                timed[place] = Timed(self._ordered[place], start + way.lags[k], end)
+        return [timed[place] for place in range(len(timed))]
+
+    def _nbytes(self, send: Send) -> float:
+        return self._problem.collective.chunks[send.chunk].size * send.fraction
 
     def _epochs(self, busy: float) -> int:
         """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
         return max(1, math.ceil(busy / self._schedule.epoch_duration - TOLERANCE))
 
-    def _way(self, send: Send) -> tuple[_Hop, ...]:
-        key = send.src, send.via, send.dst
+    def _way(self, sends: tuple[Send, ...], *, joins: bool) -> _Way:
+        routes = tuple((send.src, *send.via, send.dst) for send in sends)
+        key = joins, routes
         if key not in self._ways:
-            links = [self._problem.topology.link(*ends) for ends in send.hops]
-            alphas = [link.alpha for link in links]
-            self._ways[key] = tuple(
-                _Hop(
-                    link,
-                    max([link.beta, *(1e-3 / bandwidth for bandwidth in self._limited[link.ends])]),
-                    sum(alphas[:i]),
-                    sum(alphas[i:]),
-                    bool(self._limited[link.ends]),
-                )
-                for i, link in enumerate(links)
-            )
+            self._ways[key] = self._laid(routes, joins=joins)
         return self._ways[key]
 
-    def _overloaded(self, ordered: list[Send], late: int, *, link: Link) -> ScheduleError:
-        """Make the error for the send in place `late`, the first that does not leave in time."""
-        send = ordered[late]
-        rivals = [i for i, s in enumerate(ordered) if s.epoch == send.epoch and link.ends in s.hops]
+    def _laid(self, routes: tuple[Route, ...], *, joins: bool) -> _Way:
+        """Lay out a way, or several that part or join."""
+        link = self._problem.topology.link
+        ways = [[link(*ends) for ends in pairwise(route)] for route in routes]
+        alphas = [sum(each.alpha for each in links) for links in ways]
+        longest = max(alphas)
+        lags = [longest - alpha if joins else 0.0 for alpha in alphas]
+        hops: dict[tuple[str, str], _Hop] = {}
+        own = []
+        for links, lag in zip(ways, lags, strict=True):
+            for i, each in enumerate(links):
+                limits = self._limited[each.ends]
+                offset = lag + sum(before.alpha for before in links[:i])
+                beta = max([each.beta, *(1e-3 / bandwidth for bandwidth in limits)])
+                hops.setdefault(each.ends, _Hop(each, beta, offset, bool(limits)))
+        number = {ends: i for i, ends in enumerate(hops)}
+        every = tuple(range(len(hops)))
+        own = [every if joins else tuple(number[each.ends] for each in links) for links in ways]
+        return _Way(
+            tuple(hops.values()),
+            tuple(own),
+            tuple(lags),
+            tuple([longest] * len(ways) if joins else alphas),
+            any(hop.limited for hop in hops.values()),
+        )
+
+    def _overloaded(self, late: tuple[int, ...], *, link: Link) -> ScheduleError:
+        """Make the error for the first transmission that does not leave in time."""
+        send = self._ordered[late[0]]
+        rivals = [
+            places
+            for places, way in self._transmissions()
+            if self._ordered[places[0]].epoch == send.epoch
+            and any(hop.link.ends == link.ends for hop in way.hops)
+        ]
         time = send.epoch * self._schedule.epoch_duration
         msg = (
             f"epoch {send.epoch}: link {link} has {len(rivals)} sends and only "
@@ -157,9 +210,12 @@ class Clock:
         loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        for send in self._schedule.sends:
-            nbytes = self._problem.collective.chunks[send.chunk].size * send.fraction
-            for hop in self._way(send):
+        for places, way in self._transmissions():
+            if not way.limited:
+                continue
+            send = self._ordered[places[0]]
+            nbytes = self._nbytes(send)
+            for hop in way.hops:
                 if not hop.limited:
                     continue
                 late = math.floor(hop.offset / self._schedule.epoch_duration + TOLERANCE)
@@ -202,6 +258,8 @@ def _way_broken(topology: Topology, send: Send) -> tuple[str, str] | None:
     for src, dst in send.hops:
         if (src, dst) not in topology.link_index:
             return f"{src}->{dst}", f"{topology} has no link {src}->{dst}; use links that exist"
+    if len(set(send.hops)) < len(send.hops):
+        return send.src, "it crosses a link twice; leave out the loop"
     for name in send.via:
         if topology.device(name).stores:
             return name, f"{name} stores what it receives; make it two sends"

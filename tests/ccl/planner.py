@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
@@ -19,11 +20,15 @@ MOST_EPOCHS = 10_000
 
 @dataclass(frozen=True)
 class Task:
-    """A send, perhaps with the sends that take it on from a switch, after other tasks."""
+    """A send, perhaps with the sends that take it on from a switch, after other tasks.
+
+    `along` are the other sends of a multicast, or of a sum in switches, with what they are after.
+    """
 
     send: Send
     after: tuple[int, ...] = ()
     onward: tuple[Send, ...] = ()
+    along: tuple[tuple[Send, tuple[int, ...]], ...] = ()
 
 
 @dataclass
@@ -39,18 +44,26 @@ class Planner:
     free: dict[tuple[str, str], float] = field(default_factory=dict)
     loads: dict[tuple[str, int], float] = field(default_factory=dict)
     switched: set[tuple[int, str, int]] = field(default_factory=set)
+    shared: set[tuple[int, int, str, str]] = field(default_factory=set)
 
     def plan(self, tasks: list[Task]) -> Schedule:
         """Place all tasks as early as their order lets them."""
         ends: list[float] = []
         for task in tasks:
-            ready = max((ends[i] for i in task.after), default=0.0)
+            afters = [task.after, *(after for _, after in task.along)]
+            ready = [max((ends[i] for i in after), default=0.0) for after in afters]
             ends.append(self._place(task, ready))
         horizon = max(1, math.ceil(self.end / self.epoch_duration - EPSILON))
         return Schedule(tuple(self.sends), self.epoch_duration, horizon)
 
-    def _place(self, task: Task, ready: float) -> float:
-        for epoch in range(int(ready / self.epoch_duration), MOST_EPOCHS):
+    def fits_alone(self, task: Task) -> bool:
+        """Say whether shared limits let a task through when there is nothing else."""
+        empty = Planner(self.problem, self.epoch_duration)
+        return empty._together(task, 0, [0.0] * (1 + len(task.along))) is not None
+
+    def _place(self, task: Task, ready: list[float]) -> float:
+        # One over a longer way begins before the others are ready.
+        for epoch in range(int(min(ready) / self.epoch_duration), MOST_EPOCHS):
             trial = self._copy()
             end = trial._together(task, epoch, ready)
             if end is not None:
@@ -69,10 +82,12 @@ class Planner:
             free={**self.free},
             loads={**self.loads},
             switched={*self.switched},
+            shared={*self.shared},
         )
 
-    def _together(self, task: Task, epoch: int, ready: float) -> float | None:
-        end = self._one(replace(task.send, epoch=epoch), ready)
+    def _together(self, task: Task, epoch: int, ready: list[float]) -> float | None:
+        sends = [replace(send, epoch=epoch) for send in (task.send, *(s for s, _ in task.along))]
+        end = self._some(sends, ready)
         if end is None or not task.onward:
             return end
         after = math.ceil(end / self.epoch_duration - EPSILON)
@@ -80,41 +95,65 @@ class Planner:
         if place in self.switched:
             return None
         self.switched.add(place)
-        ends = [self._one(replace(send, epoch=after), end) for send in task.onward]
+        ends = [self._some([replace(send, epoch=after)], [end]) for send in task.onward]
         return None if None in ends else max(end for end in ends if end is not None)
 
-    def _one(self, send: Send, ready: float) -> float | None:
-        """Place a send in its epoch and return when it has arrived, or None if it cannot be."""
+    def _meets_another(self, sends: list[Send]) -> bool:
+        """Say whether a send would share links with one that it does not go along with."""
+        marks = {
+            (send.epoch, send.chunk, *link)
+            for send in sends
+            if send.via and send.fraction == 1
+            for link in ((send.src, send.via[0]), (send.via[-1], send.dst))
+        }
+        if marks & self.shared:
+            return True
+        self.shared |= marks
+        return False
+
+    def _some(self, sends: list[Send], ready: list[float]) -> float | None:
+        """Place sends that cross together; return when all have arrived, None if they cannot."""
         topology, tau = self.problem.topology, self.epoch_duration
-        nbytes = self.problem.collective.chunks[send.chunk].size * send.fraction
-        if any(self.last_epoch.get(hop, 0) > send.epoch for hop in send.hops):
+        first = sends[0]
+        nbytes = self.problem.collective.chunks[first.chunk].size * first.fraction
+        if self._meets_another(sends):
             return None
-        begin = start = send.epoch * tau
-        offset = 0.0
-        for hop in send.hops:
-            start = max(start, self.free.get(hop, 0.0) - offset)
-            offset += topology.link(*hop).alpha
-        latency, offset, left = offset, 0.0, 0.0
-        for hop in send.hops:
-            link = topology.link(*hop)
+        latency = [sum(topology.link(*hop).alpha for hop in send.hops) for send in sends]
+        joins = len(sends) > 1 and len({send.dst for send in sends}) == 1
+        lags = [max(latency) - each if joins else 0.0 for each in latency]
+        offset = {}
+        for send, late in zip(sends, lags, strict=True):
+            alphas = [topology.link(*hop).alpha for hop in send.hops]
+            for i, hop in enumerate(send.hops):
+                offset[hop] = late + sum(alphas[:i])
+        if any(self.last_epoch.get(hop, 0) > first.epoch for hop in offset):
+            return None
+        begin = first.epoch * tau
+        start = max([begin, *(self.free.get(hop, 0.0) - offset[hop] for hop in offset)])
+        left = {}
+        held = start
+        for hop, late in offset.items():
             busy = nbytes * 1e-3 / self._bandwidth(hop)
             epochs = max(1, math.ceil(busy / tau - EPSILON))
             if start + busy > begin + epochs * tau + EPSILON:
                 return None
-            limited = self._load(hop, send.epoch, epochs=epochs, nbytes=nbytes)
+            since = first.epoch + int(late / tau + EPSILON)
+            limited = self._load(hop, since, epochs=epochs, nbytes=nbytes)
             if limited is None:
                 return None
-            start_needed, sent = (begin, begin + epochs * tau) if limited else (start, start + busy)
-            if start_needed < ready - EPSILON:
-                return None
-            self.free[hop] = start + offset + busy
-            self.last_epoch[hop] = send.epoch
-            self.starts.setdefault(hop, []).append(start + offset)
-            offset += link.alpha
-            left = max(left, sent)
-        self.sends.append(send)
-        self.end = max(self.end, left + latency)
-        return left + latency
+            left[hop] = begin + epochs * tau if limited else start + busy
+            held = begin if limited else held
+            self.free[hop] = start + late + busy
+            self.last_epoch[hop] = first.epoch
+            self.starts.setdefault(hop, []).append(start + late)
+        if any(held + late < when - EPSILON for late, when in zip(lags, ready, strict=True)):
+            return None
+        self.sends += sends
+        own = [max(left.values()) if joins else max(left[hop] for hop in s.hops) for s in sends]
+        way = [max(latency)] * len(sends) if joins else latency
+        end = max(gone + alpha for gone, alpha in zip(own, way, strict=True))
+        self.end = max(self.end, end)
+        return end
 
     def _bandwidth(self, hop: tuple[str, str]) -> float:
         """Return the GB/s that a link has when all others of its limits are quiet."""
@@ -161,11 +200,11 @@ def split(problem: Problem, rng: random.Random, *, through: bool) -> list[Task]:
     tasks: list[Task] = []
     ranks = problem.topology.ranks
     for number, chunk in enumerate(problem.collective.chunks):
-        hops = _hops(problem)
+        hops = _hops(problem, through=through)
         goal = ranks[chunk.destinations[0]]
         for fraction in rng.choice([(0.5, 0.5), (0.25, 0.75), (0.25, 0.25, 0.5), (1.0,)]):
             here, seen = ranks[chunk.holders[0]], {ranks[chunk.holders[0]]}
-            path: list[tuple[str, str, tuple[str, ...]]] = []
+            path: list[Way] = []
             while here != goal:
                 ways = [hop for hop in hops if hop[0] == here and hop[1] not in seen]
                 if not ways:  # a dead end: start again
@@ -184,8 +223,9 @@ class _Tree:
     """Random trees for one chunk."""
 
     def __init__(self, problem: Problem, number: int, *, rng: random.Random, through: bool) -> None:
+        self._problem = problem
         self._ranks = problem.topology.ranks
-        self._hops = _hops(problem)
+        self._hops = _hops(problem, through=through)
         self._number = number
         self._rng = rng
         self._through = through
@@ -196,41 +236,78 @@ class _Tree:
         while len(came) < len(self._ranks):
             ways = [hop for hop in self._hops if hop[0] in came and hop[1] not in came]
             hop = self._rng.choice(ways)
-            came[hop[1]] = (len(tasks),)
-            tasks.append(_task(self._number, hop, came[hop[0]], through=self._through))
+            more = self._more(hop, [way for way in ways if way[0] == hop[0]], turned=False)
+            for each in (hop, *more):
+                came[each[1]] = (len(tasks),)
+            along = tuple((_send(self._number, each), ()) for each in more)
+            task = _task(self._number, hop, came[hop[0]], through=self._through)
+            tasks.append(replace(task, along=along))
 
     def up(self, tasks: list[Task], root: int) -> tuple[int, ...]:
         """Add the sends of a tree that reaches the root; return the last ones."""
-        inside, grown = {self._ranks[root]}, []
+        inside: set[str] = {self._ranks[root]}
+        grown: list[tuple[Way, ...]] = []
         while len(inside) < len(self._ranks):
             ways = [hop for hop in self._hops if hop[1] in inside and hop[0] not in inside]
-            grown.append(self._rng.choice(ways))
-            inside.add(grown[-1][0])
+            hop = self._rng.choice(ways)
+            more = self._more(hop, [way for way in ways if way[1] == hop[1]], turned=True)
+            grown.append((hop, *more))
+            inside |= {each[0] for each in grown[-1]}
         came: dict[str, list[int]] = {name: [] for name in inside}
-        for hop in reversed(grown):
+        for hop, *more in reversed(grown):
             came[hop[1]].append(len(tasks))
-            after = tuple(came[hop[0]])
-            tasks.append(_task(self._number, hop, after, through=self._through))
+            along = tuple((_send(self._number, each), tuple(came[each[0]])) for each in more)
+            task = _task(self._number, hop, tuple(came[hop[0]]), through=self._through)
+            tasks.append(replace(task, along=along))
         return tuple(came[self._ranks[root]])
 
+    def _more(self, hop: Way, ways: list[Way], *, turned: bool) -> list[Way]:
+        """Choose ways that can be crossed together with one."""
+        chosen = [hop]
+        if self._through and hop[2] and self._rng.random() < 0.7:
+            for way in self._rng.sample(ways, len(ways)):
+                new = way[turned ^ 1] not in {each[turned ^ 1] for each in chosen}
+                if new and all(self._go_along(way, each, turned=turned) for each in chosen):
+                    chosen.append(way)
+        return chosen[1:]
 
-def _hops(problem: Problem) -> list[tuple[str, str, tuple[str, ...]]]:
-    """List the ways from a GPU to another that cross one link or one switch."""
+    def _go_along(self, one: Way, other: Way, *, turned: bool) -> bool:
+        """Say whether two ways part, or run together, at a switch that can do it."""
+        routes = [(way[0], *way[2], way[1])[:: -1 if turned else 1] for way in (one, other)]
+        common = 0
+        while routes[0][common] == routes[1][common]:
+            common += 1
+        device = self._problem.topology.device(routes[0][common - 1])
+        apart = set(pairwise(routes[0][common:])) & set(pairwise(routes[1][common:]))
+        return common > 1 and not apart and (device.reduces if turned else device.copies)
+
+
+Way = tuple[str, str, tuple[str, ...]]
+"""The ends of a way, and the switches between them."""
+
+
+def _hops(problem: Problem, *, through: bool) -> list[Way]:
+    """List the ways from a GPU to another over one link, one switch or, going through, more."""
     topology = problem.topology
-    ranks = set(topology.ranks)
-    direct = [(link.src, link.dst, ()) for link in topology.links if {link.src, link.dst} <= ranks]
-    crossing = [
-        (first.src, second.dst, (first.dst,))
-        for first in topology.links
-        for second in topology.links_out[first.dst]
-        if first.dst not in ranks and first.src != second.dst
-    ]
-    return [*direct, *crossing]
+    found: list[Way] = []
+    routes = [(name,) for name in topology.ranks]
+    while routes:
+        route = routes.pop()
+        for link in topology.links_out[route[-1]]:
+            if link.dst in topology.rank and link.dst != route[0]:
+                found.append((route[0], link.dst, route[1:]))
+            elif link.dst not in {*topology.rank, *route} and (through or len(route) == 1):
+                routes.append((*route, link.dst))
+    return sorted(found)
+
+
+def _send(number: int, way: Way) -> Send:
+    return Send(0, number, way[0], way[1], way[2])
 
 
 def _task(
     number: int,
-    hop: tuple[str, str, tuple[str, ...]],
+    hop: Way,
     after: tuple[int, ...],
     *,
     through: bool,
