@@ -40,19 +40,30 @@ class Stop(StrEnum):
     PROVED = "the makespan meets a lower bound"
     MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
     GAP = "the gap asked for is reached"
+    MODEL_GAP = "the model's own objective is within the gap asked for"
     TIME_LIMIT = "the time limit is reached"
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
+    PASSES = "all the passes asked for are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """How large the largest model solved was, after compilation."""
+    """How large a model is, after compilation."""
 
     variables: int
     constraints: int
     nonzeros: int
+
+    @property
+    def memory(self) -> float:
+        """Bytes that building and solving it takes, estimated.
+
+        Measured with HiGHS 1.15 on integer programs of 40,000 to 400,000 nonzeros: 840 to 1,230
+        bytes for each.
+        """
+        return 1_000.0 * self.nonzeros
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,8 @@ class Result:
         Sentences on what was rounded, dropped, coarsened or tried.
     size
         Size of the largest model solved, or None where there was none.
+    found_by
+        Which method found the plan, where the formulation tries several; else empty.
     """
 
     problem: Problem
@@ -93,6 +106,7 @@ class Result:
     solve_time: float
     log: tuple[str, ...] = ()
     size: ModelSize | None = field(default=None)
+    found_by: str = ""
 
     @property
     def makespan(self) -> float:
@@ -141,6 +155,7 @@ def conclude(
     solve_time: float,
     log: tuple[str, ...] = (),
     size: ModelSize | None = None,
+    found_by: str = "",
 ) -> Result:
     """Verify and replay a plan, and make a result of it.
 
@@ -164,4 +179,5 @@ def conclude(
         solve_time=solve_time,
         log=log,
         size=size,
+        found_by=found_by,
     )

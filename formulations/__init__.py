@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.result import Result
+from ccl.result import ModelSize, Result
 from formulations.options import OptionField, make_options, option_fields
 from formulations.registry import Formulation, available, formulation
 
@@ -30,6 +30,7 @@ __all__ = [
     "OptionField",
     "available",
     "formulation",
+    "measure",
     "option_fields",
     "solve",
     "start",
@@ -125,6 +126,31 @@ def start(
         gap=gap,
         solver=solver,
     )
+
+
+def measure(
+    problem: Problem,
+    formulation: str = DEFAULT,
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> ModelSize | None:
+    """Say how large the model of `problem` would be, without building it or loading a solver.
+
+    Where the horizon is left to the formulation, it is the smallest that simple bounds allow, so
+    that the model may become larger.
+
+    Returns
+    -------
+        Its size, or None where the formulation has no model or does not know.
+
+    Raises
+    ------
+    ProblemError
+        If the formulation is unknown, refuses the problem or an option is wrong.
+    """
+    chosen = _chosen(problem, formulation)
+    made = make_options(chosen.options, options or {})
+    return None if chosen.measure is None else chosen.measure(problem, made)
 
 
 def _chosen(problem: Problem, name: str) -> Formulation:

@@ -1,56 +1,36 @@
 """The integer program of whole chunks on a grid of epochs, built with sparse matrices.
 
-Its mathematics is the docstring of `formulations.models.te_ccl_milp`; here is how the rows are
-laid out. Every variable is one entry of a flat vector whose indices (epoch, hop, chunk) or
-(epoch, device, chunk) are arrays; every family of rows is one sparse matrix.
+Its mathematics is the docstring of `formulations.models.te_ccl_milp`; its variables are laid out
+in `formulations.windows`, its rows in `formulations.chunk_rows` and `formulations.memory`.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Literal
 
 import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
+from ccl.bound import Bound, Cut, Path
 from ccl.errors import Infeasible
+from ccl.result import ModelSize
 from ccl.schedule import Schedule, Send
-from formulations.backends import Ending, Report
+from formulations.backends import Ending, Outcome, Report
+from formulations.chunk_rows import ChunkRows
 from formulations.demand import Demand
 from formulations.epochs import ROUNDING
 from formulations.hops import Hops
+from formulations.memory import Keeping, Memory
 from formulations.plans import schedule
 from formulations.rows import rows
 from formulations.run import Run
+from formulations.windows import Cells, Windows
 
-
-@dataclass(frozen=True)
-class _Cells:
-    """The variables that exist for one horizon.
-
-    Parameters
-    ----------
-    horizon
-        K.
-    epoch, hop, chunk
-        Indices of each send variable f, shape (n,).
-    held
-        Number of the buffer variable b of (epoch, device, chunk), -1 where there is none,
-        shape (K + 1, devices, chunks).
-    """
-
-    horizon: int
-    epoch: np.ndarray
-    hop: np.ndarray
-    chunk: np.ndarray
-    held: np.ndarray
-
-    @property
-    def buffers(self) -> int:
-        """Number of buffer variables."""
-        return int(self.held.max(initial=-1)) + 1
+Aim = Literal["any", "early-arrivals", "finish-times"]
+"""What a model optimises: nothing, so that any solution will do, or one of two objectives."""
 
 
 class ChunkModel:
@@ -64,24 +44,49 @@ class ChunkModel:
         Who has and wants which chunk.
     run
         Gives limits and hears news.
+    memory
+        Limited buffers, or None where there are none.
+    at_once
+        Whether a device must send on what it was not given at the start when it arrives, or
+        never.
     """
 
-    def __init__(self, hops: Hops, demand: Demand, run: Run) -> None:
+    def __init__(
+        self,
+        hops: Hops,
+        demand: Demand,
+        run: Run,
+        *,
+        memory: Memory | None = None,
+        at_once: bool = False,
+    ) -> None:
         self.hops, self.demand, self.run = hops, demand, run
-        self.earliest = demand.earliest(hops.distance)
-        self.tail = demand.tail(hops.distance)
-        self.proved = False
+        self.windows = Windows(hops, demand)
+        self.memory = memory if memory is not None and memory.limited.size else None
+        self.at_once = at_once
+        self.outcome: Outcome | None = None
         self.build_seconds = self.solve_seconds = 0.0
 
-    def solve(self, horizon: int, *, reward: bool = False) -> Schedule:
+    def solve(
+        self,
+        horizon: int,
+        *,
+        aim: Aim = "any",
+        gap: float | None = None,
+        time_limit: float | None = None,
+    ) -> Schedule:
         """Return a schedule of at most `horizon` epochs.
 
         Parameters
         ----------
         horizon
             K.
-        reward
-            Whether early arrivals are rewarded; else any solution will do.
+        aim
+            The objective.
+        gap
+            Relative gap of the objective at which the solver may stop.
+        time_limit
+            Seconds for this model, where that is less than what the run has left.
 
         Raises
         ------
@@ -90,62 +95,107 @@ class ChunkModel:
         LimitReached
             If the time limit came first.
         """
-        self._check(horizon)
+        self.check(horizon)
         run, begin = self.run, time.perf_counter()
         run.report(f"building the model of {horizon} epochs")
-        cells = self._cells(horizon)
-        sends = self._sends(cells)
-        buffers = cp.Variable(cells.buffers, bounds=[0, 1])
-        rules = self._rules(cells, sends, buffers)
-        objective = self._reward(cells, buffers) if reward else cp.Minimize(0)
-        model = cp.Problem(objective, rules)
+        cells = self.windows.cells(horizon)
+        sends, buffers = self._sends(cells), cp.Variable(cells.buffers, bounds=[0, 1])
+        rules = ChunkRows(
+            self.windows, cells, sends=sends, buffers=buffers, at_once=self.at_once
+        ).rules()
+        if self.memory is not None:
+            rules += Keeping(self.windows, cells, self.memory).rules(sends, buffers)
+        objective, more = self._objective(aim, cells, buffers)
+        model = cp.Problem(objective, rules + more)
         built = time.perf_counter() - begin
 
         def improved() -> None:
             run.offer(self._schedule(cells, sends))
 
         run.report(f"solving for {horizon} epochs")
-        outcome = run.backend.solve(
-            model,
-            time_limit=run.left,
-            gap=run.gap if reward else None,
-            on_report=self._heard(horizon),
-            on_solution=improved if reward else None,
-        )
+        limits = [each for each in (run.left, time_limit) if each is not None]
+        try:
+            outcome = run.backend.solve(
+                model,
+                time_limit=min(limits, default=None),
+                gap=gap,
+                on_report=self._heard(horizon),
+                on_solution=None if aim == "any" else improved,
+            )
+        except Infeasible:
+            raise Infeasible(self.none(horizon)) from None
         self.build_seconds += built + outcome.build_seconds
         self.solve_seconds += outcome.solve_seconds
-        self.proved = outcome.ending is Ending.OPTIMAL
+        self.outcome = outcome
         run.met(outcome.size)
         return self._schedule(cells, sends)
 
-    def measure(self, horizon: int) -> tuple[int, int]:
-        """Return how many variables and entries the model of `horizon` epochs would have.
+    @property
+    def proved(self) -> bool:
+        """Whether the last model was solved to optimality."""
+        return self.outcome is not None and self.outcome.ending is Ending.OPTIMAL
 
-        Entries are of the rows of capacity, which are most of it where chunks hold their links
-        for many epochs.
+    @property
+    def near(self) -> bool:
+        """Whether the last model stopped at the gap of its objective that was asked for."""
+        return self.outcome is not None and self.outcome.ending is Ending.GAP
+
+    def measure(self, horizon: int) -> ModelSize:
+        """Count variables, constraints and nonzeros of the model of `horizon` epochs.
+
+        Those of objectives and limited buffers are left out.
         """
-        hops, demand = self.hops, self.demand
-        latest = horizon - self.tail
-        room = latest[hops.dst] - hops.delay[:, None] - self.earliest[hops.src] + 1
-        sends = np.where(demand.has[hops.dst], 0.0, np.maximum(room, 0.0)).sum(axis=1)
-        exists = (self.earliest <= latest) & ~demand.has & hops.stores[:, None]
-        buffers = (horizon + 1 - self.earliest[exists]).sum()
-        held = hops.occupancy * np.array([len(links) for links in hops.links])
-        return int(sends.sum() + buffers), int((sends * held).sum())
+        return self.windows.measure(horizon)
 
-    def _check(self, horizon: int) -> None:
-        """Say which arrival makes a horizon too small before a solver has to find out."""
-        late = np.where(self.demand.wants, self.earliest, 0.0)
-        needed = int(late.max())
+    @property
+    def least(self) -> int:
+        """Epochs without which there is no schedule: by latency, and by the lower bounds."""
+        return max(1, self.windows.last_to_come[0], self._by_bound())
+
+    def _by_bound(self) -> int:
+        """Epochs that the largest lower bound takes."""
+        # Sends over several links under limits may be late by the schedule's own measure.
+        if self.hops.topology.limits and any(len(links) > 1 for links in self.hops.links):
+            return 1
+        tau = self.hops.grid.epoch_duration
+        return math.ceil(self.run.bounds[0].makespan / tau * (1 - ROUNDING) - ROUNDING)
+
+    def check(self, horizon: int) -> None:
+        """Say why a horizon is too small before a solver has to find out.
+
+        Raises
+        ------
+        Infeasible
+            If latency or a lower bound needs more epochs.
+        """
+        if horizon >= self.least:
+            return
+        tau, least = self.hops.grid.epoch_duration, self.least
+        needed, device, chunk = self.windows.last_to_come
+        bound = self.run.bounds[0]
+        reasons = []
         if needed > horizon:
-            device, chunk = np.unravel_index(int(late.argmax()), late.shape)
-            name = self.hops.topology.devices[int(device)].name
-            tau = self.hops.grid.epoch_duration
-            msg = (
-                f"horizon of {horizon} epochs: chunk {chunk} cannot be at {name} before epoch "
-                f"{needed} with epochs of {tau:.6g} µs; allow {needed} epochs or more"
+            name = self.hops.topology.devices[device].name
+            reasons.append(
+                f"chunk {chunk} cannot be at {name} before epoch {needed} with epochs of "
+                f"{tau:.6g} µs"
             )
-            raise Infeasible(msg)
+        if self._by_bound() > max(horizon, needed):
+            reasons.append(
+                f"{self._by_bound()} epochs of {tau:.6g} µs are needed for the "
+                f"{bound.makespan:.6g} µs that {_why(bound)}"
+            )
+        msg = f"horizon of {horizon} epochs: {', and '.join(reasons)}; allow {least} epochs or more"
+        raise Infeasible(msg)
+
+    def none(self, horizon: int) -> str:
+        """Say that the solver proved a horizon too small."""
+        tau = self.hops.grid.epoch_duration
+        return (
+            f"horizon of {horizon} epochs: the solver proved that no schedule of so few epochs of "
+            f"{tau:.6g} µs exists under these options, although latency and bounds would let "
+            f"{self.least} do; allow {horizon + 1} epochs or more"
+        )
 
     def _heard(self, horizon: int) -> Callable[[Report], bool]:
         def heard(_: Report) -> bool:
@@ -154,171 +204,64 @@ class ChunkModel:
 
         return heard
 
-    def _cells(self, horizon: int) -> _Cells:
-        """Lay out the variables inside their windows."""
-        hops, demand = self.hops, self.demand
-        latest = horizon - self.tail
-        start = np.arange(horizon)[:, None, None]
-        useful = (
-            (start >= self.earliest[hops.src])
-            & (start + hops.delay[:, None] <= latest[hops.dst])
-            & ~demand.has[hops.dst]
-        )
-        epoch, hop, chunk = np.nonzero(useful)
-        moment = np.arange(horizon + 1)[:, None, None]
-        exists = (
-            (moment >= self.earliest)
-            & (self.earliest <= latest)
-            & ~demand.has
-            & hops.stores[:, None]
-        )
-        held = np.full(exists.shape, -1)
-        held[exists] = np.arange(int(exists.sum()))
-        return _Cells(horizon, epoch, hop, chunk, held)
-
-    def _most(self, cells: _Cells) -> np.ndarray:
-        """Return how often each send may be made at once, shape (n,).
-
-        More than once is of use only on the way to what can neither store nor copy.
-        """
-        hops = self.hops
-        room = np.array([min(hops.room[list(links)]) for links in hops.links])
-        again = ~(hops.stores | hops.copies)[hops.dst]
-        return np.asarray(np.where(again, room, 1)[cells.hop])
-
-    def _sends(self, cells: _Cells) -> cp.Variable:
-        most = self._most(cells)
+    def _sends(self, cells: Cells) -> cp.Variable:
+        most = self.windows.most[cells.hop]
         if most.max(initial=1) == 1:
             return cp.Variable(len(most), boolean=True)
         return cp.Variable(len(most), integer=True, bounds=[np.zeros(len(most)), most])
 
-    def _rules(
-        self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
-    ) -> list[cp.Constraint]:
-        source = self.hops.src[cells.hop]
-        rules = self._buffer_rows(cells, sends, buffers)
-        # What a device has from the start it may send at any time.
-        later = self.hops.stores[source] & ~self.demand.has[source, cells.chunk]
-        needs = np.flatnonzero(later)
-        if needs.size:
-            there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
-            shape, most = (len(needs), cells.buffers), self._most(cells)[needs]
-            rules.append(
-                sends[needs] <= rows(np.arange(len(needs)), there, shape, value=most) @ buffers
-            )
-        rules += self._switch_rows(cells, sends)
-        rules += self._capacity_rows(cells, sends)
-        rules += self._limit_rows(cells, sends)
-        return rules
+    def _objective(
+        self, aim: Aim, cells: Cells, buffers: cp.Variable
+    ) -> tuple[cp.Minimize | cp.Maximize, list[cp.Constraint]]:
+        if aim == "early-arrivals":
+            return self._reward(cells, buffers), []
+        if aim == "finish-times":
+            return self._finish(cells, buffers)
+        return cp.Minimize(0), []
 
-    def _buffer_rows(
-        self, cells: _Cells, sends: cp.Variable, buffers: cp.Variable
-    ) -> list[cp.Constraint]:
-        """Let a device hold what it held and what arrives, and at the end what it wants."""
-        hops, held, count = self.hops, cells.held, cells.buffers
-        arrival = cells.epoch + hops.delay[cells.hop]
-        row = held[arrival, hops.dst[cells.hop], cells.chunk]
-        stored = np.flatnonzero(row >= 0)
-        shape = (count, len(cells.epoch))
-        arrive = rows(row[stored], stored, shape)
-        before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
-        after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
-        every = np.arange(count)
-        step = rows(every, every, (count, count)) - rows(after, before, (count, count))
-        final = held[-1][self.demand.wants]
-        return [step @ buffers == arrive @ sends, buffers[final] == 1]
+    @property
+    def _priority(self) -> np.ndarray:
+        """Weight of each chunk; read backwards an early arrival is a late one, so all are 1."""
+        chunks = self.run.problem.collective.chunks
+        if self.run.mirrored:
+            return np.ones(len(chunks))
+        return np.array([chunk.priority for chunk in chunks])
 
-    def _switch_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
-        hops = self.hops
-        devices, chunks = self.demand.has.shape
-        shape = (cells.horizon + 1, devices, chunks)
-        many = int(np.prod(shape))
-        columns = np.arange(len(cells.epoch))
-        arrival = cells.epoch + hops.delay[cells.hop]
-        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
-        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
-        into = rows(enters, columns, (many, len(columns)))
-        relay = ~hops.stores[hops.src[cells.hop]]
-        copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
-        rules: list[cp.Constraint] = []
-        if copied.size:
-            most = sparse.diags_array(self._most(cells)[copied])
-            rules.append(sends[copied] <= (most @ into[leaves[copied]]) @ sends)
-        plain = ~hops.stores & ~hops.copies
-        if plain.any():
-            out = rows(leaves, columns, (many, len(columns)))
-            used = np.diff(into.indptr) + np.diff(out.indptr)
-            touched = np.flatnonzero(np.broadcast_to(plain[:, None], shape).ravel() & (used > 0))
-            if touched.size:
-                rules.append((out[touched] - into[touched]) @ sends == 0)
-        return rules
-
-    def _spans(self, cells: _Cells) -> tuple[np.ndarray, np.ndarray]:
-        """Return every (send, epoch) such that the send holds its links in the epoch."""
-        many = self.hops.occupancy[cells.hop]
-        which = np.repeat(np.arange(len(many)), many)
-        first = np.repeat(np.cumsum(many) - many, many)
-        begin = (cells.epoch + self.hops.begin[cells.hop])[which]
-        return which, begin + np.arange(len(which)) - first
-
-    def _capacity_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """Keep every link to its room; rows that cannot bind are left out."""
-        hops = self.hops
-        which, epoch = self._spans(cells)
-        uses = sparse.csc_array(hops.uses)
-        many = np.diff(uses.indptr)[cells.hop[which]]
-        begin = uses.indptr[:-1][cells.hop[which]]
-        spread = np.repeat(np.arange(len(which)), many)
-        place = np.arange(len(spread)) - np.repeat(np.cumsum(many) - many, many)
-        link = uses.indices[begin[spread] + place]
-        width = int(epoch.max(initial=0)) + 1
-        shape = (uses.shape[0] * width, len(cells.epoch))
-        matrix = rows(link * width + epoch[spread], which[spread], shape)
-        room = np.repeat(hops.room, width)
-        binding = np.flatnonzero(matrix @ self._most(cells) > room)
-        return [matrix[binding] @ sends <= room[binding]] if binding.size else []
-
-    def _limit_rows(self, cells: _Cells, sends: cp.Variable) -> list[cp.Constraint]:
-        """Keep every shared limit to its bandwidth in every epoch."""
-        topology, grid = self.hops.topology, self.hops.grid
-        width, count = cells.horizon + int(self.hops.delay.max()), len(cells.epoch)
-        rules: list[cp.Constraint] = []
-        for limit in topology.limits:
-            shares = self._shares({topology.link_index[ends] for ends in limit.links})
-            many = np.array([len(share) for share in shares])[cells.hop]
-            which = np.repeat(np.arange(count), many)
-            if which.size:
-                later, share = np.concatenate([shares[hop] for hop in cells.hop.tolist()]).T
-                epoch = cells.epoch[which] + later.astype(int)
-                matrix = rows(epoch, which, (width, count), value=share)
-                most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-                rules.append(matrix @ sends <= most * (1 + ROUNDING))
-        return rules
-
-    def _shares(self, under: set[int]) -> list[np.ndarray]:
-        """Return (epochs after its own, share of a chunk) of each hop over links under a limit."""
-        hops = self.hops
-        return [
-            np.array(
-                [
-                    (later, 1 / len(epochs))
-                    for link, epochs in zip(links, hops.carried(hop), strict=True)
-                    if link in under
-                    for later in epochs
-                ]
-            ).reshape(-1, 2)
-            for hop, links in enumerate(hops.links)
-        ]
-
-    def _reward(self, cells: _Cells, buffers: cp.Variable) -> cp.Maximize:
+    def _reward(self, cells: Cells, buffers: cp.Variable) -> cp.Maximize:
         weight = np.zeros(cells.buffers)
+        device, chunk = np.nonzero(self.demand.wants)
+        priority = self._priority[chunk]
         for moment in range(1, cells.horizon + 1):
-            wanted = cells.held[moment][self.demand.wants]
-            weight[wanted[wanted >= 0]] = 1.0 / moment
+            wanted = cells.held[moment, device, chunk]
+            weight[wanted[wanted >= 0]] = priority[wanted >= 0] / moment
         return cp.Maximize(weight @ buffers)
 
-    def _schedule(self, cells: _Cells, sends: cp.Variable) -> Schedule:
+    def _finish(
+        self, cells: Cells, buffers: cp.Variable
+    ) -> tuple[cp.Minimize, list[cp.Constraint]]:
+        """Count for each tenant the epochs in which it still waits, by its priority."""
+        chunks, epochs = self.run.problem.collective.chunks, cells.horizon
+        names = sorted({chunk.tenant for chunk in chunks})
+        tenant = np.array([names.index(each.tenant) for each in chunks])
+        weight = np.array([self._priority[tenant == i].max() for i in range(len(names))])
+        device, chunk = np.nonzero(self.demand.wants)
+        there = cells.held[:epochs, device, chunk]
+        moment, pair = np.nonzero(there >= 0)
+        busy = cp.Variable(len(names) * epochs, boolean=True)
+        # A tenant waits at least until the last of its chunks can be there.
+        least = np.zeros((len(names), epochs))
+        for row, many in zip(tenant[chunk], (there < 0).sum(axis=0), strict=True):
+            least[row, :many] = 1
+        number = np.arange(busy.size).reshape(len(names), epochs)
+        rules = [busy >= least.ravel(), busy[number[:, 1:].ravel()] <= busy[number[:, :-1].ravel()]]
+        every = np.arange(len(moment))
+        if every.size:
+            held = rows(every, there[moment, pair], (len(moment), cells.buffers))
+            waits = rows(every, number[tenant[chunk[pair]], moment], (len(moment), busy.size))
+            rules.append(held @ buffers + waits @ busy >= 1)
+        return cp.Minimize(np.repeat(weight, epochs) @ busy), rules
+
+    def _schedule(self, cells: Cells, sends: cp.Variable) -> Schedule:
         hops = self.hops
         times = np.rint(np.asarray(sends.value)).astype(int)
         listed = []
@@ -327,3 +270,14 @@ class ChunkModel:
             epoch, chunk = int(cells.epoch[cell]), int(cells.chunk[cell])
             listed.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
         return schedule(listed, hops, self.demand)
+
+
+def _why(bound: Bound) -> str:
+    """Say what a lower bound is about, to be read after its µs."""
+    if isinstance(bound.witness, Path):
+        return f"the way {'->'.join(bound.witness.devices)} takes"
+    if isinstance(bound.witness, Cut):
+        inside = bound.witness.inside
+        few = ", ".join(inside[:4]) + (f" and {len(inside) - 4} more" if len(inside) > 4 else "")
+        return f"what must leave {few} at {bound.witness.bandwidth:g} GB/s takes"
+    return f"{bound.reference} proves"

@@ -7,16 +7,9 @@ from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochOptions:
-    """Objective and grid; a model's own options come after these."""
+class GridOptions:
+    """The grid; a model's own options come after these."""
 
-    objective: Literal["fewest-epochs", "early-arrivals"] = field(
-        default="fewest-epochs",
-        metadata={
-            "label": "Objective",
-            "help": "Fewest epochs, or the paper's reward for every early arrival",
-        },
-    )
     epoch: Literal["auto", "fastest", "slowest"] = field(
         default="auto",
         metadata={
@@ -40,5 +33,80 @@ class EpochOptions:
             "label": "Epochs at most",
             "min": 1,
             "help": "Left empty, as few as are found",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochOptions(GridOptions):
+    """Objective and grid of a model that knows two objectives."""
+
+    objective: Literal["fewest-epochs", "early-arrivals"] = field(
+        default="fewest-epochs",
+        metadata={
+            "label": "Objective",
+            "help": "Fewest epochs, or the paper's reward for every early arrival",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkOptions(GridOptions):
+    """The form of the model of whole chunks."""
+
+    objective: Literal["fewest-epochs", "early-arrivals", "finish-times"] = field(
+        default="fewest-epochs",
+        metadata={
+            "label": "Objective",
+            "help": "Fewest epochs; the paper's reward for every early arrival; or each tenant's "
+            "last arrival times its priority, in one model",
+        },
+    )
+    epoch_multiplier: int = field(
+        default=1,
+        metadata={
+            "label": "Epoch multiplier",
+            "min": 1,
+            "help": "Longer epochs for a smaller model; does not touch a duration that is given",
+        },
+    )
+    lengthen_short: bool = field(
+        default=True,
+        metadata={
+            "label": "Lengthen short epochs",
+            "help": "Five times, where a latency is more than 200 epochs by the fastest or "
+            "slowest link, as the paper does",
+        },
+    )
+    horizon_by: Literal["greedy", "algorithm-1", "bisection"] = field(
+        default="greedy",
+        metadata={
+            "label": "Horizon by",
+            "help": "Down from a greedy schedule, down from what the paper's Algorithm 1 finds, "
+            "or halves between the bounds and a greedy schedule",
+        },
+    )
+    model_gap: float | None = field(
+        default=None,
+        metadata={
+            "label": "Early stop",
+            "unit": "%",
+            "min": 0.0,
+            "help": "Gap of a model's own objective at which its solve stops; the paper takes 30. "
+            "Left empty, the gap to the bound that is asked for",
+        },
+    )
+    switches: Literal["as drawn", "hyper-edges"] = field(
+        default="as drawn",
+        metadata={
+            "label": "Switches",
+            "help": "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
+        },
+    )
+    greedy_start: bool = field(
+        default=True,
+        metadata={
+            "label": "Greedy start",
+            "help": "Keep the greedy schedule that sets the horizon as a first plan",
         },
     )

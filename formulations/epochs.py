@@ -42,6 +42,11 @@ SHORT = 0.1
 SNAP = 1.7
 """Factor by which a fluid epoch may become longer or shorter to suit latencies."""
 
+DOMINANT = 200.0
+"""A latency of more epochs than this makes the epochs longer, `LONGER` times."""
+
+LONGER = 5.0
+
 ROUNDING = 1e-9
 """Ratios this close to a whole number are that number."""
 
@@ -195,6 +200,16 @@ def durations(
         return [slowest]
     tried = [fastest, slowest, max(hops), max(hops) / 2, min(hops) * (1 + SHORT)]
     return sorted({tau for tau in tried if tau >= fastest})
+
+
+def lengthened(topology: Topology, epoch_duration: float) -> float:
+    """Return an epoch duration in µs, `LONGER` times as long where a latency dominates it.
+
+    TE-CCL, section 6: where alpha is more than 200 epochs these become 5 times as long, once.
+    (The smallest rows of its table 8 have epochs that are 4 times those of the fastest link.)
+    """
+    dominant = any(link.alpha > DOMINANT * epoch_duration for link in topology.links)
+    return epoch_duration * (LONGER if dominant else 1.0)
 
 
 def longest_hop(topology: Topology, chunk_size: float) -> float:

@@ -39,7 +39,7 @@ def no_mirror(problem: Problem) -> str | None:
         if device.kind == "gpu" and not device.reduces:
             return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
     try:
-        whole = _adding(problem)
+        whole = adding(problem)
         for half in halves(problem.collective):
             if half is not None:
                 replace(whole, collective=half.collective)
@@ -48,7 +48,7 @@ def no_mirror(problem: Problem) -> str | None:
     return None
 
 
-def _adding(problem: Problem) -> Problem:
+def adding(problem: Problem) -> Problem:
     """Return the problem with no way through what stores and cannot add.
 
     It would hold contributions apart, and which of them a send carries is not said in a schedule.
@@ -82,6 +82,24 @@ def _adding(problem: Problem) -> Problem:
     return replace(problem, topology=split)
 
 
+def parts(problem: Problem) -> list[tuple[Problem, bool]]:
+    """Return what is solved for `problem`, and whether it is read backwards.
+
+    That is the problem itself, the mirror of a reduction, or both halves of a sum for several.
+    """
+    if not problem.collective.reduces:
+        return [(problem, False)]
+    whole = adding(problem)
+    found = []
+    for half in halves(whole.collective):
+        if half is not None and half.collective.reduces:
+            mirror = Problem(whole.topology.reversed(), half.collective.reversed())
+            found.append((mirror, True))
+        elif half is not None:
+            found.append((Problem(whole.topology, half.collective), False))
+    return found
+
+
 @dataclass(frozen=True)
 class Half:
     """Some chunks of a collective, as a collective of their own.
@@ -107,7 +125,7 @@ def search(run: Run, options: Any, find: Search) -> Result:
     """Run `find`, which knows no reductions, on any collective."""
     if not run.problem.collective.reduces:
         return run.finish(find(run, options))
-    problem = _adding(run.problem)
+    problem = adding(run.problem)
     head, tail = halves(problem.collective)
     if head is None or tail is None:
         half = head or tail

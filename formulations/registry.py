@@ -19,7 +19,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 
 if TYPE_CHECKING:
-    from ccl.result import Result
+    from ccl.result import ModelSize, Result
     from formulations.run import Run
 
 ROOMS = ("formulations.models", "formulations.schedules")
@@ -45,6 +45,9 @@ class Formulation:
         Says in words why it cannot take a problem, or None.
     run
         Finds a plan; told by its `Run` what to ask and report to.
+    measure
+        Says how large the model would be before it is built, or None where there is none or
+        nobody knows.
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them.
     mathematics
@@ -58,6 +61,7 @@ class Formulation:
     options: type
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
+    measure: Callable[[Problem, Any], ModelSize | None] | None = None
     whole_chunks: bool = True
     mathematics: str = field(default="", repr=False)
 

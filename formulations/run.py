@@ -74,6 +74,8 @@ class Run:
     answers, turn
         What results answer, where that is not `problem` itself, and how a plan of `problem`
         becomes one of it.
+    merit
+        What the best result has least of, in µs, or None where that is its makespan.
     best
         The best result so far.
     log
@@ -96,6 +98,7 @@ class Run:
     mirrored: bool = False
     answers: Problem | None = None
     turn: Callable[[Schedule], Schedule] = lambda plan: plan
+    merit: Callable[[Result], float] | None = None
     best: Result | None = None
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
@@ -152,16 +155,22 @@ class Run:
             If the plan breaks a rule, which is a bug of the formulation.
         """
         result = self._result(self.turn(plan), Stop.TIME_LIMIT)
-        if self.best is None or result.makespan < self.best.makespan * (1 - 1e-9):
+        if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
             self.report(message, result)
         return self.enough
 
+    def _cost(self, result: Result) -> float:
+        return result.makespan if self.merit is None else self.merit(result)
+
     @property
     def enough(self) -> bool:
-        """Whether the best so far is proved or within the gap asked for."""
+        """Whether the best so far is proved or within the gap asked for.
+
+        Bounds are on makespans: where something else is asked for, nothing is proved by them.
+        """
         best = self.best
-        if best is None:
+        if best is None or self.merit is not None:
             return False
         return best.status is Status.OPTIMAL or (self.gap is not None and best.gap <= self.gap)
 

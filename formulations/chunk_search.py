@@ -1,0 +1,238 @@
+"""How the model of whole chunks is asked: on which grids, for which horizons, until when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ccl.errors import Infeasible
+from ccl.metrics import finish_times
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from ccl.topology import Topology
+from formulations.demand import demand
+from formulations.epoch_options import ChunkOptions
+from formulations.epochs import DOMINANT, LONGER, EpochGrid, durations, lengthened
+from formulations.greedy import greedy
+from formulations.hops import Hops, hyper_edges, link_hops
+from formulations.horizons import Horizons, algorithm_1, in_epochs
+from formulations.plans import schedule
+from formulations.run import Run
+
+if TYPE_CHECKING:
+    from formulations.chunk_model import ChunkModel
+
+Start = tuple[Hops, int, bool]
+"""A grid, a number of epochs that is enough on it, and whether a plan of so many was offered."""
+
+LAST = (Stop.PROVED, Stop.GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
+"""Why no finer grid is tried."""
+
+PATIENCE = 1.5
+"""Seconds for greedy schedules on all grids together."""
+
+VARIABLES = 1_000_000
+"""Most variables of a model that is tried where a greedy schedule is at hand; HiGHS takes minutes
+for less on two cores, and looks at its time limit only now and then while it presolves."""
+
+ENTRIES = 10_000_000
+"""Most variables and most nonzeros of any model; more take more memory than there may be."""
+
+EPOCHS = 200_000
+"""Most epochs into which the lower bound is cut; on more even the greedy schedule takes long."""
+
+WORTH = 0.002
+"""Share by which a finer grid's greedy schedule must be faster for the model to use that grid."""
+
+CELLS = 300_000
+"""Most epochs times hops times chunks of a grid that ``auto`` tries beside the coarsest; HiGHS
+finds nothing on larger ones within minutes on two cores."""
+
+
+def find(run: Run, options: ChunkOptions) -> Stop:
+    """Offer greedy schedules, then those of the model, the most promising grid first.
+
+    With time to spare, the model is asked on finer grids as well.
+    """
+    run.merit = _merit(run, options)
+    starts = _by_algorithm_1(run, options) or _by_greedy(run, options)
+    if run.enough:
+        return run.reached
+    stop = Stop.TOO_LARGE
+    impossible: list[Infeasible] = []
+    for hops, enough, known in starts:
+        if run.expired:
+            return Stop.TIME_LIMIT
+        try:
+            stop = _on_grid(_model(run, hops), options, enough=enough, known=known)
+        except Infeasible as error:
+            stop = Stop.MODEL_OPTIMAL
+            impossible.append(error)
+        if stop in LAST or (run.best and run.time_limit is None):
+            break
+    if run.best is None and impossible:
+        raise impossible[0]
+    return stop
+
+
+def _model(run: Run, hops: Hops) -> ChunkModel:
+    from formulations.chunk_model import ChunkModel  # noqa: PLC0415  it loads the solver
+
+    return ChunkModel(hops, demand(run.problem), run)
+
+
+def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bool) -> Stop:
+    """Offer what the model finds on one grid, where `enough` epochs have a solution.
+
+    Raises
+    ------
+    Infeasible
+        If the horizon is too small.
+    """
+    run, search = model.run, Horizons(model, options, enough=enough, known=known)
+    size = model.measure(search.high if options.objective == "fewest-epochs" else search.most)
+    most = max(size.variables, size.nonzeros)
+    if most > ENTRIES or (run.best is not None and size.variables > VARIABLES):
+        run.note(
+            f"a model of {size.variables:,} variables and {size.nonzeros:,} entries was not "
+            "built, it would be too large"
+        )
+        return Stop.TOO_LARGE
+    return search.search()
+
+
+def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
+    """Offer greedy schedules on the grids in question.
+
+    Return the grids with their horizons, from that of the best schedule on to finer ones.
+    """
+    wanted = demand(run.problem)
+    grids = _grids(run, options)
+    through = options.switches == "hyper-edges"
+    starts: list[Start] = []
+    best, first = math.inf, 0
+    for hops in grids:
+        tau = hops.grid.epoch_duration
+        run.report(f"greedy schedule with epochs of {tau:.6g} µs")
+        try:
+            sends = greedy(
+                hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
+            )
+        except Infeasible:
+            if not starts and hops is grids[-1]:
+                raise
+            continue
+        plan = schedule(sends, hops, wanted)
+        fits = plan.horizon <= (options.horizon or plan.horizon)
+        starts.append((hops, plan.horizon, options.greedy_start and fits))
+        makespan = run.replay(plan) if fits else math.inf
+        # A finer grid costs a larger model, so it must be worth it.
+        if makespan < best * (1 - WORTH):
+            best, first = makespan, len(starts) - 1
+        if options.greedy_start and fits:
+            run.offer(plan, message="a greedy schedule")
+            if run.enough or run.expired:
+                break
+    return starts[first:]
+
+
+def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
+    """Return every grid with the horizon that Algorithm 1 finds, where the options ask for it."""
+    if options.horizon_by != "algorithm-1":
+        return []
+    through = options.switches == "hyper-edges"
+    duration = algorithm_1(run, lambda tau: _model(run, _hops(run, tau, through=through)))
+    grids = _grids(run, options)
+    return [(hops, in_epochs(duration, hops.grid.epoch_duration), False) for hops in grids]
+
+
+def _hops(run: Run, epoch_duration: float, *, through: bool) -> Hops:
+    problem = run.problem
+    size = problem.collective.chunk_size
+    grid = EpochGrid(problem.topology, size, epoch_duration, mirrored=run.mirrored)
+    return hyper_edges(grid) if through else link_hops(grid)
+
+
+def _grids(run: Run, options: ChunkOptions) -> list[Hops]:
+    """Return the hops on every grid that the options ask for and that is not too fine."""
+    problem = run.problem
+    taus = epoch_durations(problem, options, note=run.note)
+    if run.epoch_duration is not None:
+        taus = [run.epoch_duration]
+    found: list[Hops] = []
+    for tau in sorted(taus, reverse=True):
+        hops = _hops(run, tau, through=options.switches == "hyper-edges")
+        epochs = max(1.0, run.bounds[0].makespan / tau)
+        cells = epochs * len(hops.routes) * len(problem.collective.chunks)
+        if epochs <= EPOCHS and (not found or cells <= CELLS):
+            found.append(hops)
+        else:
+            run.note(
+                f"epochs of {tau:.6g} µs were not tried: {epochs:.2g} epochs at least, with "
+                f"{cells:.2g} cells, are too many"
+            )
+    return found
+
+
+def epoch_durations(
+    problem: Problem, options: ChunkOptions, *, note: Callable[[str], None]
+) -> list[float]:
+    """Return the epoch durations in µs to be tried; `note` is told of what made them longer."""
+    topology, size = problem.topology, problem.collective.chunk_size
+    taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
+    if options.epoch_duration is not None:
+        return taus
+    if options.lengthen_short and options.epoch != "auto":
+        taus = [_lengthened(topology, tau, note) for tau in taus]
+    if options.epoch_multiplier > 1:
+        note(f"epochs are {options.epoch_multiplier} times as long, as asked for")
+    return [tau * options.epoch_multiplier for tau in taus]
+
+
+def _lengthened(topology: Topology, tau: float, note: Callable[[str], None]) -> float:
+    longer = lengthened(topology, tau)
+    if longer != tau:
+        alpha = max(link.alpha for link in topology.links)
+        note(
+            f"epochs of {tau:.6g} µs were made {LONGER:g} times as long, since a latency of "
+            f"{alpha:g} µs is more than {DOMINANT:g} of them"
+        )
+    return longer
+
+
+def _merit(run: Run, options: ChunkOptions) -> Callable[[Result], float] | None:
+    """Return what the best plan has least of, where that is not the makespan.
+
+    With priorities and tenants it is what the objective is about, in µs of the replay.
+    """
+    chunks = run.problem.collective.chunks
+    several = len({chunk.priority for chunk in chunks}) > 1
+    if options.objective == "finish-times":
+        several |= len({chunk.tenant for chunk in chunks}) > 1
+    if options.objective == "fewest-epochs" or not several:
+        return None
+    if run.mirrored or run.answers is not None:
+        run.note("priorities say nothing here: sums are found backwards in time")
+        return None
+    return _weighted_finish if options.objective == "finish-times" else _weighted_arrivals
+
+
+def _weighted_finish(result: Result) -> float:
+    """µs at which each tenant has all it wants, times its largest priority, added up."""
+    weight: dict[str, float] = {}
+    for chunk in result.problem.collective.chunks:
+        weight[chunk.tenant] = max(chunk.priority, weight.get(chunk.tenant, 0.0))
+    finish = finish_times(result.problem, result.timeline)
+    return sum(weight[tenant] * time for tenant, time in finish.items())
+
+
+def _weighted_arrivals(result: Result) -> float:
+    """µs of every arrival where a chunk is wanted, times the chunk's priority, added up."""
+    ranks, chunks = result.problem.topology.ranks, result.problem.collective.chunks
+    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
+    return sum(
+        each.end * chunks[each.chunk].priority
+        for each in result.timeline.transfers
+        if each.dst in wanted[each.chunk]
+    )

@@ -1,0 +1,51 @@
+"""How large the model of whole chunks would be, told before it is built or a solver loaded."""
+
+from __future__ import annotations
+
+from ccl.problem import Problem
+from ccl.result import ModelSize
+from formulations.bounds.cuts import Network, common_cuts, cut_bounds
+from formulations.chunk_search import epoch_durations
+from formulations.demand import demand
+from formulations.epoch_options import ChunkOptions
+from formulations.epochs import EpochGrid
+from formulations.hops import hyper_edges, link_hops
+from formulations.horizons import in_epochs
+from formulations.mirror import parts
+from formulations.windows import Windows
+
+PAIRS = 20_000_000
+"""Most pairs of a hop and a chunk that are counted one by one."""
+
+DEVICES = 600
+"""Most devices for whose distances a person waits."""
+
+ENTRIES = 4
+"""Nonzeros per variable where they are only estimated."""
+
+
+def measure(problem: Problem, options: ChunkOptions) -> ModelSize | None:
+    """Return the size of the first model that would be built, None where nothing has to move.
+
+    It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
+    with the smallest that latencies and simple cuts allow, so it is then a lower estimate; of a
+    sum for several ranks it is the larger half. Above `PAIRS` or `DEVICES` only the cells are
+    counted, windows left out, which is an upper estimate.
+    """
+    sizes = [_one(part, options, mirrored=mirrored) for part, mirrored in parts(problem)]
+    return max(sizes, key=lambda size: size.variables, default=None)
+
+
+def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelSize:
+    network = Network(problem)
+    bounds = cut_bounds(network, common_cuts(network))
+    bound = max((each.makespan for each in bounds), default=0.0)
+    tau = max(epoch_durations(problem, options, note=lambda _: None))
+    grid = EpochGrid(problem.topology, problem.collective.chunk_size, tau, mirrored=mirrored)
+    hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_hops(grid)
+    least = options.horizon or in_epochs(bound, tau)
+    pairs = len(hops.routes) * len(problem.collective.chunks)
+    if pairs > PAIRS or len(problem.topology.devices) > DEVICES:
+        return ModelSize(pairs * least, pairs * least, ENTRIES * pairs * least)
+    windows = Windows(hops, demand(problem))
+    return windows.measure(options.horizon or max(least, windows.last_to_come[0]))
