@@ -61,7 +61,7 @@ def answer(state: State, question: Any, *, seen: int) -> Answer:
     """
     best, over = state.best, not state.running
     if best is None:
-        remark = "cancelled before the first schedule was found" if over else None
+        remark = "it was stopped before the first schedule was found" if over else None
         return Answer(news=False, running=state.running, found=state.found, remark=remark)
     if state.running and state.found <= seen:
         return Answer(news=False, running=True, found=state.found)
@@ -70,7 +70,6 @@ def answer(state: State, question: Any, *, seen: int) -> Answer:
         running=state.running,
         found=state.found,
         document=result_to_json(best) if over else None,
-        remark="cancelled; the best schedule so far is kept" if over and state.cancelled else None,
         **shown(best, question, running=state.running, again=state.found <= seen),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,10 +16,6 @@ ROWS = 24
 """Links shown beside the canvas: the busiest ones."""
 COLUMNS = 96
 """More epochs than this are drawn in equal groups; a screen has no room for them."""
-CONVERGENCE = 168
-"""Pixels of the convergence chart."""
-FEWEST_POINTS = 3
-"""With fewer there is nothing to see in it."""
 CONFIG: Any = {"displayModeBar": False, "responsive": True}
 
 
@@ -88,49 +83,6 @@ def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = RO
         tickvals=(ticks := _ticks(len(busy[0]))),
         ticktext=[text.duration(load["step"] * k) for k in ticks],
     )
-    return figure
-
-
-def convergence_figure(points: Sequence[Sequence[float | None]], scheme: str | None) -> go.Figure:
-    """Draw the best makespan and the bound over time.
-
-    Parameters
-    ----------
-    points
-        Rows of (seconds, incumbent in µs or None, bound in µs or None), in order.
-    scheme
-        ``light`` or ``dark``.
-    """
-    colours = palette(scheme)
-    seconds = [row[0] for row in points]
-    figure = go.Figure()
-    lines = (("Bound", 2, colours.bound, "dash"), ("Makespan", 1, colours.incumbent, "solid"))
-    for name, column, colour, dash in lines:
-        figure.add_scatter(
-            x=seconds,
-            y=[row[column] for row in points],
-            name=name,
-            mode="lines",
-            line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
-            hovertemplate=f"{name} %{{y:,.4g}} µs<br>after %{{x:.2f}} s<extra></extra>",
-        )
-    _dress(figure, colours, height=CONVERGENCE)
-    figure.update_layout(
-        margin={"l": 4, "r": 8, "t": 26, "b": 4},
-        showlegend=True,
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "traceorder": "reversed",
-        },
-        uirevision="convergence",
-    )
-    figure.update_xaxes(
-        ticksuffix=" s", gridcolor=colours.line, automargin=True, rangemode="tozero"
-    )
-    figure.update_yaxes(ticksuffix=" µs", gridcolor=colours.line, automargin=True, nticks=5)
     return figure
 
 

@@ -105,7 +105,7 @@ def _question() -> html.Div:
 
 
 def _solve() -> html.Div:
-    """Return the two buttons of which one is shown."""
+    """Return the two buttons of which one is shown; Stop keeps the best schedule."""
     return html.Div(
         [
             dmc.Button(
@@ -125,7 +125,7 @@ def _solve() -> html.Div:
                 style={"display": "none"},
             ),
         ],
-        title="Ctrl+Enter solves",
+        title="Ctrl+Enter solves; Stop keeps the best schedule",
     )
 
 

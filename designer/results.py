@@ -1,4 +1,4 @@
-"""The panels of what was found: schedule, lower bounds, convergence and link load."""
+"""The panels of what was found: schedule, lower bounds, gap plot and link load."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from ccl.bound import Bound, Cut, Path
-from ccl.result import Result, Status
+from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer import charts, ids, text
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
 from designer.solving import State
+from widgets import GapChart
+from widgets.course import course
 
 BOUND_LABELS = {
     "path": "Latency of the longest way",
@@ -24,6 +26,10 @@ BOUND_LABELS = {
     "flow": "All demands at once",
     "solver": "Solver's bound",
 }
+
+
+STOPPED = "stopped, and the best schedule is kept"
+"""What the page says of a solve that the user has ended."""
 
 
 def summary_of(result: Result) -> dict[str, Any]:
@@ -38,7 +44,7 @@ def summary_of(result: Result) -> dict[str, Any]:
         "busbw": result.busbw,
         "gap": result.gap,
         "optimal": result.status is Status.OPTIMAL,
-        "stop": str(result.stop),
+        "stop": STOPPED if result.stop is Stop.CANCELLED else str(result.stop),
         "seconds": result.solve_time,
         "formulation": result.formulation,
         "busiest": busiest / result.makespan if result.makespan else 0.0,
@@ -132,11 +138,9 @@ def schedule_panel(
             else "No schedule yet. Choose a collective and a formulation above, then solve."
         )
         return html.P(words, className="ds-card ds-quiet")
-    banner = (
-        _banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
-        if stale
-        else _verdict(summary)
-    )
+    banner = _verdict(summary)
+    if stale:
+        banner = _banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
     stats = [
         _stat(text.duration(summary["makespan"]), "makespan"),
         _stat(text.share(summary["gap"]), "above the bound"),
@@ -149,7 +153,10 @@ def schedule_panel(
     )
 
 
-def _verdict(summary: Mapping[str, Any]) -> html.Div:
+def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
+    """Say why it stopped; of a solve that goes on its own card tells."""
+    if summary.get("running"):
+        return None
     stop = summary["stop"]
     if summary["optimal"]:
         return _banner("check", "good", f"Optimal: {stop}.")
@@ -250,12 +257,25 @@ def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool
     )
 
 
-def convergence() -> html.Div:
-    """Return the card that fills while a solve runs."""
+def solve_card() -> html.Div:
+    """Return the card of a solve: how far it is, the gap plot, and the way to end it."""
     return html.Div(
         [
-            html.Div(id=ids.PROGRESS, role="status"),
-            dcc.Graph(id=ids.CONVERGENCE, config=charts.CONFIG, style={"display": "none"}),
+            html.Div(id=ids.PROGRESS),
+            GapChart(id=ids.GAP_PLOT, course=course((), seconds=0.0, running=False)),
+            html.Div(
+                [
+                    dmc.Button(
+                        "Accept",
+                        id=ids.ACCEPT,
+                        leftSection=icon("check"),
+                        size="compact-sm",
+                        variant="light",
+                    ),
+                    html.Small("stop and keep it", className="ds-note"),
+                ],
+                className="ds-accept",
+            ),
         ],
         className="ds-card ds-chart",
         style={"marginBottom": 8},
@@ -275,11 +295,11 @@ def link_load() -> list[Any]:
 
 def starting() -> list[Any]:
     """Say that a solve was asked for."""
-    return _running("starting", 0.0, share=None, over=False)
+    return _running("Starting", "", seconds=0.0, share=None)
 
 
 def running(state: State, *, limit: Any) -> list[Any]:
-    """Say how long a solve has run and what it does.
+    """Say how long a solve has run, what it has found and what it does.
 
     Parameters
     ----------
@@ -288,25 +308,29 @@ def running(state: State, *, limit: Any) -> list[Any]:
     limit
         Its time limit in s, or None.
     """
+    found = text.count(state.found, "schedule")
+    if not state.running:
+        words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"
+        return [_line(icon("check"), words, state.seconds)]
+    words = f"Incumbent {state.found}, still solving" if state.found else "No schedule yet, solving"
     share = state.seconds / float(limit) if limit else None
-    over = not state.running
-    words = ("cancelled" if state.cancelled else "finished") if over else state.message
-    return _running(words, state.seconds, share=share, over=over)
+    return _running(words, state.message, seconds=state.seconds, share=share)
 
 
-def _running(words: str, seconds: float, *, share: float | None, over: bool) -> list[Any]:
-    line = html.Div(
-        [
-            icon("check") if over else dmc.Loader(size=12),
-            html.Span(words, title=words, className="ds-words"),
-            html.B(text.seconds(seconds)),
-        ],
+def _running(words: str, doing: str, *, seconds: float, share: float | None) -> list[Any]:
+    whole = 100.0 if share is None else min(100.0, 100 * share)
+    return [
+        _line(dmc.Loader(size=12), words, seconds),
+        html.Div(doing, title=doing, className="ds-doing"),
+        dmc.Progress(value=whole, size=3, animated=True, transitionDuration=250),
+    ]
+
+
+def _line(mark: Any, words: str, seconds: float) -> html.Div:
+    return html.Div(
+        [mark, html.Span(words, role="status"), html.B(text.seconds(seconds))],
         className="ds-running",
     )
-    if over:
-        return [line]
-    whole = 100.0 if share is None else min(100.0, 100 * share)
-    return [line, dmc.Progress(value=whole, size=3, animated=True, transitionDuration=250)]
 
 
 def trouble(sentence: str | None) -> Any:

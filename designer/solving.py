@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -20,13 +20,12 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from designer.request import Request
+from widgets.course import Row, thinned
 
 MOST_JOBS = 4
 """Solves at once; each takes a core or more."""
 ABANDONED = 150.0
 """Seconds without a question after which nobody waits; a hidden tab asks once a minute."""
-POINTS = 400
-"""Points of the convergence chart sent to the page; more cannot be told apart."""
 
 
 class Report(Protocol):
@@ -81,7 +80,10 @@ class State:
     seconds
         Since it began.
     points
-        Rows of (seconds, incumbent µs, bound µs), thinned to what a chart can show.
+        Rows of (seconds, incumbent µs, bound µs) by the solver's clock, thinned to what a chart
+        can show.
+    clock
+        Seconds on the solver's clock, which begins when its process has started.
     message
         What it does now.
     found
@@ -94,7 +96,8 @@ class State:
 
     running: bool
     seconds: float
-    points: tuple[tuple[float, float | None, float | None], ...]
+    points: tuple[Row, ...]
+    clock: float
     message: str
     found: int
     best: Result | None
@@ -109,7 +112,8 @@ class Watch:
     question: Any
     begin: float = field(default_factory=time.monotonic)
     end: float | None = None
-    points: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    points: list[Row] = field(default_factory=list)
+    heard: float = field(default_factory=time.monotonic)
     message: str = "starting"
     found: int = 0
     best: Result | None = None
@@ -128,6 +132,7 @@ class Watch:
             self.end = time.monotonic()
 
     def _take(self, report: Report) -> None:
+        self.heard = time.monotonic()
         self.points.append((round(report.seconds, 3), report.incumbent, report.bound))
         self.message = report.message or self.message
         if report.result is not None:
@@ -137,6 +142,8 @@ class Watch:
         if self.best is None or final.plan != self.best.plan:
             self.found += 1
         self.best = final
+        last = self._clock(done=False) if self.cancelled else final.solve_time
+        self.points.append((round(last, 3), final.makespan, final.bound.makespan))
 
     def state(self) -> State:
         """Return where it stands; raise what the solve raised.
@@ -154,11 +161,17 @@ class Watch:
             running=not done,
             seconds=(self.end or time.monotonic()) - self.begin,
             points=thinned(self.points),
+            clock=self._clock(done=done),
             message=self.message,
             found=self.found,
             best=self.best,
             cancelled=self.cancelled,
         )
+
+    def _clock(self, *, done: bool) -> float:
+        """Seconds on the solver's clock: the last report's, and what has passed since."""
+        last = self.points[-1][0] if self.points else 0.0
+        return last if done or not self.points else last + time.monotonic() - self.heard
 
 
 class Jobs:
@@ -265,18 +278,3 @@ class Jobs:
     def _sweep(self) -> None:
         while not self._closed.wait(min(5.0, self._abandoned)):
             self.sweep()
-
-
-def thinned(
-    points: Iterable[tuple[float, float | None, float | None]], limit: int = POINTS
-) -> tuple[tuple[float, float | None, float | None], ...]:
-    """Keep the first, the last and every point at which a value changes; at most `limit`."""
-    kept: list[tuple[float, float | None, float | None]] = []
-    rows = list(points)
-    for i, row in enumerate(rows):
-        if i in {0, len(rows) - 1} or row[1:] != rows[i - 1][1:]:
-            kept.append(row)
-    if len(kept) > limit:
-        apart = -(-len(kept) // (limit - 1))
-        kept = [*kept[:-1:apart], kept[-1]]
-    return tuple(kept)

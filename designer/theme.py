@@ -40,9 +40,6 @@ class Palette:
     empty: str
     middle: str
     full: str
-    incumbent: str
-    bound: str
-    between: str
 
 
 LIGHT = Palette(
@@ -52,9 +49,6 @@ LIGHT = Palette(
     empty="#e9eef4",
     middle="#5b9bd8",
     full="#084a8c",
-    incumbent="#1474d4",
-    bound="#c2500a",
-    between="rgba(20,116,212,0.10)",
 )
 DARK = Palette(
     text="#dfe7ef",
@@ -63,9 +57,6 @@ DARK = Palette(
     empty="#1b2531",
     middle="#2f6fb0",
     full="#8accff",
-    incumbent="#4aa3ff",
-    bound="#ff7a4d",
-    between="rgba(74,163,255,0.12)",
 )
 
 

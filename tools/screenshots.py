@@ -103,7 +103,7 @@ def solving(page: Page) -> None:
     open_cluster(page, "DGX A100", counted="11 switches", hosts=2)
     page.click("#solve")
     page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
-    page.locator("#convergence .main-svg").first.wait_for(timeout=PATIENCE)
+    page.locator("#gap-plot .gp-best").first.wait_for(timeout=PATIENCE)
     page.wait_for_timeout(6000)
 
 

@@ -1,8 +1,8 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget`` and ``SolvePanel``, which adds a form to it, are for notebooks,
-``TopologyCanvas`` is for Dash; none is imported before it is asked for, so that a notebook does
-not load Dash nor the application a kernel.
+``TopologyWidget``, ``SolvePanel``, which adds a form to it, and ``GapPlot`` are for notebooks,
+``TopologyCanvas`` and ``GapChart`` for Dash; none is imported before it is asked for, so that a
+notebook does not load Dash nor the application a kernel.
 """
 
 from __future__ import annotations
@@ -14,23 +14,35 @@ from typing import TYPE_CHECKING, Any
 from ccl import __version__
 
 if TYPE_CHECKING:
-    from widgets.dash import TopologyCanvas
+    from widgets.dash import GapChart, TopologyCanvas
+    from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
     from widgets.solve_panel import SolvePanel
 
-__all__ = ["SolvePanel", "TopologyCanvas", "TopologyWidget", "__version__", "canvas_file"]
+__all__ = [
+    "GapChart",
+    "GapPlot",
+    "SolvePanel",
+    "TopologyCanvas",
+    "TopologyWidget",
+    "__version__",
+    "canvas_file",
+]
 
 STATIC = Path(__file__).parent / "static"
 
 # Dash serves these from the top-level package of a component, and reads __version__ there too.
-# The host fetches the canvas by import(), so it is no script of the page ("dynamic").
+# The host fetches the others by import(), so they are no scripts of the page ("dynamic").
 _js_dist = [
     {"relative_package_path": "static/dash_host.js", "namespace": "widgets"},
     {"relative_package_path": "static/canvas.js", "namespace": "widgets", "dynamic": True},
+    {"relative_package_path": "static/gap_plot.js", "namespace": "widgets", "dynamic": True},
 ]
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
+    "GapChart": "widgets.dash",
+    "GapPlot": "widgets.gap_plot",
     "SolvePanel": "widgets.solve_panel",
     "TopologyWidget": "widgets.jupyter",
     "TopologyCanvas": "widgets.dash",

@@ -1,4 +1,4 @@
-"""The canvas as a Dash component: every property is an Input, a State and an Output."""
+"""The canvas and the gap plot as Dash components: every property is Input, State and Output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,36 @@ from widgets import canvas_file
 from widgets.props import PROPS
 
 
-class TopologyCanvas(Component):
+class _Hosted(Component):
+    """A component of ours that `dash_host.js` draws."""
+
+    _namespace = "widgets"
+    _props: tuple[str, ...] = ()
+
+    def __init__(self, **props: Any) -> None:
+        self._children_props: list[str] = []
+        self._base_nodes: list[str] = []
+        self._prop_names = ["id", "className", "style", *self._props]
+        self.available_properties = self._prop_names
+        self._valid_wildcard_attributes: list[str] = []
+        self.available_wildcard_properties: list[str] = []
+        super().__init__(**props)  # type: ignore[no-untyped-call]
+
+
+class GapChart(_Hosted):
+    """How close a solve has come over time.
+
+    Parameters
+    ----------
+    **props
+        ``id``, ``className``, ``style``, and ``course`` as `widgets.course.course` makes it.
+    """
+
+    _type = "GapChart"
+    _props = ("course",)
+
+
+class TopologyCanvas(_Hosted):
     """Draw a cluster and play its schedule.
 
     Parameters
@@ -19,15 +48,9 @@ class TopologyCanvas(Component):
         ``id``, ``className``, ``style``, and those that `widgets.props.PROPS` explains.
     """
 
-    _namespace = "widgets"
     _type = "TopologyCanvas"
+    _props = tuple(PROPS)
 
     def __init__(self, **props: Any) -> None:
         canvas_file()  # says how to build it, where the browser would show an empty page
-        self._children_props: list[str] = []
-        self._base_nodes: list[str] = []
-        self._prop_names = ["id", "className", "style", *PROPS]
-        self.available_properties = self._prop_names
-        self._valid_wildcard_attributes: list[str] = []
-        self.available_wildcard_properties: list[str] = []
-        super().__init__(**props)  # type: ignore[no-untyped-call]
+        super().__init__(**props)

@@ -23,6 +23,7 @@ from ccl.topology import Topology
 from formulations import OptionField, available, formulation, option_fields, start
 from formulations.jobs import SolveJob
 from formulations.run import Progress
+from widgets.gap_plot import GapPlot
 from widgets.jupyter import TopologyWidget
 
 _WIDE = {"description_width": "130px"}
@@ -72,13 +73,16 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         )
         self.cancel_button = ipywidgets.Button(description="Cancel", icon="stop", disabled=True)
         self.message = ipywidgets.HTML()
+        self.gap_plot = GapPlot()
+        """How close the last solve has come over time."""
+        self.gap_plot.layout.display = "none"
         for row in (self.collective, self.size, self.chunks, self.time_limit, self.formulation):
             row.style = _WIDE
         self.formulation.observe(self._formulation_changed, "value")
         self.solve_button.on_click(lambda _: self.solve())
         self.cancel_button.on_click(lambda _: self.cancel())
         self._formulation_changed()
-        super().__init__([self.canvas, self._form(), self.message])
+        super().__init__([self.canvas, self._form(), self.message, self.gap_plot])
 
     def _form(self) -> ipywidgets.Widget:
         asked = ipywidgets.VBox([self.collective, self.size, self.chunks, self.time_limit])
@@ -127,6 +131,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             self._say(str(error), wrong=True)
             return None
         self._busy(True)
+        self.gap_plot.clear()
         self._task = asyncio.ensure_future(self._follow(problem, self._job))
         return self._task
 
@@ -148,6 +153,8 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             self._busy(False)
 
     def _heard(self, problem: Problem, news: Progress) -> None:
+        self.gap_plot.hear(news)
+        self.gap_plot.layout.display = None
         if news.result is not None:
             self.result = news.result
             self.canvas.show(problem, news.result)
@@ -156,6 +163,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         self._say(f"{news.seconds:.1f} s: {news.message}{found}{proved}")
 
     def _done(self, problem: Problem, result: Result) -> None:
+        self.gap_plot.end(result)
         self.result = result
         self.canvas.show(problem, result)
         self._say(

@@ -6,7 +6,6 @@
   const no = () => window.dash_clientside.no_update; // there only once Dash has started
   const STORE = "topoloom.drawing.";
   const KEPT = 6;
-  const FEWEST_POINTS = 3; // of a convergence chart, as in charts.py
   const PAUSE = 350; // ms without an edit before bounds are asked for
 
   /** A short text that differs for different drawings. */
@@ -61,6 +60,9 @@
     parts.push(count(ends.size, "link", "links"));
     return parts.join(" · ");
   };
+
+  /** A share as per cent with three digits. */
+  const percent = (share) => `${Number((share * 100).toPrecision(3))} %`;
 
   const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
 
@@ -176,11 +178,28 @@
         link.click();
       },
 
-      /** Show Solve or Cancel, and ask for news only while there may be some. */
-      running(job, points) {
-        const shown = job ? {} : { display: "none" };
-        const chart = [!job && !(points?.length >= FEWEST_POINTS), job ? "" : "ds-after"];
-        return [job ? { display: "none" } : {}, shown, !job, ...chart];
+      /** Show Solve or Stop, and ask for news only while there may be some. */
+      running(job, course) {
+        const found = course?.points?.findLast((row) => row[1] !== null);
+        const gap = found?.[2] ? Math.max(0, found[1] / found[2] - 1) : null;
+        const card = job ? (found ? "" : "ds-before") : "ds-after";
+        return [
+          job ? { display: "none" } : {},
+          job ? {} : { display: "none" },
+          found ? "Stop" : "Cancel",
+          gap === null ? "Accept" : `Accept ${percent(gap)}`,
+          !job,
+          !job && !found,
+          card,
+        ];
+      },
+
+      /** Solve again with what a remedy has changed, where it was offered for a failed solve. */
+      solveAgain(count, fault) {
+        if (!count || !fault) return no();
+        // The request follows the changed option in the page within this time.
+        setTimeout(() => document.getElementById("solve")?.click(), 150);
+        return null;
       },
     },
   });

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dash import Dash
 
-from designer.callbacks import asking, drawing, files, gallery, inspecting, panels, solve, tables
+from designer.callbacks import (
+    asking,
+    drawing,
+    files,
+    gallery,
+    inspecting,
+    panels,
+    remedies,
+    solve,
+    tables,
+)
 from designer.solving import Jobs
 
 
 def register(app: Dash, jobs: Jobs) -> None:
     """Wire the whole page."""
-    for room in (asking, drawing, files, gallery, inspecting, panels, tables):
+    for room in (asking, drawing, files, gallery, inspecting, panels, remedies, tables):
         room.register(app)
     solve.register(app, jobs)

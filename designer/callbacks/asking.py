@@ -75,9 +75,12 @@ def _options(app: Dash) -> None:
         Output(ids.OPTIONS_FORM, "children"),
         Input(ids.FORMULATION, "value"),
         Input(ids.OPTIONS_RESET, "n_clicks"),
+        Input(ids.REMEDY, "data"),
         State(ids.OPTIONS, "data"),
     )
-    def on_formulation(name: str, _reset: int | None, kept: dict[str, Any] | None) -> Any:
+    def on_formulation(
+        name: str, _reset: int | None, _remedy: int | None, kept: dict[str, Any] | None
+    ) -> Any:
         fresh = ctx.triggered_id == ids.OPTIONS_RESET
         return option_form(name, {} if fresh else (kept or {}).get(name, {}))
 

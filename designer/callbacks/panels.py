@@ -111,17 +111,6 @@ def _charts(app: Dash) -> None:
             return no_update, True
         return charts.link_load_figure(load, scheme), False
 
-    @app.callback(
-        Output(ids.CONVERGENCE, "figure"),
-        Output(ids.CONVERGENCE, "style"),
-        Input(ids.POINTS, "data"),
-        Input(ids.SCHEME_NOW, "data"),
-    )
-    def on_points(points: list[list[float | None]] | None, scheme: str | None) -> tuple[Any, Any]:
-        if len(points or ()) < charts.FEWEST_POINTS:
-            return no_update, {"display": "none"}
-        return charts.convergence_figure(points or [], scheme), {"height": charts.CONVERGENCE}
-
 
 def _mathematics(app: Dash) -> None:
     @app.callback(

@@ -9,9 +9,11 @@ from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 from ccl.errors import CclError
 from designer import answers, ids, results
 from designer.callbacks import commands
+from designer.faults import fault
 from designer.notes import note
 from designer.request import problem_of, read_request
 from designer.solving import Jobs
+from widgets.course import course
 
 
 def register(app: Dash, jobs: Jobs) -> None:
@@ -20,11 +22,13 @@ def register(app: Dash, jobs: Jobs) -> None:
         ClientsideFunction("topoloom", "running"),
         Output(ids.SOLVE, "style"),
         Output(ids.CANCEL, "style"),
+        Output(ids.CANCEL, "children"),
+        Output(ids.ACCEPT, "children"),
         Output(ids.TICK, "disabled"),
-        Output(ids.CONVERGENCE_BOX, "hidden"),
-        Output(ids.CONVERGENCE_BOX, "className"),
+        Output(ids.SOLVE_BOX, "hidden"),
+        Output(ids.SOLVE_BOX, "className"),
         Input(ids.JOB, "data"),
-        Input(ids.POINTS, "data"),
+        Input(ids.GAP_PLOT, "course"),
     )
     _start(app, jobs)
     _cancel(app, jobs)
@@ -36,8 +40,9 @@ def _start(app: Dash, jobs: Jobs) -> None:
         Output(ids.JOB, "data"),
         commands.notes(),
         Output(ids.CUT, "data", allow_duplicate=True),
-        Output(ids.POINTS, "data", allow_duplicate=True),
+        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
         Output(ids.PROGRESS, "children", allow_duplicate=True),
+        Output(ids.FAULT, "children", allow_duplicate=True),
         Input(ids.SOLVE, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
@@ -48,7 +53,7 @@ def _start(app: Dash, jobs: Jobs) -> None:
     def on_solve(
         _clicks: int, drawing: dict[str, Any], asked: dict[str, Any], job: dict[str, Any] | None
     ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 5
+        nothing = (no_update,) * 6
         if job and jobs.running(job["key"]):
             return nothing
         try:
@@ -56,18 +61,20 @@ def _start(app: Dash, jobs: Jobs) -> None:
             key = jobs.start(problem_of(drawing["topology"], request), request, question=asked)
         except CclError as error:
             return (None, note(str(error), title="Cannot solve"), *nothing[2:])
-        return {"key": key, "found": 0}, no_update, "auto", [], results.starting()
+        nothing_yet = course((), seconds=0.0, running=True)
+        return {"key": key, "found": 0}, no_update, "auto", nothing_yet, results.starting(), None
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:
     @app.callback(
         Output(ids.CANCEL, "n_clicks"),
         Input(ids.CANCEL, "n_clicks"),
+        Input(ids.ACCEPT, "n_clicks"),
         State(ids.JOB, "data"),
         prevent_initial_call=True,
     )
-    def on_cancel(clicks: int | None, job: dict[str, Any] | None) -> Any:
-        if clicks and job:
+    def on_cancel(cancel: int | None, accept: int | None, job: dict[str, Any] | None) -> Any:
+        if (cancel or accept) and job:
             jobs.cancel(job["key"])
         return no_update
 
@@ -83,7 +90,8 @@ def _watch(app: Dash, jobs: Jobs) -> None:
 
     @app.callback(
         Output(ids.PROGRESS, "children"),
-        Output(ids.POINTS, "data"),
+        Output(ids.GAP_PLOT, "course"),
+        Output(ids.FAULT, "children"),
         Output(ids.JOB, "data", allow_duplicate=True),
         Output(ids.CANVAS, "scene"),
         Output(ids.SUMMARY, "data"),
@@ -92,29 +100,29 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         commands.notes(),
         Input(ids.BEAT, "data"),
         State(ids.JOB, "data"),
-        State(ids.POINTS, "data"),
         State(ids.SUMMARY, "data"),
         running=[(Output(ids.BUSY, "data"), True, False)],
         prevent_initial_call=True,
     )
     def on_beat(
-        _n: int, job: dict[str, Any] | None, points: Any, summary: dict[str, Any] | None
+        _n: int, job: dict[str, Any] | None, summary: dict[str, Any] | None
     ) -> tuple[Any, ...]:
-        nothing = (no_update,) * 8
+        nothing = (no_update,) * 9
         if not job:
             return nothing
         question = jobs.question(job["key"])
         try:
             state = jobs.state(job["key"])
         except CclError as error:
-            return (*nothing[:2], None, *nothing[3:7], note(str(error), title="No schedule"))
+            asked = read_request(question)
+            return (*nothing[:2], fault(error, asked.formulation), None, *nothing[4:])
         if state is None:
-            return (*nothing[:2], None, *nothing[3:])
-        news = [list(row) for row in state.points]
+            return (*nothing[:3], None, *nothing[4:])
         answer = answers.answer(state, question, seen=job["found"] if summary else 0)
         return (
             results.running(state, limit=(question or {}).get("time_limit")),
-            no_update if news == points else news,
+            course(state.points, seconds=state.clock, running=state.running),
+            no_update,
             answer.job(job["key"]) if answer.news or not state.running else no_update,
             answer.scene or no_update,
             answer.summary or no_update,

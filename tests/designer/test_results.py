@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.bound import Bound, Cut
+from ccl.result import Stop
 from ccl.topology import device
 from designer import charts, results
 from designer.answers import answer, shown
@@ -126,9 +127,6 @@ def test_figures_take_the_colours_of_the_scheme(result):
     load = charts.link_load(result.timeline, result.plan.epoch_duration)
     light, dark = (charts.link_load_figure(load, each) for each in ("light", "dark"))
     assert light.layout.font.color != dark.layout.font.color
-    points = [(0.1, None, 10.0), (0.5, 40.0, 10.0)]
-    figure = charts.convergence_figure(points, "dark")
-    assert list(figure.data[1].y) == [None, 40.0]
 
 
 def state(best, *, running, found, cancelled=False):
@@ -136,6 +134,7 @@ def state(best, *, running, found, cancelled=False):
         running=running,
         seconds=1.0,
         points=(),
+        clock=1.0,
         message="",
         found=found,
         best=best,
@@ -166,10 +165,11 @@ def test_the_end_brings_the_document_but_does_not_play_the_same_plan_again(resul
     assert told.job("key") is None
 
 
-def test_a_cancel_is_told_with_what_was_kept(result):
-    assert "is kept" in str(
-        answer(state(result, running=False, found=1, cancelled=True), None, seen=1).remark
-    )
+def test_a_stop_is_told_with_what_was_kept(result):
+    stopped = replace(result, stop=Stop.CANCELLED)
+    told = answer(state(stopped, running=False, found=1, cancelled=True), None, seen=1)
+    assert "best schedule is kept" in str(told.summary)
+    assert told.remark is None
     assert "before the first" in str(
         answer(state(None, running=False, found=0, cancelled=True), None, seen=0).remark
     )
@@ -181,10 +181,13 @@ def test_epochs_are_those_of_the_player(result):
 
 
 def test_the_progress_line_tells_time_and_message(result):
-    running = State(True, 3.0, (), "trying 9 epochs", 0, None, cancelled=False)
+    running = State(True, 3.0, (), 2.8, "trying 9 epochs", 0, None, cancelled=False)
     assert "trying 9 epochs" in texts(results.running(running, limit=60))
-    assert "cancelled" in texts(
-        results.running(state(None, running=False, found=0, cancelled=True), limit=None)
+    assert "No schedule yet" in texts(results.running(running, limit=60))
+    words = texts(results.running(replace(running, found=3), limit=None))
+    assert "Incumbent 3, still solving" in words
+    assert "Stopped with 2 schedules" in texts(
+        results.running(state(None, running=False, found=2, cancelled=True), limit=None)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
 from designer.request import Request
-from designer.solving import MOST_JOBS, Jobs, thinned
+from designer.solving import MOST_JOBS, Jobs
 
 
 @dataclass
@@ -88,6 +88,7 @@ def test_all_that_was_reported_is_told_at_every_question(jobs_of, result):
     key = jobs.start(result.problem, Request(), question={"size": "4MB"})
     state = until(jobs, key, lambda each: each.message == "a bound")
     assert [row[1:] for row in state.points] == [(None, 10.0), (40.0, 10.0), (40.0, 12.0)]
+    assert state.clock >= 0.3
     assert state.running
     assert state.found == 1
     assert state.best == result
@@ -100,6 +101,8 @@ def test_the_end_brings_the_result_and_can_be_asked_for_again(jobs_of, result):
     state = until(jobs, key, lambda each: not each.running)
     assert state.best == result
     assert state.found == 1
+    assert state.points[-1][1:] == (result.makespan, result.bound.makespan)
+    assert state.clock == state.points[-1][0]
     assert jobs.state(key) == state
     assert not jobs.running(key)
     assert jobs.state("another") is None
@@ -161,16 +164,3 @@ def test_closing_ends_every_solve(result):
     jobs.start(result.problem, Request())
     jobs.close()
     assert job.cancelled
-
-
-def test_thinning_keeps_every_change_and_the_end():
-    rows = [(k / 10, 50.0 if k < 5 else 40.0, 10.0) for k in range(10)]
-    assert thinned(rows) == ((0.0, 50.0, 10.0), (0.5, 40.0, 10.0), (0.9, 40.0, 10.0))
-
-
-def test_thinning_never_exceeds_its_limit():
-    rows = [(float(k), 1000.0 - k, 10.0) for k in range(1000)]
-    kept = thinned(rows, 50)
-    assert len(kept) <= 50
-    assert kept[0] == rows[0]
-    assert kept[-1] == rows[-1]

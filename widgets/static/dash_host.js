@@ -1,12 +1,12 @@
 /**
- * A Dash component that hosts the canvas: its props are the model, setProps saves. It is written
- * against the React that Dash brings along, so it needs no build of its own.
+ * Dash components that host the canvas, whose props are the model and setProps saves, and the gap
+ * plot. They are written against the React that Dash brings along and need no build of their own.
  */
 (function () {
   // The address of this file, so that any prefix or proxy in front of Dash is honoured.
   const base = document.currentScript.src.replace(/dash_host[^/]*\.js.*$/, "");
-  let loaded = null;
-  const load = () => (loaded ??= import(`${base}canvas.js`));
+  const loaded = {};
+  const load = (file) => (loaded[file] ??= import(`${base}${file}`));
   const { createElement, useEffect, useRef } = React;
 
   /**
@@ -49,7 +49,7 @@
     useEffect(() => {
       let dispose = () => {};
       let live = true;
-      load().then(({ default: canvas, PlainModel }) => {
+      load("canvas.js").then(({ default: canvas, PlainModel }) => {
         if (!live) return;
         const state = stateOf(latest.current);
         const inbox = new Inbox(state);
@@ -81,5 +81,32 @@
     });
   }
 
-  window.widgets = Object.assign(window.widgets || {}, { TopologyCanvas });
+  function GapChart({ id, className, style, course }) {
+    const element = useRef(null);
+    const plot = useRef(null);
+    const latest = useRef(course);
+    latest.current = course;
+
+    useEffect(() => {
+      let live = true;
+      load("gap_plot.js").then(({ Plot }) => {
+        if (!live) return;
+        plot.current = new Plot(element.current);
+        plot.current.show(latest.current);
+      });
+      return () => {
+        live = false;
+        plot.current?.destroy();
+        plot.current = null;
+      };
+    }, []);
+
+    useEffect(() => {
+      plot.current?.show(course);
+    }, [course]);
+
+    return createElement("div", { id, className, style, ref: element });
+  }
+
+  window.widgets = Object.assign(window.widgets || {}, { GapChart, TopologyCanvas });
 })();

@@ -1,0 +1,47 @@
+"""A solve without a schedule says why, and offers the horizon that its error names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ccl.collective import all_gather
+from ccl.errors import Infeasible, LimitReached
+from ccl.problem import Problem
+from designer.faults import epochs_enough, fault
+from formulations import solve
+
+
+def test_the_horizon_of_a_real_error_is_offered_and_not_refused_again(ring):
+    """Two hops to the GPU across the ring: one epoch cannot be enough, whatever its length."""
+    problem = Problem(ring, all_gather(4, 4e6))
+    with pytest.raises(Infeasible) as caught:
+        solve(
+            problem,
+            "te-ccl-milp",
+            options={"horizon": 1, "greedy_start": False},
+            time_limit=20,
+        )
+    epochs = epochs_enough(caught.value, "te-ccl-milp")
+    assert epochs is not None
+    assert epochs >= 2
+    shown = json.dumps(fault(caught.value, "te-ccl-milp").to_plotly_json(), default=repr)
+    assert f"Use {epochs} epochs" in shown
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (Infeasible("no schedule exists under these options"), "te-ccl-milp"),
+        (LimitReached("no plan in time; allow 7 epochs"), "te-ccl-milp"),
+        (Infeasible("too short; allow 7 epochs or more"), "ring"),
+    ],
+)
+def test_nothing_is_offered_without_a_number_or_a_horizon_to_set(error, name):
+    assert epochs_enough(error, name) is None
+    assert "remedy" not in json.dumps(fault(error, name).to_plotly_json(), default=repr)
+
+
+def test_thousands_are_read_with_their_commas():
+    assert epochs_enough(Infeasible("allow 1,204 epochs or more"), "te-ccl-milp") == 1204
