@@ -155,7 +155,6 @@ def conclude(
     solve_time: float,
     log: tuple[str, ...] = (),
     size: ModelSize | None = None,
-    found_by: str = "",
 ) -> Result:
     """Verify and replay a plan, and make a result of it.
 
@@ -179,5 +178,4 @@ def conclude(
         solve_time=solve_time,
         log=log,
         size=size,
-        found_by=found_by,
     )

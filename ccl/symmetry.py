@@ -96,10 +96,17 @@ def _key(chunk: Chunk, ranks: list[int] | None) -> tuple[object, ...]:
     )
 
 
-def symmetry_of(topology: Topology) -> Symmetry:
-    """Return the largest group found that leaves no GPU in its place.
+def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
+    """Return the largest group found that leaves no GPU in its place, save by the identity.
 
     Groups are put together greedily from the candidates, those of highest order first.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    links
+        Whether no link may be left in its place either.
     """
     shape = _Shape(topology)
     group = np.arange(len(topology.devices))[None, :]
@@ -108,7 +115,9 @@ def symmetry_of(topology: Topology) -> Symmetry:
     found = [each for each in map(shape.extended, _candidates(shape)) if each is not None]
     for generator in sorted(found, key=_order, reverse=True):
         larger = _joined(group, generator, most=len(shape.gpus))
-        if larger is not None and not (larger[1:, shape.gpus] == shape.gpus).any():
+        if larger is None or (larger[1:, shape.gpus] == shape.gpus).any():
+            continue
+        if not (links and shape.stays(larger[1:])):
             group = larger
     return Symmetry(topology, group)
 
@@ -213,6 +222,11 @@ class _Shape:
             image = matched
         every = np.ones(len(self.src), dtype=bool)
         return image if self._kept(image, every) and self._limits_kept(image) else None
+
+    def stays(self, images: np.ndarray) -> bool:
+        """Whether any of the permutations leaves a link where it is."""
+        same = images == np.arange(images.shape[1])
+        return bool((same[:, self.src] & same[:, self.dst]).any())
 
     def _kept(self, image: np.ndarray, which: np.ndarray) -> bool:
         found = self.table[image[self.src[which]], image[self.dst[which]]]

@@ -146,13 +146,19 @@ def _chosen(moves: Moves, kept: np.ndarray) -> Moves:
 def _images(moves: Moves, links: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Return the image of each kept move under each element, shape (order, kept)."""
     chance = np.random.default_rng(0)
-    code = chance.integers(1, 1 << 62, size=links.shape[1], dtype=np.int64)
+    code: np.ndarray = chance.integers(1, 1 << 62, size=links.shape[1], dtype=np.int64)
     # A way is known by its links whatever their order, as no two ways have the same ones.
-    names = np.asarray(np.add.reduceat(code[moves.link], moves.first[:-1]))
+    names = _sums(code[moves.link], moves.first)
     order = np.argsort(names)
     part = _chosen(moves, kept)
     images = np.empty((len(links), len(kept)), dtype=np.int64)
     for element, mapped in enumerate(links):
-        found = np.asarray(np.add.reduceat(code[mapped[part.link]], part.first[:-1]))
+        found = _sums(code[mapped[part.link]], part.first)
         images[element] = order[np.searchsorted(names[order], found)]
     return images
+
+
+def _sums(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Add up the values of each move."""
+    total: np.ndarray = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(total[first[1:]] - total[first[:-1]])

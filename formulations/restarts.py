@@ -1,12 +1,12 @@
 """Passes of list scheduling with other weights and other chances, until one meets the bound.
 
-The first passes are a fixed set of weights; afterwards the best of them is tried with other random
-numbers, and links that were busy longest are made dear, so that ways around them are taken.
+The first passes are a fixed set of weights; afterwards those that gave the best plan are tried
+with other random numbers, and now and then others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,8 +49,8 @@ class Task:
     rank: np.ndarray
 
 
-def net_of(task: Task, price: np.ndarray | None = None) -> Net:
-    """Return the arrays of the kernel; `price` in µs is added to each move, shape (n,)."""
+def net_of(task: Task) -> Net:
+    """Return the arrays of the kernel."""
     moves = task.moves
     resource = task.resource[moves.link]
     many = len(task.free)
@@ -59,8 +59,7 @@ def net_of(task: Task, price: np.ndarray | None = None) -> Net:
     sizes = np.unique(task.nbytes)
     far, hop = [], []
     for nbytes in sizes:
-        cost = moves.delay(float(nbytes))
-        near, via = _quickest(moves, cost if price is None else cost + price)
+        near, via = _quickest(moves, moves.delay(float(nbytes)))
         far.append(near)
         hop.append(via)
     early, early_first = _early(moves, resource, sizes, many)
@@ -146,8 +145,10 @@ def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([each for some in lists for each in some], dtype=np.int64), first
 
 
-FIXED = (
-    # slack, tail, few, many
+Deciding = tuple[float, float, float, float]
+"""Slack, tail, few and many of `formulations.compiled.dispatch.Weights`."""
+
+FIXED: tuple[Deciding, ...] = (
     (0.0, 1.0, 0.1, 0.0),
     (0.0, 1.0, 0.0, 0.1),
     (0.3, 1.0, 0.1, 0.0),
@@ -167,11 +168,12 @@ def passes(
     task: Task,
     *,
     seed: int = 0,
+    most: int,
     goal: float,
+    limit: float = np.inf,
     over: Callable[[], bool],
-    found: Callable[[TimedMoves, float], bool],
-) -> None:
-    """Run passes and hand over each plan that is better than those before.
+) -> Iterator[tuple[TimedMoves, float]]:
+    """Run passes and yield each plan that is better than those before, with its makespan in µs.
 
     Parameters
     ----------
@@ -179,41 +181,34 @@ def passes(
         What to do.
     seed
         Of the random numbers.
+    most
+        Passes at most.
     goal
         Lower bound on the makespan in µs; a plan that meets it ends the search.
+    limit
+        µs of a plan that is known; worse ones are given up.
     over
-        Whether time is up.
-    found
-        Takes a plan and its makespan in µs and says whether it is good enough.
+        Whether time is up; the first pass is run in any case.
     """
     chance = np.random.default_rng(seed)
     net = net_of(task)
-    work = Work(
-        task.nbytes,
-        np.searchsorted(np.unique(task.nbytes), task.nbytes),
-        task.rank,
-        task.there,
-        task.wants,
-        task.free,
-    )
-    scale = float(task.moves.delay(float(task.nbytes.max())).max())
-    best = np.inf
-    weights = [(*each, 0.0) for each in FIXED]
-    turn = 0
-    chosen = weights[0]
-    while not over():
-        if turn < len(weights):
-            now = weights[turn]
-        else:
-            now = (*chosen[:4], float(chance.choice([0.01, 0.1, 0.5, 2.0])))
-            if chance.random() < 0.3:
-                now = (*FIXED[chance.integers(len(FIXED))], now[4])
-        turn += 1
-        makespan, move, chunk, start, group = dispatch(
+    sizes, kind = np.unique(task.nbytes, return_inverse=True)
+    work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
+    scale = float(task.moves.delay(float(sizes[-1])).max())
+    best, good = limit, FIXED[0]
+    for turn in range(most):
+        if turn and over():
+            return
+        now, part = _weights(turn, good, chance)
+        makespan, *found = dispatch(
             net,
             work,
             Weights(
-                *now,
+                slack=now[0],
+                tail=now[1],
+                few=now[2],
+                many=now[3],
+                chance=part,
                 choosy=bool(chance.random() < CHOOSY),
                 of_chunk=chance.random(len(task.nbytes)),
                 of_move=chance.random(len(task.moves)),
@@ -222,8 +217,28 @@ def passes(
             ),
         )
         if makespan < best * (1 - 1e-9):
-            best, chosen = makespan, now
-            if found(TimedMoves(move, chunk, start, group), makespan):
-                return
+            best, good = makespan, now
+            yield _needed(task, TimedMoves(*found)), makespan
             if best <= goal * (1 + 1e-9):
                 return
+
+
+def _weights(turn: int, good: Deciding, chance: np.random.Generator) -> tuple[Deciding, float]:
+    """Return the weights of a pass and how much chance counts in it."""
+    if turn < len(FIXED):
+        return FIXED[turn], 0.0
+    part = float(chance.choice([0.01, 0.1, 0.5, 2.0]))
+    # Now and then others than those that gave the best plan so far.
+    return (FIXED[chance.integers(len(FIXED))] if chance.random() < 0.3 else good), part
+
+
+def _needed(task: Task, plan: TimedMoves) -> TimedMoves:
+    """Leave out what brought a chunk to where nobody used it."""
+    moves, kept = task.moves, np.zeros(len(plan), dtype=bool)
+    used = task.wants.copy()
+    src, dst = moves.src[plan.move].tolist(), moves.dst[plan.move].tolist()
+    for place in range(len(plan) - 1, -1, -1):
+        chunk = plan.chunk[place]
+        if used[chunk, dst[place]]:
+            kept[place] = used[chunk, src[place]] = True
+    return plan if kept.all() else plan.chosen(np.flatnonzero(kept))

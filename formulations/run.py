@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
@@ -76,6 +76,8 @@ class Run:
         becomes one of it.
     merit
         What the best result has least of, in µs, or None where that is its makespan.
+    method
+        What is being tried, where a formulation tries several.
     best
         The best result so far.
     log
@@ -99,6 +101,7 @@ class Run:
     answers: Problem | None = None
     turn: Callable[[Schedule], Schedule] = lambda plan: plan
     merit: Callable[[Result], float] | None = None
+    method: str = ""
     best: Result | None = None
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
@@ -154,7 +157,7 @@ class Run:
         ScheduleError
             If the plan breaks a rule, which is a bug of the formulation.
         """
-        result = self._result(self.turn(plan), Stop.TIME_LIMIT)
+        result = self._result(self.turn(plan), Stop.TIME_LIMIT, method=self.method)
         if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
             self.report(message, result)
@@ -199,10 +202,10 @@ class Run:
             raise LimitReached(msg)
         if stop is Stop.TIME_LIMIT and self.gap is not None and self.best.gap <= self.gap:
             stop = Stop.GAP
-        return self._result(self.best.plan, stop)
+        return self._result(self.best.plan, stop, method=self.best.found_by)
 
-    def _result(self, plan: Plan, stop: Stop) -> Result:
-        return conclude(
+    def _result(self, plan: Plan, stop: Stop, *, method: str) -> Result:
+        found = conclude(
             self.answers or self.problem,
             plan,
             bounds=self.bounds,
@@ -213,3 +216,4 @@ class Run:
             log=tuple(self.log),
             size=self.size,
         )
+        return replace(found, found_by=method)

@@ -1,0 +1,302 @@
+"""List scheduling of any collective: symmetric plans first, reductions backwards, sums in two.
+
+A collective without sums is planned as it is. A sum to one rank is planned as the mirrored
+spreading on reversed links (`formulations.mirror`) and read backwards. A sum that several ranks
+want is added up first and spread from there; the spreading begins chunk by chunk as soon as its
+sum is there, and link by link as soon as the adding up is done with it, so the two overlap.
+
+Each of these is planned for representatives under the largest group of automorphisms first, then
+under the largest that moves all links as well, then without symmetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ccl.collective import Collective
+from ccl.problem import Problem
+from ccl.symmetry import symmetry_of
+from formulations.bounds import lower_bounds
+from formulations.mirror import Half, adding, halves
+from formulations.moves import Moves, mirrored, moves_of
+from formulations.quotient import Quotient, quotient
+from formulations.restarts import Task, passes
+from formulations.run import Run
+from formulations.timed import TimedMoves, backwards, ends, in_epochs
+
+HUGE = 300_000
+"""Moves of a plan above which it is planned by symmetry alone where that gives a plan."""
+
+LARGE = 20_000
+"""Moves of a plan above which only the best of each search is verified and replayed."""
+
+WORK = 400_000
+"""Chunks times destinations that all passes of one search may come to."""
+
+MET = 1e-9
+"""A makespan within this share of the goal meets it."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A collective without sums on a topology, as arrays.
+
+    Parameters
+    ----------
+    moves
+        What can be sent.
+    collective
+        What has to be.
+    """
+
+    moves: Moves
+    collective: Collective
+
+    @cached_property
+    def nbytes(self) -> np.ndarray:
+        """Bytes of each chunk."""
+        return np.array([chunk.size for chunk in self.collective.chunks], dtype=float)
+
+    def task(self, *, after: After | None = None) -> Task:
+        """Return what has to be done from the beginning, or after something else."""
+        topology = self.moves.topology
+        place = np.array([topology.index[name] for name in topology.ranks])
+        shape = len(self.nbytes), len(topology.devices)
+        there = np.full(shape, np.inf)
+        wants = np.zeros(shape, dtype=bool)
+        for number, chunk in enumerate(self.collective.chunks):
+            there[number, place[list(chunk.holders)]] = 0.0
+            wants[number, place[list(chunk.destinations)]] = True
+        links = len(topology.links)
+        free = np.zeros(links)
+        if after is not None:
+            there = np.where(np.isfinite(there), after.done[:, None], np.inf)
+            free = after.free
+        return Task(
+            moves=self.moves,
+            nbytes=self.nbytes,
+            there=there,
+            wants=wants,
+            free=free,
+            resource=np.arange(links),
+            rank=np.array([chunk.priority for chunk in self.collective.chunks], dtype=float),
+        )
+
+    def reduced(self, task: Task) -> Iterator[Quotient]:
+        """Yield what symmetry leaves of a task, the smallest first."""
+        topology = self.moves.topology
+        known = 1
+        for links in (False, True):
+            symmetry = symmetry_of(topology, links=links)
+            images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
+            if images is None or symmetry.order == known:
+                continue
+            known = symmetry.order
+            found = quotient(task, symmetry, images)
+            if found is not None:
+                yield found
+
+
+@dataclass(frozen=True)
+class After:
+    """What was planned before: when each chunk's sum is there, and each link is free, in µs."""
+
+    done: np.ndarray
+    free: np.ndarray
+
+
+@dataclass
+class Offers:
+    """Takes plans in continuous time and offers them as schedules.
+
+    Of large plans only the last is offered, as verifying and replaying them takes long.
+
+    Parameters
+    ----------
+    run
+        Where they are offered.
+    moves
+        What they are made of.
+    held
+        A large plan that has not been offered yet.
+    """
+
+    run: Run
+    moves: Moves
+    held: TimedMoves | None = None
+
+    def take(self, plan: TimedMoves) -> bool:
+        """Take a plan; return whether what was offered so far is good enough."""
+        if len(plan) > LARGE:
+            self.held = plan
+            return False
+        return self.run.offer(in_epochs(self.run.problem, self.moves, plan))
+
+    def last(self) -> None:
+        """Offer what is still held."""
+        if self.held is not None:
+            self.run.report("verifying and replaying the plan")
+            self.run.offer(in_epochs(self.run.problem, self.moves, self.held))
+            self.held = None
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Passes for one side after the other.
+
+    Parameters
+    ----------
+    run
+        Gives limits and hears news.
+    seed
+        Of the random numbers.
+    passes
+        Passes for each symmetry; fewer where plans are large.
+    symmetry
+        Whether symmetric plans are looked for.
+    """
+
+    run: Run
+    seed: int
+    passes: int
+    symmetry: bool
+
+    def plans(
+        self,
+        side: Side,
+        *,
+        goal: float,
+        found: Callable[[TimedMoves], bool],
+        after: After | None = None,
+    ) -> None:
+        """Hand over plans, each better than those before, until one is good enough."""
+        task = side.task(after=after)
+        size = int(task.wants.sum())
+        reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
+        best, enough = np.inf, False
+        for number, each in enumerate([*reduced, None]):
+            if (
+                enough
+                or best <= goal * (1 + MET)
+                or (each is None and best < np.inf and size > HUGE)
+            ):
+                return
+            what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
+            self.run.report(f"list scheduling {what}")
+            for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
+                best = makespan
+                enough = found(plan)
+                if enough:
+                    break
+
+    def _passes(
+        self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
+    ) -> Iterator[tuple[TimedMoves, float]]:
+        chosen = task if each is None else each.task
+        size = int(chosen.wants.sum())
+        found = passes(
+            chosen,
+            seed=self.seed + turn,
+            most=max(2, min(self.passes, WORK // (1 + size))),
+            goal=goal,
+            limit=limit,
+            over=lambda: self.run.expired,
+        )
+        for plan, makespan in found:
+            yield (plan if each is None else each.lifted(plan)), makespan
+
+
+def binding(moves: Moves) -> bool:
+    """Whether a shared limit of the topology is below the sum of its links."""
+    topology = moves.topology
+    return any(
+        limit.bandwidth < sum(topology.link(*pair).bandwidth for pair in limit.links) * (1 - MET)
+        for limit in topology.limits
+    )
+
+
+def search(run: Run, *, seed: int, passes: int, symmetry: bool) -> None:
+    """Offer list schedules of any collective to a run."""
+    finder = Finder(run, seed, passes, symmetry)
+    collective = run.problem.collective
+    if not collective.reduces:
+        moves = moves_of(run.problem.topology)
+        offers = Offers(run, moves)
+        side = Side(moves, collective)
+        finder.plans(side, goal=run.bounds[0].makespan, found=offers.take)
+    else:
+        moves = moves_of(adding(run.problem).topology)
+        offers = Offers(run, moves)
+        _sums(finder, moves, halves(collective), offers=offers)
+    offers.last()
+
+
+def _sums(
+    finder: Finder, moves: Moves, parts: tuple[Half | None, Half | None], *, offers: Offers
+) -> None:
+    """Plan what adds up, backwards, then what spreads after it."""
+    head, tail = parts
+    run, added = finder.run, None
+    sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
+    if head is not None:
+        back = mirrored(moves_of(moves.topology.reversed()))
+        numbers = np.array(head.numbers)
+        inner = sizes[numbers]
+        only = tail is None
+
+        def keep(plan: TimedMoves) -> bool:
+            nonlocal added
+            turned, _ = backwards(moves, back, plan, inner)
+            added = replace(turned, chunk=numbers[turned.chunk])
+            return only and offers.take(added)
+
+        side = Side(back, head.collective.reversed())
+        goal = run.bounds[0].makespan if only else _least(moves, head.collective)
+        finder.plans(side, goal=goal, found=keep)
+    if tail is not None and (head is None or added is not None):
+        numbers_ = np.array(tail.numbers)
+        after = None if added is None else _after(moves, added, tail, sizes)
+
+        def join(plan: TimedMoves) -> bool:
+            return offers.take(_joined(added, replace(plan, chunk=numbers_[plan.chunk])))
+
+        side = Side(moves, tail.collective)
+        finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
+
+
+def _least(moves: Moves, collective: Collective) -> float:
+    """Return a lower bound in µs on a part."""
+    return lower_bounds(Problem(moves.topology, collective), whole_chunks=True)[0].makespan
+
+
+def _after(moves: Moves, added: TimedMoves, tail: Half, sizes: np.ndarray) -> After:
+    """Return when each chunk of the tail can begin and each link is free."""
+    there = ends(moves, added, sizes)
+    done = np.zeros(len(sizes))
+    np.maximum.at(done, added.chunk, there)
+    free = np.zeros(len(moves.topology.links))
+    crossed = np.diff(moves.first)[added.move]
+    which = np.repeat(np.arange(len(added)), crossed)
+    base = np.repeat(moves.first[added.move] - (np.cumsum(crossed) - crossed), crossed)
+    place = base + np.arange(len(which))
+    nbytes = sizes[added.chunk][which]
+    gone = added.start[which] + moves.lead[place] + nbytes * moves.beta[place]
+    np.maximum.at(free, moves.link[place], gone)
+    return After(done[np.array(tail.numbers)], free)
+
+
+def _joined(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
+    """Return both as one plan."""
+    if first is None:
+        return second
+    later = int(first.group.max(initial=0)) + 1
+    return TimedMoves(
+        np.concatenate([first.move, second.move]),
+        np.concatenate([first.chunk, second.chunk]),
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.group, second.group + later]),
+    )

@@ -1,0 +1,87 @@
+"""List scheduling in continuous time: at every event the send that helps most.
+
+No model and no grid: links become free and chunks arrive at their exact times, and at each of
+these moments every link that is free takes the chunk that helps most, if any does
+(``formulations.compiled.dispatch`` has the rule). One such pass takes well under a millisecond on
+16 GPUs. Passes differ in their weights and in chance; the best plan counts, and one that meets a
+lower bound is optimal and ends the search.
+
+A cluster with symmetry is planned for one chunk of each orbit (``formulations.quotient``), which
+is faster by the order of the group and mostly better. Devices that cannot store are crossed
+without stopping; where they copy, one transmission serves several ports. Reductions are planned
+backwards on reversed links; all-reduce spreads each sum while others are still being added up
+(``formulations.list_search``).
+
+It proves nothing by itself: how good a plan is, the bounds say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ccl.collective import COLLECTIVES
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.mirror import no_mirror
+from formulations.registry import Formulation
+from formulations.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The form of list scheduling."""
+
+    passes: int = field(
+        default=120,
+        metadata={
+            "label": "Passes",
+            "min": 1,
+            "max": 1_000_000,
+            "help": "Plans tried for each symmetry; fewer where they are large",
+        },
+    )
+    symmetry: bool = field(
+        default=True,
+        metadata={"label": "Symmetry", "help": "Look for plans that look the same all around"},
+    )
+    seed: int = field(
+        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave limited buffers to other formulations."""
+    for device in problem.topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and here buffers are unlimited"
+        if device.stores and not device.copies:
+            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    return no_mirror(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Run passes until a plan meets the bound or the passes are over.
+
+    Raises
+    ------
+    Infeasible
+        If no ways lead where chunks have to be.
+    """
+    from formulations.list_search import search  # noqa: PLC0415  it loads numba
+
+    search(run, seed=options.seed, passes=options.passes, symmetry=options.symmetry)
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
+
+
+FORMULATION = Formulation(
+    name="list",
+    title="List scheduling in continuous time",
+    reference="Graham, Bell System Technical Journal 45, 1966; rule and quotient are our own",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
