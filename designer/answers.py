@@ -10,7 +10,7 @@ from ccl.result import Result
 from designer.charts import link_load
 from designer.results import summary_of
 from designer.solving import State
-from widgets.scene import scene
+from widgets.scene import scene, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Answer:
         return {"key": key, "found": self.found} if self.running else None
 
 
-def answer(state: State, question: Any, *, seen: int) -> Answer:
+def answer(state: State, question: Any, *, seen: int, series: str = "") -> Answer:
     """Say what the page has to change.
 
     Parameters
@@ -58,6 +58,8 @@ def answer(state: State, question: Any, *, seen: int) -> Answer:
         What was asked, kept beside the schedule so that a changed question shows.
     seen
         How many plans the page has seen already.
+    series
+        Of the solve, so that the player knows a better schedule from one of another solve.
     """
     best, over = state.best, not state.running
     if best is None:
@@ -70,12 +72,23 @@ def answer(state: State, question: Any, *, seen: int) -> Answer:
         running=state.running,
         found=state.found,
         document=result_to_json(best) if over else None,
-        **shown(best, question, running=state.running, again=state.found <= seen),
+        **shown(
+            best,
+            question,
+            running=state.running,
+            again=state.found <= seen,
+            take=take(series, state.found),
+        ),
     )
 
 
 def shown(
-    best: Result, question: Any, *, running: bool = False, again: bool = False
+    best: Result,
+    question: Any,
+    *,
+    running: bool = False,
+    again: bool = False,
+    take: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return scene, summary and load of a result.
 
@@ -87,8 +100,10 @@ def shown(
         Whether a better one may follow.
     again
         Whether the page plays this plan already, so that only the words change.
+    take
+        Which schedule of which solve it is, as `widgets.scene.take` says it.
     """
-    played = scene(best.problem, best.plan, best.timeline)
+    played = scene(best.problem, best.plan, best.timeline, take=take)
     epochs = None if best.epochs is None else played["epochs"]
     summary = {**summary_of(best), "epochs": epochs, "asked": question, "running": running}
     if running:

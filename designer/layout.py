@@ -122,27 +122,7 @@ def _aside() -> dmc.AppShellAside:
                 [heading("Selection"), html.Div(id=ids.INSPECTOR)],
                 **attributes(aria_label="Selection"),
             ),
-            html.Section(
-                [
-                    heading(
-                        "Schedule",
-                        dmc.Button(
-                            "Mathematics",
-                            id=ids.MATHEMATICS_OPEN,
-                            leftSection=icon("formula"),
-                            size="compact-xs",
-                            variant="subtle",
-                            color="gray",
-                        ),
-                    ),
-                    html.Div(id=ids.TROUBLE, role="alert"),
-                    html.Div(id=ids.FAULT, role="alert"),
-                    html.Div(results.solve_card(), id=ids.SOLVE_BOX, hidden=True),
-                    html.Div(id=ids.SCHEDULE),
-                ],
-                className="ds-schedule",
-                **attributes(aria_label="Schedule"),
-            ),
+            _schedule(),
             html.Section(
                 [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
                 **attributes(aria_label="Lower bounds"),
@@ -154,4 +134,27 @@ def _aside() -> dmc.AppShellAside:
                 **attributes(aria_label="Link load"),
             ),
         ],
+    )
+
+
+def _schedule() -> html.Section:
+    """Return what is to be solved, how a solve goes, and what it has found."""
+    mathematics = dmc.Button(
+        "Mathematics",
+        id=ids.MATHEMATICS_OPEN,
+        leftSection=icon("formula"),
+        size="compact-xs",
+        variant="subtle",
+        color="gray",
+    )
+    return html.Section(
+        [
+            heading("Schedule", mathematics),
+            html.Div(id=ids.TROUBLE, role="alert"),
+            html.Div(id=ids.FAULT, role="alert"),
+            html.Div(results.solve_card(), id=ids.SOLVE_BOX, hidden=True),
+            html.Div(id=ids.SCHEDULE),
+        ],
+        className="ds-schedule",
+        **attributes(aria_label="Schedule"),
     )

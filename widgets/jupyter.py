@@ -77,8 +77,17 @@ class TopologyWidget(anywidget.AnyWidget):
     def topology(self, topology: Topology) -> None:
         self.drawing = views.drawing(topology, layout(topology))
 
-    def show(self, problem: Problem, plan: Plan | Result) -> None:
+    def show(
+        self, problem: Problem, plan: Plan | Result, *, take: dict[str, Any] | None = None
+    ) -> None:
         """Play a plan on the canvas, with the cut that bounds it where a result brings one.
+
+        Parameters
+        ----------
+        problem, plan
+            What was asked, and the answer.
+        take
+            Which schedule of which solve it is, as `widgets.scene.take` says it.
 
         Raises
         ------
@@ -87,10 +96,10 @@ class TopologyWidget(anywidget.AnyWidget):
         """
         if isinstance(plan, Result):
             self.cuts = views.cuts(plan.bounds)[:1]
-            self.scene = views.scene(problem, plan.plan, plan.timeline)
+            self.scene = views.scene(problem, plan.plan, plan.timeline, take=take)
         else:
             self.cuts = []
-            self.scene = views.scene(problem, plan, simulate(problem, plan))
+            self.scene = views.scene(problem, plan, simulate(problem, plan), take=take)
 
     def do(self, command: str, **arguments: Any) -> None:
         """Run a command of the canvas, such as ``do("align", how="left")`` or ``do("play")``."""

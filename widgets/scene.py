@@ -49,8 +49,18 @@ def drawing(
     }
 
 
-def scene(problem: Problem, plan: Plan, timeline: Timeline) -> dict[str, Any]:
-    """Return what the player shows of a plan that was replayed."""
+def take(series: str, number: int) -> dict[str, Any]:
+    """Name a schedule among those of one solve, each better than the one before.
+
+    The player goes on where it is when the next of a series comes.
+    """
+    return {"series": series, "number": number}
+
+
+def scene(
+    problem: Problem, plan: Plan, timeline: Timeline, *, take: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what the player shows of a plan that was replayed; `take` as the function says it."""
     topology, collective = problem.topology, problem.collective
     step = _step(plan, timeline)
     epochs = max(1, math.ceil(timeline.makespan / step - 1e-6))
@@ -85,6 +95,7 @@ def scene(problem: Problem, plan: Plan, timeline: Timeline) -> dict[str, Any]:
         "epochs": epochs,
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
         "title": f"{collective.kind} on {topology.name}",
+        **({} if take is None else {"take": take}),
     }
 
 

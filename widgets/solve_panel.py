@@ -25,6 +25,7 @@ from formulations.jobs import SolveJob
 from formulations.run import Progress
 from widgets.gap_plot import GapPlot
 from widgets.jupyter import TopologyWidget
+from widgets.scene import cuts, take
 
 _WIDE = {"description_width": "130px"}
 
@@ -54,6 +55,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         """The last result, the best so far while a solve runs."""
         self._job: SolveJob | None = None
         self._task: asyncio.Task[None] | None = None
+        self._solves = self._found = 0
         kinds = [kind for kind in COLLECTIVES if kind != "custom"]
         self.collective = ipywidgets.Dropdown(options=kinds, description="Collective")
         self.size = ipywidgets.Text("1MB", description="Size", continuous_update=False)
@@ -68,10 +70,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             options=names, value="te-ccl-milp", description="Formulation"
         )
         self.options = ipywidgets.VBox()
-        self.solve_button = ipywidgets.Button(
-            description="Solve", icon="play", button_style="primary"
-        )
-        self.cancel_button = ipywidgets.Button(description="Cancel", icon="stop", disabled=True)
+        self._make_buttons()
         self.message = ipywidgets.HTML()
         self.gap_plot = GapPlot()
         """How close the last solve has come over time."""
@@ -79,10 +78,18 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         for row in (self.collective, self.size, self.chunks, self.time_limit, self.formulation):
             row.style = _WIDE
         self.formulation.observe(self._formulation_changed, "value")
-        self.solve_button.on_click(lambda _: self.solve())
-        self.cancel_button.on_click(lambda _: self.cancel())
         self._formulation_changed()
         super().__init__([self.canvas, self._form(), self.message, self.gap_plot])
+
+    def _make_buttons(self) -> None:
+        self.solve_button = ipywidgets.Button(
+            description="Solve", icon="play", button_style="primary"
+        )
+        self.cancel_button = ipywidgets.Button(
+            description="Stop", icon="stop", disabled=True, tooltip="Stop and keep the best"
+        )
+        self.solve_button.on_click(lambda _: self.solve())
+        self.cancel_button.on_click(lambda _: self.cancel())
 
     def _form(self) -> ipywidgets.Widget:
         asked = ipywidgets.VBox([self.collective, self.size, self.chunks, self.time_limit])
@@ -131,6 +138,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             self._say(str(error), wrong=True)
             return None
         self._busy(True)
+        self.result, self._solves, self._found = None, self._solves + 1, 0
         self.gap_plot.clear()
         self._task = asyncio.ensure_future(self._follow(problem, self._job))
         return self._task
@@ -156,16 +164,20 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         self.gap_plot.hear(news)
         self.gap_plot.layout.display = None
         if news.result is not None:
-            self.result = news.result
-            self.canvas.show(problem, news.result)
+            self._show(problem, news.result)
         found = "" if news.incumbent is None else f", best {news.incumbent:.6g} µs"
         proved = "" if news.bound is None else f", no plan below {news.bound:.6g} µs"
         self._say(f"{news.seconds:.1f} s: {news.message}{found}{proved}")
 
+    def _show(self, problem: Problem, result: Result) -> None:
+        self.result, self._found = result, self._found + 1
+        self.canvas.show(problem, result, take=take(str(self._solves), self._found))
+
     def _done(self, problem: Problem, result: Result) -> None:
         self.gap_plot.end(result)
-        self.result = result
-        self.canvas.show(problem, result)
+        if self.result is None or result.plan != self.result.plan:
+            self._show(problem, result)
+        self.result, self.canvas.cuts = result, cuts(result.bounds)[:1]
         self._say(
             f"{result.makespan:.6g} µs, {result.gap:.2%} above the bound of "
             f"{result.bound.makespan:.6g} µs ({result.status}): {result.stop}; "

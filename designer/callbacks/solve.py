@@ -118,7 +118,9 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             return (*nothing[:2], fault(error, asked.formulation), None, *nothing[4:])
         if state is None:
             return (*nothing[:3], None, *nothing[4:])
-        answer = answers.answer(state, question, seen=job["found"] if summary else 0)
+        answer = answers.answer(
+            state, question, seen=job["found"] if summary else 0, series=job["key"]
+        )
         return (
             results.running(state, limit=(question or {}).get("time_limit")),
             course(state.points, seconds=state.clock, running=state.running),

@@ -56,6 +56,61 @@ def test_buffer_cells_are_painted_in_the_colour_of_the_origin(film: Any) -> None
     assert film.page.evaluate(look) == [0x56, 0xB4, 0xE9]
 
 
+BETTER = """(({ series, number, by }) => {
+    const { model } = c.canvas;
+    const s = model.get('scene');
+    model.receive('scene', {
+        ...s,
+        transfers: s.transfers.map(([k, a, b, t0, t1, f]) => [k, a, b, t0 * by, t1 * by, f]),
+        makespan: s.makespan * by,
+        epoch_duration: s.epoch_duration * by,
+        take: { series, number },
+    });
+})(x)"""
+"""Bring another schedule of the same problem, faster by a factor."""
+
+
+def bring(film: Any, series: str, number: int, by: float) -> None:
+    film.ask(BETTER, {"series": series, "number": number, "by": by})
+    film.settle()
+
+
+def test_a_better_schedule_takes_over_at_the_same_share_of_its_time(film: Any) -> None:
+    """60 µs, then 30 µs: a film at its middle goes on at the middle, and goes on."""
+    bring(film, "solve", 1, 1.0)
+    film.do("speed", value=1e-6)
+    film.do("seek", time=30)
+    film.do("play")
+    bring(film, "solve", 2, 0.5)
+    assert film.ask("c.clock.playing")
+    assert film.ask("c.clock.time / c.clock.end") == pytest.approx(0.5, abs=1e-3)
+    assert film.ask("c.clock.end") == pytest.approx(30)
+    expect(film.page.get_by_role("button", name="Show it")).to_be_hidden()
+
+
+def test_a_better_schedule_is_offered_to_who_has_stopped_the_film(film: Any) -> None:
+    """A third of 60 µs is looked at; a third of 45 µs follows the click, a quarter is gained."""
+    bring(film, "solve", 1, 1.0)
+    film.do("seek", time=20)
+    bring(film, "solve", 2, 0.75)
+    offer = film.page.get_by_role("button", name="Show it")
+    expect(offer).to_be_visible()
+    expect(film.page.get_by_text("Schedule 2 is here: 45.0 µs, 25 % faster")).to_be_visible()
+    assert film.ask("c.clock.time") == pytest.approx(20)
+    offer.click()
+    expect(offer).to_be_hidden()
+    assert film.ask("[c.clock.time, c.clock.end, c.clock.playing]") == [15, 45, False]
+
+
+def test_the_schedule_of_another_solve_begins_at_the_start(film: Any) -> None:
+    bring(film, "solve", 1, 1.0)
+    film.do("seek", time=20)
+    bring(film, "solve", 2, 0.5)
+    bring(film, "another", 1, 1.0)
+    expect(film.page.get_by_role("button", name="Show it")).to_be_hidden()
+    assert film.ask("c.clock.end") == pytest.approx(30)
+
+
 def test_space_plays_and_pauses_and_the_time_is_reported(film: Any) -> None:
     film.keys(" ")
     film.page.wait_for_function("() => document.querySelector('.tl').__canvas.clock.time > 5")

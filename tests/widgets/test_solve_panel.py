@@ -30,6 +30,8 @@ def test_solving_shows_the_plan_and_says_how_good_it_is():
 
     assert panel.result.status is Status.OPTIMAL
     assert panel.canvas.scene["makespan"] == pytest.approx(panel.result.makespan)
+    assert panel.gap_plot.course["points"][-1][1] == panel.result.makespan
+    assert not panel.gap_plot.course["running"]
     assert "GB/s busbw" in panel.message.value
     assert not panel.solve_button.disabled
     assert panel.cancel_button.disabled
@@ -77,6 +79,7 @@ def test_cancelling_keeps_the_best():
     async def pressed():
         task = panel.solve()
         assert task is not None
+        assert panel.result is None
         while panel.result is None:
             await asyncio.sleep(0.05)
         panel.cancel()
@@ -85,7 +88,12 @@ def test_cancelling_keeps_the_best():
     asyncio.run(pressed())
 
     assert panel.result.stop is Stop.CANCELLED
-    assert panel.canvas.scene is not None
+    assert panel.canvas.scene["take"]["number"] >= 1
+    first = panel.canvas.scene["take"]["series"]
+
+    asyncio.run(pressed())
+
+    assert panel.canvas.scene["take"]["series"] != first
 
 
 def test_empty_rows_leave_the_choice_to_the_formulation():

@@ -18,6 +18,7 @@ import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
 import { Clock } from "./player.js";
 import { Stage } from "./stage.js";
+import { Takes } from "./takes.js";
 import css from "./style.css";
 import { Timeline } from "./timeline.js";
 import { lanesOf } from "./tokens.js";
@@ -74,8 +75,9 @@ export class Canvas {
     this.panels = new Panels(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
+    this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.#report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.takes.element);
     root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
@@ -90,7 +92,7 @@ export class Canvas {
   #listeners() {
     return {
       drawing: () => this.#onDrawing(),
-      scene: () => this.#loadScene({ autoplay: true }),
+      scene: () => this.takes.arrived(),
       cuts: () => this.#cutsChanged(),
       theme: () => this.applyTheme(),
       selection: () => this.#onSelection(),
@@ -227,6 +229,7 @@ export class Canvas {
   #loadScene({ autoplay }) {
     const { speed } = this.clock;
     this.sceneNumber += 1;
+    this.takes.reset();
     Object.assign(this, filmOf(this.model.get("scene")));
     this.clock.seek(this.model.get("time") ?? 0);
     this.clock.speed = speed;
@@ -382,6 +385,7 @@ export class Canvas {
     this.last = now;
     if (this.clock.playing) {
       this.clock.advance(seconds);
+      this.takes.ranThrough = !this.clock.playing;
       if (!this.clock.playing || now - (this.reportedAt ?? 0) > REPORT_EVERY) this.#report();
       this.dirty = true;
     }

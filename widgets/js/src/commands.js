@@ -173,6 +173,7 @@ export const COMMANDS = {
   step: (canvas, { by = 1 }) => canvas.step(by),
   seek: (canvas, { time }) => canvas.seek(time),
   speed: (canvas, { value }) => canvas.setSpeed(value),
+  newest: (canvas) => canvas.takes.showNewest(),
   heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
   log: (canvas, { on }) => canvas.panels.showLog(on),
   shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),

@@ -48,7 +48,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
-    return [this.tools, this.log, this.sheet].some((panel) => panel.contains(/** @type {Node} */ (target)));
+    return [this.tools, this.log, this.sheet, this.canvas.takes.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
   #makeTools() {

@@ -48,6 +48,7 @@
  * @property {number} epochs
  * @property {string[]} sentences what happens in each epoch, a line per sentence
  * @property {string} title
+ * @property {{series: string, number: number}} [take] which solve it is of, and its which schedule
  *
  * @typedef {object} Cut
  * @property {string[]} inside names of devices
