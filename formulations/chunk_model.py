@@ -23,7 +23,8 @@ from formulations.chunk_rows import ChunkRows
 from formulations.demand import Demand
 from formulations.epochs import ROUNDING
 from formulations.hops import Hops
-from formulations.memory import Keeping, Memory
+from formulations.memory import Memory
+from formulations.memory_rows import Keeping
 from formulations.plans import schedule
 from formulations.rows import rows
 from formulations.run import Run

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ccl.errors import Infeasible
+from ccl.errors import Infeasible, ScheduleError
 from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from ccl.schedule import Schedule
 from ccl.topology import Topology
 from formulations.demand import demand
 from formulations.epoch_options import ChunkOptions
@@ -17,6 +18,7 @@ from formulations.epochs import DOMINANT, LONGER, EpochGrid, durations, lengthen
 from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
 from formulations.horizons import Horizons, algorithm_1, in_epochs
+from formulations.memory import memory
 from formulations.plans import schedule
 from formulations.run import Run
 
@@ -65,7 +67,7 @@ def find(run: Run, options: ChunkOptions) -> Stop:
         if run.expired:
             return Stop.TIME_LIMIT
         try:
-            stop = _on_grid(_model(run, hops), options, enough=enough, known=known)
+            stop = _on_grid(_model(run, options, hops), options, enough=enough, known=known)
         except Infeasible as error:
             stop = Stop.MODEL_OPTIMAL
             impossible.append(error)
@@ -76,10 +78,16 @@ def find(run: Run, options: ChunkOptions) -> Stop:
     return stop
 
 
-def _model(run: Run, hops: Hops) -> ChunkModel:
+def _model(run: Run, options: ChunkOptions, hops: Hops) -> ChunkModel:
     from formulations.chunk_model import ChunkModel  # noqa: PLC0415  it loads the solver
 
-    return ChunkModel(hops, demand(run.problem), run)
+    return ChunkModel(
+        hops,
+        demand(run.problem),
+        run,
+        memory=memory(run.problem),
+        at_once=not options.store_and_forward,
+    )
 
 
 def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bool) -> Stop:
@@ -125,16 +133,30 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
             continue
         plan = schedule(sends, hops, wanted)
         fits = plan.horizon <= (options.horizon or plan.horizon)
-        starts.append((hops, plan.horizon, options.greedy_start and fits))
         makespan = run.replay(plan) if fits else math.inf
         # A finer grid costs a larger model, so it must be worth it.
         if makespan < best * (1 - WORTH):
-            best, first = makespan, len(starts) - 1
-        if options.greedy_start and fits:
-            run.offer(plan, message="a greedy schedule")
-            if run.enough or run.expired:
-                break
+            best, first = makespan, len(starts)
+        known = options.greedy_start and fits and _offered(run, options, plan)
+        starts.append((hops, plan.horizon, known))
+        if known and (run.enough or run.expired):
+            break
     return starts[first:]
+
+
+def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
+    """Offer a greedy schedule, and say whether it is a plan of what was asked."""
+    if not options.store_and_forward:
+        run.note("the greedy schedule stores and forwards, so it is only a guess of the horizon")
+        return False
+    try:
+        run.offer(plan, message="a greedy schedule")
+    except ScheduleError:
+        if not memory(run.problem).limited.size:
+            raise
+        run.note("the greedy schedule breaks a buffer, so it is only a guess of the horizon")
+        return False
+    return True
 
 
 def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
@@ -142,7 +164,7 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
     if options.horizon_by != "algorithm-1":
         return []
     through = options.switches == "hyper-edges"
-    duration = algorithm_1(run, lambda tau: _model(run, _hops(run, tau, through=through)))
+    duration = algorithm_1(run, lambda tau: _model(run, options, _hops(run, tau, through=through)))
     grids = _grids(run, options)
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), False) for hops in grids]
 

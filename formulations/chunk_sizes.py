@@ -6,7 +6,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
 from formulations.chunk_search import epoch_durations
-from formulations.demand import demand
+from formulations.demand import demand, without_copies
 from formulations.epoch_options import ChunkOptions
 from formulations.epochs import EpochGrid
 from formulations.hops import hyper_edges, link_hops
@@ -32,6 +32,8 @@ def measure(problem: Problem, options: ChunkOptions) -> ModelSize | None:
     sum for several ranks it is the larger half. Above `PAIRS` or `DEVICES` only the cells are
     counted, windows left out, which is an upper estimate.
     """
+    if not options.copy:
+        problem = without_copies(problem)
     sizes = [_one(part, options, mirrored=mirrored) for part, mirrored in parts(problem)]
     return max(sizes, key=lambda size: size.variables, default=None)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccl.errors import ProblemError
 from ccl.problem import Problem
 
 
@@ -42,6 +43,33 @@ def demand(problem: Problem) -> Demand:
         has[[place[rank] for rank in chunk.holders], number] = True
         wants[[place[rank] for rank in chunk.destinations], number] = True
     return Demand(has, wants & ~has)
+
+
+def without_copies(problem: Problem) -> Problem:
+    """Return the problem in which every destination is sent a chunk of its own.
+
+    Nothing is gained there by copying on the way: it is the demand of TE-CCL's linear program,
+    section 4.1, and of its comparison of plans with and without copies, figure 9.
+
+    Raises
+    ------
+    ProblemError
+        If chunks are reduced, or nothing has to move.
+    """
+    collective = problem.collective
+    if collective.reduces:
+        msg = (
+            f"{collective.kind} adds up on the way, which is copying read backwards; allow copies "
+            "on the way"
+        )
+        raise ProblemError(msg)
+    chunks = tuple(
+        replace(chunk, destinations=(rank,))
+        for chunk in collective.chunks
+        for rank in chunk.destinations
+        if rank not in chunk.holders
+    )
+    return replace(problem, collective=replace(collective, chunks=chunks))
 
 
 def _nearest(distance: np.ndarray, marked: np.ndarray) -> np.ndarray:

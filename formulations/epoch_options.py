@@ -96,6 +96,21 @@ class ChunkOptions(GridOptions):
             "Left empty, the gap to the bound that is asked for",
         },
     )
+    copy: bool = field(
+        default=True,
+        metadata={
+            "label": "Copy on the way",
+            "help": "Else every destination of a chunk is sent a chunk of its own",
+        },
+    )
+    store_and_forward: bool = field(
+        default=True,
+        metadata={
+            "label": "Store and forward",
+            "help": "Else a device sends on what it receives in the epoch after its arrival, or "
+            "never",
+        },
+    )
     switches: Literal["as drawn", "hyper-edges"] = field(
         default="as drawn",
         metadata={

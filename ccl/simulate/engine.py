@@ -43,6 +43,8 @@ class Job:
         byte has left the link.
     epoch
         Epoch from which on it may claim what its link is promised.
+    release
+        µs before which it must not start.
     start, sent
         When it was sent, in µs: what a replay finds out.
     """
@@ -53,6 +55,7 @@ class Job:
     on_start: list[tuple[int, float]] = field(default_factory=list)
     on_end: list[tuple[int, float]] = field(default_factory=list)
     epoch: int = 0
+    release: float = 0.0
     start: float = math.nan
     sent: float = math.nan
 
@@ -112,7 +115,10 @@ class Engine:
     def run(self) -> None:
         """Send all jobs; their `start` and `sent` are set afterwards."""
         for i, job in enumerate(self._jobs):
-            if not job.waits:
+            if job.release > 0:
+                job.waits += 1
+                self._push(job.release, i, -1)
+            elif not job.waits:
                 self._push(0.0, i, -1)
         if self._promises is not None:
             for epoch in range(1, self._promises.horizon):

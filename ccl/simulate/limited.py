@@ -10,7 +10,7 @@ from itertools import islice
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.plan import SAME_MOMENT, Crossing, Plan, crossed, epochs_of
+from ccl.simulate.plan import SAME_MOMENT, Crossing, Plan, crossed, epochs_of, held_back
 from ccl.simulate.ways import Way
 from ccl.timeline import Transfer
 
@@ -25,7 +25,9 @@ def replay_limited(
     """Return transfers and the arrival of each send, in µs.
 
     Each link is sure of the rate that carries in an epoch what the schedule gives it there; what
-    the limits have left goes to the transfers in the order of the schedule.
+    the limits have left goes to the transfers in the order of the schedule. What goes to a device
+    with a limited buffer starts no earlier than its epoch, but may be there before the end of its
+    last, where limits leave it more than its share.
     """
     jobs: list[Job] = []
     first: list[int] = []
@@ -33,6 +35,8 @@ def replay_limited(
         first.append(len(jobs))
         jobs += [Job(hop.link, each.nbytes, epoch=each.send.epoch) for hop in each.way.hops]
         _follow(jobs, each.way, base=first[-1])
+    for start, release in zip(first, held_back(problem, plan), strict=True):
+        jobs[start].release = release
     for i, those in enumerate(needs):
         needing = plan.sends[i]
         way = plan.crossings[needing.crossing].way

@@ -91,6 +91,23 @@ class Plan:
     sends: Sequence[Planned]
 
 
+def held_back(problem: Problem, plan: Plan) -> list[float]:
+    """Return the µs before which each transmission must not start.
+
+    What a limited buffer is to receive comes no earlier than the schedule says, since room for it
+    is made by what the schedule lets leave before; everything else may start at once.
+    """
+    full = {
+        each.name
+        for each in problem.topology.devices
+        if each.stores and each.buffer_bytes is not None
+    }
+    return [
+        start if any(plan.sends[place].send.dst in full for place in each.sends) else 0.0
+        for each, start in zip(plan.crossings, plan.starts, strict=True)
+    ]
+
+
 def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimit]) -> Plan:
     """Return what crosses links, in the order in which it is given to them.
 

@@ -8,7 +8,7 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import SAME_MOMENT, Plan, Planned, crossed, needs_of, plan_sends
+from ccl.simulate.plan import SAME_MOMENT, Plan, Planned, crossed, held_back, needs_of, plan_sends
 from ccl.timeline import Timeline, Transfer
 
 _MOST_PASSES = 50
@@ -18,6 +18,7 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """Replay a schedule.
 
     A send starts when its links are free, each at its own offset, and what it carries is there.
+    What goes to a device with a limited buffer starts when the schedule starts it, no earlier.
     No send starts later than the schedule starts it; where shared limits bind, this holds for
     its epoch, and not for sends that cross several links at once.
     """
@@ -28,7 +29,8 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
         slack = SAME_MOMENT * schedule.duration
-        starts = _starts(plan, _waits(plan, needs, links=len(problem.topology.links)), slack)
+        waits = _waits(plan, needs, links=len(problem.topology.links))
+        starts = _starts(plan, waits, held_back(problem, plan), slack=slack)
         transfers, arrivals = _cross(plan, starts)
     transfers.sort(key=lambda transfer: transfer.start)
     return Timeline(tuple(transfers), makespan=_last_needed(problem, plan.sends, arrivals))
@@ -56,8 +58,14 @@ def _waits(
     return waits
 
 
-def _starts(plan: Plan, waits: Sequence[Sequence[tuple[int, float]]], slack: float) -> list[float]:
-    """Start everything as early as it can, in µs.
+def _starts(
+    plan: Plan,
+    waits: Sequence[Sequence[tuple[int, float]]],
+    earliest: Sequence[float],
+    *,
+    slack: float,
+) -> list[float]:
+    """Start everything as early as it can, in µs, and not before `earliest`.
 
     In the order in which the schedule starts the sends, all that one waits for has moved before
     it, save where one over several links starts before one that goes first on its second link.
@@ -69,7 +77,7 @@ def _starts(plan: Plan, waits: Sequence[Sequence[tuple[int, float]]], slack: flo
     for _ in range(passes):
         moved = 0.0
         for i in order:
-            start = 0.0
+            start = earliest[i]
             for j, later in waits[i]:
                 start = max(start, starts[j] + later)
             moved = max(moved, starts[i] - start)

@@ -20,6 +20,11 @@ buffer: whether a device that stores holds the chunk at the beginning of epoch k
 b <= 1 also says that a chunk arrives at most once. A variable exists only inside its window: k
 not before the chunk can be at src(e), and arrival not after it can still be of use.
 
+Options change these rows: a limited buffer adds evictions (`formulations.memory`, appendix B);
+without store-and-forward a device that stores sends what it was not given at the start as a
+switch that copies does, in the epoch of its arrival or never; without copies every destination of
+a chunk is sent a chunk of its own, and the result is one of that larger problem.
+
 Objectives, named for what they optimise:
 
 * ``fewest-epochs``: the smallest K for which a solution exists, found from models without an
@@ -40,8 +45,8 @@ With tenants or priorities the plan kept is the one that is best in these terms 
 A gap to stop at early (the paper takes 30 % of the reward's value at the solution, as Gurobi and
 HiGHS count it) is one of the objective, not of the makespan.
 
-Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections 3.1 and 5 and
-appendices A, C, E, F. Decisions: first and last epoch are handled by the windows rather than by
+Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections 3.1, 5 and 6
+and appendices A, B, C, E, F. Decisions: first and last epoch are handled by the windows rather than by
 extra rows; the paper's max and min become one row per term, which is exact as both only bound
 from one side; no latency is dropped (``formulations.epochs``); which epoch duration is best is
 found by trying the greedy schedule on several (``auto``), and with time to spare the model is
@@ -52,14 +57,17 @@ time, so fewer epochs need not mean a smaller makespan; the best replayed plan i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
+from formulations.bounds import lower_bounds
 from formulations.chunk_search import find
 from formulations.chunk_sizes import measure
+from formulations.demand import without_copies
 from formulations.epoch_options import ChunkOptions
+from formulations.memory import too_small
 from formulations.mirror import no_mirror, search
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -71,14 +79,17 @@ class Options(ChunkOptions):
 
 
 def refuses(problem: Problem) -> str | None:
-    """Leave limited buffers to other formulations."""
+    """Leave chunks of several sizes, sums in limited buffers and moves without copy to others."""
     for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
+        if device.stores and device.buffer_bytes is not None and problem.collective.reduces:
+            return f"{device.name} has a limited buffer, and sums are found here as if it had none"
         if device.stores and not device.copies:
             return f"{device.name} stores and cannot copy, and here all that stores copies"
     if len({chunk.size for chunk in problem.collective.chunks}) > 1:
         return "its chunks differ in size, and here one chunk size sets the epoch"
+    small = too_small(problem)
+    if small is not None:
+        return small
     return no_mirror(problem)
 
 
@@ -87,11 +98,17 @@ def run(run: Run, options: Options) -> Result:
 
     Raises
     ------
+    ProblemError
+        If a reduction is asked for without copies.
     Infeasible
         If the horizon is too small.
     LimitReached
         If the time limit came before a schedule.
     """
+    if not options.copy:
+        problem = without_copies(run.problem)
+        run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))
+        run.note(f"without copies on the way {len(problem.collective.chunks)} chunks have to move")
     return search(run, options, find)
 
 
