@@ -9,12 +9,13 @@ of that pair one after the other, in the order of their arrivals.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ccl.problem import Problem
 from ccl.schedule import Send
+from formulations.commodities import Commodities
 from formulations.hops import Hops
 
 DUST = 1e-7
@@ -112,8 +113,8 @@ class _Source:
                 del self.held[wait]
 
 
-def paths(amounts: Amounts, hops: Hops, sources: list[int]) -> list[Walk]:
-    """Decompose the amounts of every source into walks.
+def paths(amounts: Amounts, hops: Hops, flows: Commodities) -> list[Walk]:
+    """Decompose the amounts of every source into walks, and those that are their images.
 
     Parameters
     ----------
@@ -121,11 +122,11 @@ def paths(amounts: Amounts, hops: Hops, sources: list[int]) -> list[Walk]:
         The solution.
     hops
         Its grid.
-    sources
-        Position of the device that each source number stands for.
+    flows
+        What the numbers of sources mean.
     """
     found = []
-    for number, home in enumerate(sources):
+    for number, home in enumerate(flows.sources.tolist()):
         left = _Source(amounts, hops, number, home)
         for epoch, device in np.argwhere(amounts.read[:, :, number] > DUST / 10).tolist():
             wanted = float(amounts.read[epoch, device, number])
@@ -136,13 +137,22 @@ def paths(amounts: Amounts, hops: Hops, sources: list[int]) -> list[Walk]:
                 last = steps[-1][0] + int(hops.delay[steps[-1][1]])
                 found.append(Walk(home, device, amount, tuple(steps), last))
                 wanted -= amount
-    return found
+    groups = zip(flows.devices.tolist(), flows.links.tolist(), strict=True)
+    return [_image(walk, *images) for images in groups for walk in found]
+
+
+def _image(walk: Walk, devices: list[int], links: list[int]) -> Walk:
+    """Return a walk whose devices and links have changed places."""
+    steps = tuple((epoch, links[hop]) for epoch, hop in walk.steps)
+    source, goal = devices[walk.source], devices[walk.goal]
+    return replace(walk, source=source, goal=goal, steps=steps)
 
 
 def sends_of(walks: list[Walk], hops: Hops, problem: Problem) -> tuple[tuple[Send, ...], int]:
     """Turn walks into sends of fractions of chunks; return them with the horizon.
 
-    Within an epoch and a link those with the longest way to go come first.
+    Of the chunks of one pair those with the higher priority arrive first. Within an epoch and a
+    link those with the longest way to go come first.
     """
     by_pair: dict[tuple[int, int], list[Walk]] = defaultdict(list)
     for walk in walks:
@@ -156,7 +166,9 @@ def sends_of(walks: list[Walk], hops: Hops, problem: Problem) -> tuple[tuple[Sen
             waiting[pair].append((number, chunk.size / unit))
     fractions: dict[tuple[int, int, int], float] = defaultdict(float)
     to_go: dict[tuple[int, int, int], float] = defaultdict(float)
+    priority = [chunk.priority for chunk in problem.collective.chunks]
     for pair, chunks in waiting.items():
+        chunks.sort(key=lambda each: -priority[each[0]])
         for number, walk, fraction in _filled(chunks, sorted(by_pair[pair], key=_arrival)):
             remaining = 0.0
             for epoch, hop in reversed(walk.steps):

@@ -15,7 +15,9 @@ import numpy as np
 
 from ccl.errors import LimitReached
 from ccl.schedule import Schedule, Send
+from formulations.commodities import Commodities
 from formulations.decompose import Amounts, paths, sends_of
+from formulations.epochs import ROUNDING
 from formulations.hops import Hops
 from formulations.rows import rows
 from formulations.run import Run
@@ -32,7 +34,7 @@ class _Cells:
     held
         Shape (K, devices, sources).
     read
-        Shape (K + 1, devices, sources).
+        Shape (K + 1, demands).
     """
 
     sent: np.ndarray
@@ -54,37 +56,38 @@ class FlowModel:
         The links on a grid for fluid amounts.
     run
         Gives the problem and limits, and hears news.
+    flows
+        What flows, in units of the grid's chunk size.
     """
 
-    def __init__(self, hops: Hops, run: Run) -> None:
-        self.hops, self.run = hops, run
-        topology, collective = run.problem.topology, run.problem.collective
-        place = [topology.index[name] for name in topology.ranks]
-        moved = [chunk for chunk in collective.chunks if chunk.holders != chunk.destinations]
-        self.sources = sorted({place[chunk.holders[0]] for chunk in moved})
-        number = {device: i for i, device in enumerate(self.sources)}
-        self.demand = np.zeros((len(topology.devices), len(self.sources)))
-        for chunk in moved:
-            source, goal = place[chunk.holders[0]], place[chunk.destinations[0]]
-            self.demand[goal, number[source]] += chunk.size / hops.grid.chunk_size
-        wanted = self.demand > 0
-        self.earliest = hops.distance[self.sources].T
+    def __init__(self, hops: Hops, run: Run, flows: Commodities) -> None:
+        self.hops, self.run, self.flows = hops, run, flows
+        self.earliest = hops.distance[flows.sources].T
         self.tail = np.stack(
-            [hops.distance[:, wanted[:, s]].min(axis=1) for s in range(len(self.sources))], axis=1
+            [
+                hops.distance[:, flows.goal[flows.source == s]].min(axis=1)
+                for s in range(len(flows.sources))
+            ],
+            axis=1,
         )
         self.build_seconds = self.solve_seconds = 0.0
 
     @property
+    def buffered(self) -> bool:
+        """Whether any buffer is limited."""
+        return any(each.buffer_bytes is not None for each in self.hops.topology.devices)
+
+    @property
     def width(self) -> int:
         """Links times sources: the variables of one epoch at most."""
-        return len(self.hops.topology.links) * len(self.sources)
+        return len(self.hops.topology.links) * len(self.flows.sources)
 
     def least(self) -> int:
         """Return a horizon below which there is no solution."""
-        reach = int(self.earliest[self.demand > 0].max())
+        reach = int(self.earliest[self.flows.goal, self.flows.source].max())
         return max(reach, math.ceil(self.run.bounds[0].makespan / self.hops.grid.epoch_duration))
 
-    def solve(self, horizon: int, *, reward: bool = False) -> Schedule:
+    def solve(self, horizon: int, *, reward: bool = False, careful: bool = False) -> Schedule:
         """Return a schedule of fractions within `horizon` epochs.
 
         Parameters
@@ -93,6 +96,8 @@ class FlowModel:
             K.
         reward
             Whether early arrivals are rewarded; else the links' busy time is least.
+        careful
+            Whether what may arrive in an epoch is kept together with all that leaves in it.
 
         Raises
         ------
@@ -112,6 +117,7 @@ class FlowModel:
             for table in (cells.sent, cells.held, cells.read)
         )
         rules = self._balance(cells, sent, held, read) + self._capacity(cells, sent)
+        rules += self._buffers(cells, (sent, held, read), careful=careful)
         objective = self._reward(cells, read) if reward else self._busy(cells, sent)
         model = cp.Problem(objective, rules)
         built = time.perf_counter() - begin
@@ -123,27 +129,26 @@ class FlowModel:
         return self._schedule(cells, sent, held, read)
 
     def _cells(self, horizon: int) -> _Cells:
-        hops = self.hops
+        hops, flows = self.hops, self.flows
         latest = horizon - self.tail
         start = np.arange(horizon)[:, None, None]
-        home = np.zeros(self.demand.shape, dtype=bool)
-        home[self.sources, np.arange(len(self.sources))] = True
+        home = np.zeros(self.earliest.shape, dtype=bool)
+        home[flows.sources, np.arange(len(flows.sources))] = True
         sent = (
             (start >= self.earliest[hops.src])
             & (start + hops.delay[:, None] <= latest[hops.dst])
             & ~home[hops.dst]
         )
         held = (start >= self.earliest) & (start < latest) & hops.stores[:, None]
-        moment = np.arange(horizon + 1)[:, None, None]
-        read = (moment >= self.earliest) & (self.demand > 0)
+        read = np.arange(horizon + 1)[:, None] >= self.earliest[flows.goal, flows.source]
         return _Cells(*(_numbered(mask) for mask in (sent, held, read)))
 
     def _balance(
         self, cells: _Cells, sent: cp.Variable, held: cp.Variable, read: cp.Variable
     ) -> list[cp.Constraint]:
         """Balance what comes to a device with what it holds back, reads and sends on."""
-        hops, horizon = self.hops, cells.horizon
-        shape = (horizon + 1, *self.demand.shape)
+        hops, flows = self.hops, self.flows
+        shape = (cells.horizon + 1, *self.earliest.shape)
         many = int(np.prod(shape))
 
         def at(*index: np.ndarray) -> np.ndarray:
@@ -157,41 +162,90 @@ class FlowModel:
         cell = cells.held[k, v, s]
         kept = rows(at(k + 1, v, s), cell, (many, held.size))
         kept -= rows(at(k, v, s), cell, (many, held.size))
-        k, v, s = np.nonzero(cells.read >= 0)
-        taken = rows(at(k, v, s), cells.read[k, v, s], (many, read.size))
+        k, d = np.nonzero(cells.read >= 0)
+        cell = cells.read[k, d]
+        taken = rows(at(k, flows.goal[d], flows.source[d]), cell, (many, read.size))
         supply = np.zeros(many)
-        first = np.zeros(len(self.sources), dtype=int)
-        start = at(first, np.array(self.sources), np.arange(len(self.sources)))
-        supply[start] = self.demand.sum(axis=0)
+        number = np.arange(len(flows.sources))
+        supply[at(np.zeros_like(number), flows.sources, number)] = flows.supply()
         touched = np.flatnonzero(
             np.diff(flow.indptr) + np.diff(kept.indptr) + np.diff(taken.indptr) + (supply > 0)
         )
-        goal, source = np.nonzero(self.demand > 0)
-        pair = np.full(self.demand.shape, -1)
-        pair[goal, source] = np.arange(len(goal))
-        total = rows(pair[v, s], cells.read[k, v, s], (len(goal), read.size))
+        total = rows(d, cell, (len(flows.amount), read.size))
         return [
             flow[touched] @ sent + kept[touched] @ held - taken[touched] @ read == -supply[touched],
-            total @ read == self.demand[goal, source],
+            total @ read == flows.amount,
         ]
 
     def _capacity(self, cells: _Cells, sent: cp.Variable) -> list[cp.Constraint]:
-        """Room of each link and shared limit in each epoch; rows that cannot bind are left out."""
+        """Room of each link and shared limit in each epoch, images of what is sent counted.
+
+        Rows that cannot bind and, of links or limits that are images of one another, all but one
+        are left out.
+        """
         hops, topology, grid = self.hops, self.hops.topology, self.hops.grid
         k, e, s = np.nonzero(cells.sent >= 0)
         cell = cells.sent[k, e, s]
+        orbit, times = _orbits(self.flows.links)
         shape = (cells.horizon * len(topology.links), sent.size)
-        matrix = rows(k * len(topology.links) + e, cell, shape)
+        matrix = rows(k * len(topology.links) + orbit[e], cell, shape, value=times[e])
         used = np.flatnonzero(np.diff(matrix.indptr))
         room = np.tile(hops.room, cells.horizon)
         rules = [matrix[used] @ sent <= room[used]]
+        seen = set()
         for limit in topology.limits:
-            inside = np.zeros(len(topology.links), dtype=bool)
-            inside[[topology.link_index[ends] for ends in limit.links]] = True
-            matrix = rows(k[inside[e]], cell[inside[e]], (cells.horizon, sent.size))
+            inside = np.zeros(len(topology.links))
+            inside[[topology.link_index[ends] for ends in limit.links]] = 1.0
+            carried = inside[self.flows.links].sum(axis=0)
             most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
+            if (key := (most, carried.tobytes())) in seen:
+                continue
+            seen.add(key)
+            matrix = rows(k, cell, (cells.horizon, sent.size), value=carried[e])
             rules.append(matrix @ sent <= most)
         return rules
+
+    def _buffers(
+        self, cells: _Cells, values: tuple[cp.Variable, ...], *, careful: bool
+    ) -> list[cp.Constraint]:
+        """Keep what each device has before it sends in an epoch within its buffer.
+
+        That is what it holds back or sends then and all it has read; `careful` adds what may
+        arrive before the epoch ends.
+        """
+        hops, flows = self.hops, self.flows
+        sent, held, read = values
+        size = [each.buffer_bytes for each in hops.topology.devices]
+        limited = np.array([each is not None for each in size])
+        orbit, times = _orbits(flows.devices)
+        if not limited.any():
+            return []
+        epochs, many = cells.horizon + 1, len(size)
+        shape = (epochs * many, sent.size)
+        k, e, s = np.nonzero(cells.sent >= 0)
+        cell, src, dst = cells.sent[k, e, s], hops.src[e], hops.dst[e]
+        leaving = rows(k * many + orbit[src], cell, shape, value=times[src])
+        if careful:
+            first = np.floor(hops.grid.alpha / hops.grid.epoch_duration + ROUNDING).astype(int)
+            for late in range(int(hops.delay.max())):
+                now = (late >= first[e]) & (late < hops.delay[e])
+                place = (k + late) * many + orbit[dst]
+                leaving += rows(place[now], cell[now], shape, value=times[dst[now]])
+        k, v, s = np.nonzero(cells.held >= 0)
+        shape = (epochs * many, held.size)
+        back = rows(k * many + orbit[v], cells.held[k, v, s], shape, value=times[v])
+        k, d = np.nonzero(cells.read >= 0)
+        spread = np.arange(epochs)[:, None] >= k
+        later, which = np.nonzero(spread)
+        goal = flows.goal[d[which]]
+        place, cell = later * many + orbit[goal], cells.read[k, d][which]
+        had = rows(place, cell, (epochs * many, read.size), value=times[goal])
+        room = np.array([np.inf if each is None else each for each in size]) / hops.grid.chunk_size
+        # At the beginning everything is where the problem says, whatever fits.
+        row = np.arange(many, epochs * many)
+        row = row[limited[row % many] & (orbit[row % many] == row % many)]
+        most = (room - flows.kept)[row % many]
+        return [leaving[row] @ sent + back[row] @ held + had[row] @ read <= most]
 
     def _busy(self, cells: _Cells, sent: cp.Variable) -> cp.Minimize:
         cost = np.zeros(sent.size)
@@ -203,21 +257,23 @@ class FlowModel:
 
     def _reward(self, cells: _Cells, read: cp.Variable) -> cp.Maximize:
         weight = np.zeros(read.size)
-        k, v, s = np.nonzero(cells.read >= 0)
+        k, d = np.nonzero(cells.read >= 0)
         # What is read at k counts in every epoch from then on.
         harmonic = np.cumsum(1.0 / np.arange(cells.horizon, 0, -1))[::-1]
-        weight[cells.read[k, v, s]] = harmonic[np.maximum(k, 1) - 1]
+        weight[cells.read[k, d]] = self.flows.priority[d] * harmonic[np.maximum(k, 1) - 1]
         return cp.Maximize(weight @ read)
 
     def _schedule(
         self, cells: _Cells, sent: cp.Variable, held: cp.Variable, read: cp.Variable
     ) -> Schedule:
+        flows = self.flows
+        arrived = np.zeros((cells.horizon + 1, *self.earliest.shape))
+        for demand, amount in enumerate(_filled(cells.read, read).T):
+            arrived[:, flows.goal[demand], flows.source[demand]] += amount
         amounts = Amounts(
-            sent=_filled(cells.sent, sent),
-            held=_filled(cells.held, held),
-            read=_filled(cells.read, read),
+            sent=_filled(cells.sent, sent), held=_filled(cells.held, held), read=arrived
         )
-        found = paths(amounts, self.hops, self.sources)
+        found = paths(amounts, self.hops, flows)
         sends, horizon = sends_of(found, self.hops, self.run.problem)
         tau = self.hops.grid.epoch_duration * self._overload(sends, horizon)
         return Schedule(sends, tau, horizon)
@@ -236,6 +292,12 @@ class FlowModel:
             through = 1e3 * limit.bandwidth * self.hops.grid.epoch_duration / unit
             most = max(most, float(load[links].sum(axis=0).max()) / through)
         return max(1.0, most)
+
+
+def _orbits(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the smallest image of each, and how often an element of its orbit comes to that."""
+    orbit = images.min(axis=0)
+    return orbit, len(images) / np.bincount(orbit)[orbit]
 
 
 def _numbered(mask: np.ndarray) -> np.ndarray:

@@ -13,34 +13,47 @@ r[k, d, s], read at d at the beginning of epoch k.
     h[0, s, s] + sum over e out of s of f[0, e, s] = sum over d of demand[s, d]
     sum over s of f[k, e, s] <= room[e];  shared limits likewise
     sum over k of r[k, d, s] = demand[s, d]
+    sum over s of h[k, v, s] + r[0, v, s] + .. + r[k, v, s] + sum over e out of v of f[k, e, s]
+        <= buffer[v], k > 0                                               v's buffer is limited
 
 Objectives, named for what they optimise: ``fewest-epochs`` takes the smallest K that has a
 solution, and of these one that keeps the links busy for the shortest time in all;
-``early-arrivals`` maximises the sum over k = 1 .. K of R[k, d, s] / k, where R[k, d, s] is all
-that was read until then, the sum of r[k', d, s] over k' <= k: the paper's objective, whose
-epochs end where ours begin, so that r[k, d, s] counts 1/k + .. + 1/K.
+``early-arrivals`` maximises the sum over k = 1 .. K of priority * R[k, d, s] / k, where R[k, d, s]
+is all that was read until then, the sum of r[k', d, s] over k' <= k: the paper's objective, whose
+epochs end where ours begin, so that r[k, d, s] counts 1/k + .. + 1/K. Chunks of one source and
+destination with different priorities are read apart, each with its own r.
 
-Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendix A.
+Symmetry: where automorphisms of the cluster leave the demand as it is, one source of each orbit is
+a commodity, and rows count its images (``formulations.commodities``). The optimum is the same.
+
+Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendices
+A and B; tenants and priorities as in section 5.
 Decisions: the paper's equation for the last epoch lets nothing held back be read in it, which
-only moves reads to earlier epochs; here reading is free in every epoch. Rates become paths of
-fractions of chunks (``formulations.decompose``), which the paper only mentions. The fluid needs
-no short epochs: a few long ones, lengthened by the latency, lose nothing that the replay in
-continuous time does not win back, so ``auto`` cuts the lower bound into
-those of `AIMS`.
+only moves reads to earlier epochs; here reading is free in every epoch. The paper bounds what is
+held back; here a buffer also has what its device has read, which stays there, and what it is about
+to send. Within an epoch more may have come than has left: a plan that the verifier refuses for
+that is sought once more with what may arrive before the epoch ends in the same sum. Rates become
+paths of fractions of chunks (``formulations.decompose``), which the paper only mentions. The fluid
+needs no short epochs: a few long ones, lengthened by the latency, lose nothing that the replay in
+continuous time does not win back, so ``auto`` cuts the lower bound into those of `AIMS`, and into
+those of `FINER` while the model stays small. Where latency dominates, epochs that it is a whole
+number of are tried as well.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ccl.errors import Infeasible, LimitReached
+from ccl.errors import Infeasible, LimitReached, ScheduleError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from ccl.verify import verify
+from formulations.commodities import Commodities, commodities
 from formulations.epoch_options import EpochOptions
-from formulations.epochs import EpochGrid, durations, snapped, stretched
+from formulations.epochs import ROUNDING, EpochGrid, durations, snapped, stretched
 from formulations.hops import link_hops
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -52,8 +65,14 @@ AIMS = ((12, 0.95), (12, 0.0), (24, 0.95), (24, 0.0))
 """What ``auto`` tries: into how many epochs the lower bound is cut, and the least share of an
 epoch that a link has for sending (`EpochGrid.fluid`)."""
 
+FINER = (48, 96, 192)
+"""Into how many epochs the lower bound is cut after that, with the first share of `AIMS`."""
+
 FEW = 48
 """Most epochs of one chunk on the slowest link for which ``auto`` tries these too."""
+
+SMALL = 30_000
+"""Most epochs times links times sources of the lower bound on one of the finer grids."""
 
 CELLS = 3_000_000
 """Most epochs times links times sources of a model."""
@@ -62,13 +81,25 @@ HOPELESS = 1.05
 """A grid is given up when it needs this much longer than the best plan of the grids before."""
 
 
+PATIENCE = 6
+"""How many times the least horizon is tried before limited buffers are held to be too small."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(EpochOptions):
     """The form of the model."""
 
+    symmetry: bool = field(
+        default=True,
+        metadata={
+            "label": "Symmetry",
+            "help": "Sources that look alike are solved as one",
+        },
+    )
+
 
 def refuses(problem: Problem) -> str | None:
-    """Leave copies, sums, several holders and limited buffers to other formulations."""
+    """Leave copies, sums, several holders and buffers that cannot do to other formulations."""
     for number, chunk in enumerate(problem.collective.chunks):
         if chunk.reduced:
             return f"chunk {number} is reduced, and here amounts are not added up"
@@ -76,9 +107,23 @@ def refuses(problem: Problem) -> str | None:
             return f"chunk {number} has several destinations, and amounts cannot be copied"
         if len(chunk.holders) > 1:
             return f"chunk {number} has several holders, and here each starts at one rank"
-    for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
+    return _too_small(problem)
+
+
+def _too_small(problem: Problem) -> str | None:
+    """Say which buffer cannot take what is in it at the beginning or at the end."""
+    topology, chunks = problem.topology, problem.collective.chunks
+    for when, ends in (
+        ("at the start", [chunk.holders[0] for chunk in chunks]),
+        ("at the end", [chunk.destinations[0] for chunk in chunks]),
+    ):
+        has = [0.0] * len(topology.ranks)
+        for rank, chunk in zip(ends, chunks, strict=True):
+            has[rank] += chunk.size
+        for name, nbytes in zip(topology.ranks, has, strict=True):
+            room = topology.device(name).buffer_bytes
+            if room is not None and nbytes > room * (1 + ROUNDING):
+                return f"{name} has {nbytes:g} bytes {when} and its buffer takes {room:g}"
     return None
 
 
@@ -94,15 +139,18 @@ def run(run: Run, options: Options) -> Result:
     """
     from formulations.flow_model import FlowModel  # noqa: PLC0415  it loads the solver
 
-    stop = Stop.MODEL_OPTIMAL
-    for grid in _grids(run, options):
-        stop = _on_grid(FlowModel(link_hops(grid), run), options)
+    problem, stop = run.problem, Stop.MODEL_OPTIMAL
+    flows = commodities(problem, problem.collective.chunk_size, symmetric=options.symmetry)
+    if flows.order > 1:
+        run.note(f"{flows.order} sources that look alike are solved as one")
+    for grid in _grids(run, options, flows):
+        stop = _on_grid(FlowModel(link_hops(grid), run, flows), options)
         if run.enough or stop is Stop.TIME_LIMIT:
             break
     return run.finish(run.reached if run.enough else stop)
 
 
-def _grids(run: Run, options: Options) -> list[EpochGrid]:
+def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
     """Return the grids to try, one after the other."""
     topology, size = run.problem.topology, run.problem.collective.chunk_size
     if options.epoch != "auto" or options.epoch_duration is not None:
@@ -114,7 +162,14 @@ def _grids(run: Run, options: Options) -> list[EpochGrid]:
     [whole] = durations(topology, size, by="slowest")
     if bound / whole <= FEW:
         pairs.append((whole, AIMS[0][1]))
-    return [EpochGrid(topology, size, snapped(topology, tau), fluid=fluid) for tau, fluid in pairs]
+    quick = min((link.alpha for link in topology.links if link.alpha > 0), default=0.0)
+    # Of a latency that is a whole number of epochs nothing is lost to rounding.
+    parts = {math.ceil(quick * many / bound - ROUNDING) for many, _ in AIMS if quick * many > bound}
+    pairs += [(quick / many, AIMS[0][1]) for many in sorted(parts)]
+    width = len(topology.links) * len(flows.sources)
+    pairs += [(bound / many, AIMS[0][1]) for many in FINER if many * width <= SMALL]
+    fit = dict.fromkeys((snapped(topology, tau), fluid) for tau, fluid in pairs)
+    return [EpochGrid(topology, size, tau, fluid=fluid) for tau, fluid in fit]
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:
@@ -128,6 +183,9 @@ def _on_grid(model: FlowModel, options: Options) -> Stop:
         horizon = low + step if high is None else (low + high) // 2
         if high is None and (low + 1) * tau > HOPELESS * shortest:
             return Stop.MODEL_OPTIMAL
+        if high is None and model.buffered and low > PATIENCE * model.least():
+            msg = f"the buffers let nothing through within {low} epochs; make them larger"
+            raise Infeasible(msg)
         if horizon * model.width > CELLS:
             run.note(
                 f"{horizon} epochs of {tau:.6g} µs were not tried: {horizon * model.width:.2g} "
@@ -135,7 +193,7 @@ def _on_grid(model: FlowModel, options: Options) -> Stop:
             )
             return Stop.TOO_LARGE
         try:
-            plan = model.solve(horizon, reward=options.objective == "early-arrivals")
+            plan = _solved(model, horizon, reward=options.objective == "early-arrivals")
         except Infeasible:
             if options.horizon is not None:
                 raise
@@ -148,6 +206,34 @@ def _on_grid(model: FlowModel, options: Options) -> Stop:
             if run.enough:
                 break
     return Stop.TIME_LIMIT if run.expired else Stop.MODEL_OPTIMAL
+
+
+def _solved(model: FlowModel, horizon: int, *, reward: bool) -> Schedule:
+    """Return a plan within `horizon` epochs that keeps to the buffers.
+
+    Raises
+    ------
+    Infeasible
+        If none is found.
+    LimitReached
+        If the time limit came first.
+    """
+    plan = model.solve(horizon, reward=reward)
+    if not model.buffered or _verified(model.run.problem, plan):
+        return plan
+    plan = model.solve(horizon, reward=reward, careful=True)
+    if not _verified(model.run.problem, plan):
+        msg = f"no plan of {horizon} epochs was found that keeps to the buffers; allow more epochs"
+        raise Infeasible(msg)
+    return plan
+
+
+def _verified(problem: Problem, plan: Schedule) -> bool:
+    try:
+        verify(problem, plan)
+    except ScheduleError:
+        return False
+    return True
 
 
 FORMULATION = Formulation(
