@@ -18,14 +18,14 @@ from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import price_bound, rows_of
 from formulations.bounds.search import binding_cuts
-from formulations.bounds.whole import whole_bound
+from formulations.bounds.unsplit import unsplit_bounds
 
 FLOW_LIMIT = 20_000
 """Most variables of the linear program in `formulations.bounds.rates`: links times sources."""
 
 
 def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
-    """Return lower bounds on the makespan, the largest first.
+    """Return lower bounds on the makespan, the largest first: `quick_bounds` and `flow_bounds`.
 
     Parameters
     ----------
@@ -39,17 +39,52 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     ProblemError
         If nothing has to move, so that no time can be proved.
     """
+    quick = quick_bounds(problem, whole_chunks=whole_chunks)
+    flow = flow_bounds(problem, proved=quick[0].makespan)
+    if flow:
+        quick = tuple(each for each in quick if each.kind != "flow")
+    return tuple(sorted((*quick, *flow), key=_order))
+
+
+def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
+    """Return the bounds that need no solver, the largest first.
+
+    Parameters
+    ----------
+    problem, whole_chunks
+        As for `lower_bounds`.
+
+    Raises
+    ------
+    ProblemError
+        If nothing has to move.
+    """
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
     found = [*cut_bounds(network, cuts), *joint_bounds(network)]
     found += _paths(network, whole_chunks=whole_chunks)
-    if whole_chunks and (bound := whole_bound(network, cuts)):
-        found.append(bound)
+    if whole_chunks:
+        found += unsplit_bounds(network, cuts)
     if not found:
         msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
         raise ProblemError(msg)
-    found += _rates(network, proved=max(each.makespan for each in found))
+    found += _flow(network, proved=max(each.makespan for each in found), solved=False)
     return tuple(sorted(found, key=_order))
+
+
+def flow_bounds(problem: Problem, *, proved: float = math.inf) -> tuple[Bound, ...]:
+    """Return what the best prices of links prove, by a linear program; nothing if it is too large.
+
+    It takes CVXPY, which is slow to load, so ask for it when `quick_bounds` are not met.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    proved
+        The makespan in µs that is proved already: a better start.
+    """
+    return tuple(_flow(Network(problem), proved=proved, solved=True))
 
 
 def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
@@ -76,16 +111,18 @@ def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
     return [each for each in found if each is not None]
 
 
-def _rates(network: Network, *, proved: float) -> list[Bound]:
-    """Return what equal prices of links prove and, unless it is too large, the best prices."""
+def _flow(network: Network, *, proved: float, solved: bool) -> list[Bound]:
+    """Return what prices of links prove: equal ones, or, `solved`, the best or equal ones."""
     traffic = network.demand.traffic
     sources, sinks = int(traffic.any(axis=1).sum()), int(traffic.any(axis=0).sum())
     if len(network.demand.sizes) or min(sources, sinks) < 2:
         return []
-    rows = rows_of(network, proved)
     links = len(network.bandwidth)
+    if solved and sources * links > FLOW_LIMIT:
+        return []
+    rows = rows_of(network, proved)
     tried = [(np.arange(len(rows.rates)) < links).astype(float)]
-    if sources * links <= FLOW_LIMIT:
+    if solved:
         # Loading CVXPY takes longer than all other bounds together.
         from formulations.bounds.rates import best_prices  # noqa: PLC0415
 

@@ -32,7 +32,7 @@ from formulations.bounds.demand import Mask
 def joint_bounds(network: Network) -> list[Bound]:
     """Return what shared limits and, for sums that all need, groups of GPUs prove."""
     found = [_limit_bound(network, limit, links) for limit, links in network.limits]
-    found += [_group_bound(network, groups) for groups in _groupings(network)]
+    found += [_group_bound(network, groups) for groups in groupings(network)]
     return [each for each in found if each is not None]
 
 
@@ -60,7 +60,7 @@ def _limit_bound(network: Network, limit: SharedLimit, links: np.ndarray) -> Bou
     )
 
 
-def _groupings(network: Network) -> list[list[Mask]]:
+def groupings(network: Network) -> list[list[Mask]]:
     """Return the GPUs one by one, and the hosts where all GPUs are in some."""
     demand = network.demand
     whole = demand.reduced & demand.holders.all(axis=1) & demand.destinations.all(axis=1)

@@ -71,6 +71,13 @@ class Kinds:
         """Return (kinds, links) from (ranks, links): times to those of the stops outside."""
         return _ends(times, self.stops & ~inside, farthest=self.any_stop)
 
+    def copies(self, inside: Mask) -> np.ndarray:
+        """Return (kinds,): how many ranks of a set a chunk has to be brought to, one by one."""
+        starts = self._starts.sum(axis=1)
+        lacking = np.where(self.any_start[:, None], starts[:, None] > self.starts, ~self.starts)
+        many = (self.stops & inside & lacking).sum(axis=1)
+        return np.where(self.any_stop, many, self.leaving(~inside))
+
     @cached_property
     def _starts(self) -> Floats:
         return self.starts.astype(np.float64)

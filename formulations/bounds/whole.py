@@ -20,49 +20,23 @@ and tails (Carlier, EJOR 1987); it holds at copying switches, as chunks are coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from ccl.bound import Bound
-from formulations.bounds.cuts import Network, witness
+from formulations.bounds.cuts import Network
 from formulations.bounds.demand import Floats, Mask
-from formulations.bounds.kinds import Kinds, kinds_of
+from formulations.bounds.kinds import Kinds
 from formulations.bounds.machines import slots, steady
 from formulations.bounds.paths import Ways
-
-WORK_LIMIT = 20_000_000
-"""Most pairs of a cut and a kind of chunk that are looked at."""
 
 _THRESHOLDS = 6
 """Most values of heads, and of tails, that sets of chunks are formed by."""
 
 
-def whole_bound(network: Network, cuts: Iterable[Mask]) -> Bound | None:
-    """Return the best bound that cuts prove for plans that never split a chunk."""
-    sides = list(cuts)
-    best, cut = 0.0, None
-    for nbytes in sorted({each.size for each in network.problem.collective.chunks}):
-        kinds = kinds_of(network.problem.collective, nbytes)
-        if len(kinds.counts) * len(sides) > WORK_LIMIT:
-            continue
-        ways = Ways(network, nbytes)
-        for inside in sides:
-            makespan = _makespan(network, ways, kinds, inside=inside, beaten=best)
-            if makespan > best:
-                best, cut = makespan, inside
-    if cut is None:
-        return None
-    return Bound(
-        best,
-        "cut",
-        witness(network, cut),
-        "whole chunks crossing one after the other, from where they start to where they must be",
-        whole_chunks=True,
-    )
-
-
-def _makespan(network: Network, ways: Ways, kinds: Kinds, *, inside: Mask, beaten: float) -> float:
+def cut_makespan(
+    network: Network, ways: Ways, kinds: Kinds, *, inside: Mask, beaten: float = 0.0
+) -> float:
     """Return the most µs that a cut proves over the sets of chunks tried, or what is beaten."""
     at = inside[network.gpus]
     crossing, links = kinds.leaving(at), network.crossing(inside)

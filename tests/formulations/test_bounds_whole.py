@@ -104,7 +104,7 @@ def test_whole_chunks_pay_for_their_bytes_at_every_storing_device():
 
 def test_whole_chunks_are_cut_through_switches():
     """A star passes the bytes on as they come: 1 MB at 10 GB/s once, 1 µs twice."""
-    topology = gallery.open_cluster("star:gpus=3,bandwidth=10,alpha=1")
+    topology = gallery.open_cluster("star:gpus=3,bandwidth=10,alpha=1,copies=true")
     problem = Problem(topology, make_collective("broadcast", 3, MB))
     ways = [each for each in lower_bounds(problem, whole_chunks=True) if each.kind == "path"]
 
