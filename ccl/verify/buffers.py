@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
@@ -17,20 +18,51 @@ def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
     it is a destination; parts of a chunk are kept as amounts. What leaves at a moment makes room
     for what arrives then.
     """
-    found = []
-    for device in problem.topology.devices:
-        if device.stores and device.buffer_bytes is not None:
-            error = _overfull(problem, clock, device)
-            if error is not None:
-                found.append(error)
-    return min(found, key=lambda error: error.time, default=None)
+    limited = {
+        each.name: _Moves()
+        for each in problem.topology.devices
+        if each.stores and each.buffer_bytes is not None
+    }
+    if not limited:
+        return None
+    for timed in clock.sends:
+        if timed.send.dst in limited:
+            limited[timed.send.dst].came[timed.send.chunk].append(timed)
+        if timed.send.src in limited:
+            limited[timed.send.src].left[timed.send.chunk].append(timed)
+    ranks = problem.topology.ranks
+    for number, chunk in enumerate(problem.collective.chunks):
+        for rank in chunk.holders:
+            if ranks[rank] in limited:
+                limited[ranks[rank]].holds.add(number)
+        for rank in chunk.destinations:
+            if ranks[rank] in limited:
+                limited[ranks[rank]].needs.add(number)
+    found = [
+        _overfull(problem, clock, device=problem.topology.device(name), moves=moves)
+        for name, moves in limited.items()
+    ]
+    errors = [error for error in found if error is not None]
+    return min(errors, key=lambda error: error.time, default=None)
 
 
-def _overfull(problem: Problem, clock: Clock, device: Device) -> ScheduleError | None:
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """What comes to a device and leaves it by chunk, and the chunks it has first or needs last."""
+
+    came: defaultdict[int, list[Timed]] = field(default_factory=lambda: defaultdict(list))
+    left: defaultdict[int, list[Timed]] = field(default_factory=lambda: defaultdict(list))
+    holds: set[int] = field(default_factory=set)
+    needs: set[int] = field(default_factory=set)
+
+
+def _overfull(
+    problem: Problem, clock: Clock, *, device: Device, moves: _Moves
+) -> ScheduleError | None:
     assert device.buffer_bytes is not None
     room = device.buffer_bytes * (1 + TOLERANCE)
     kept = 0.0
-    for _, change, time, timed, number in sorted(_changes(problem, clock, device), key=_order):
+    for _, change, time, timed, number in sorted(_changes(problem, clock, moves), key=_order):
         kept += change
         if change > 0 and kept > room:
             epoch = 0 if timed is None else timed.send.epoch
@@ -51,20 +83,13 @@ def _order(change: _Change) -> tuple[float, float]:
     return change[:2]
 
 
-def _changes(problem: Problem, clock: Clock, device: Device) -> list[_Change]:
-    """List what `device` begins and ceases to keep."""
-    came: defaultdict[int, list[Timed]] = defaultdict(list)
-    left: defaultdict[int, list[Timed]] = defaultdict(list)
-    for timed in clock.sends:
-        if timed.send.dst == device.name:
-            came[timed.send.chunk].append(timed)
-        if timed.send.src == device.name:
-            left[timed.send.chunk].append(timed)
-    rank = problem.topology.rank.get(device.name)
+def _changes(problem: Problem, clock: Clock, moves: _Moves) -> list[_Change]:
+    """List what a device begins and ceases to keep."""
     changes: list[_Change] = []
-    for number, chunk in enumerate(problem.collective.chunks):
-        arrivals, departures = came[number], left[number]
-        holds, needs = rank in chunk.holders, rank in chunk.destinations
+    for number in sorted({*moves.came, *moves.left, *moves.holds}):
+        chunk = problem.collective.chunks[number]
+        arrivals, departures = moves.came.get(number, []), moves.left.get(number, [])
+        holds, needs = number in moves.holds, number in moves.needs
         if not any(each.send.fraction < 1 for each in (*arrivals, *departures)):
             if not departures and not needs:
                 continue

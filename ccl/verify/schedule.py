@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
+import numpy as np
+
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.topology import Device
 from ccl.verify.buffers import check_buffers
 from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken
-from ccl.verify.times import Clock, Timed, check_ways
+from ccl.verify.order import Order, check_ways
+from ccl.verify.times import Clock, Timed
 from ccl.verify.trees import Tree
 
 
@@ -22,12 +26,13 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
     ScheduleError
         At the first broken rule in time; a send that names what is not there comes first.
     """
-    check_ways(problem, schedule)
-    clock = Clock(problem, schedule)
+    order = Order(schedule)
+    check_ways(problem, schedule, order)
+    clock = Clock(problem, schedule, order)
     found = (
         clock.overload,
         clock.excess(),
-        _Replay(problem, schedule, clock).run(),
+        _Replay(problem, schedule, clock=clock, order=order).run(),
         check_buffers(problem, clock),
     )
     errors = [error for error in found if error is not None]
@@ -38,28 +43,30 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
 class _Replay:
     """Follows every chunk through the devices in exact time."""
 
-    def __init__(self, problem: Problem, schedule: Schedule, clock: Clock) -> None:
+    def __init__(self, problem: Problem, schedule: Schedule, *, clock: Clock, order: Order) -> None:
         self._problem = problem
         self._schedule = schedule
         self._clock = clock
+        self._order = order
         self._devices = {each.name: each for each in problem.topology.devices}
         self._holdings = self._by_kind()
         # By chunk, device that cannot store, and epoch: what came for it and what leaves in it.
         self._came: defaultdict[tuple[int, str, int], list[Content]] = defaultdict(list)
         self._leaving: defaultdict[tuple[int, str, int], list[int]] = defaultdict(list)
-        self._carried: dict[int, Content] = {}
-        for i, timed in enumerate(clock.sends):
-            if not self._devices[timed.send.src].stores:
-                self._leaving[self._departure(timed.send)].append(i)
+        self._carried: list[Content | None] = [None] * len(order.sends)
+        held = [self._devices[route[0]].stores for route in order.routes]
+        if not all(held):
+            for i, way in enumerate(order.way):
+                if not held[way]:
+                    self._leaving[self._departure(order.sends[i])].append(i)
 
     def _by_kind(self) -> list[Holdings]:
         """Return for each chunk the holdings that it is counted in."""
         chunks = self._problem.collective.chunks
-        split = {send.chunk for send in self._schedule.sends if send.fraction < 1}
         kinds: list[list[int]] = [[], [], []]
         of_chunk = []
         for number, chunk in enumerate(chunks):
-            kind = 2 if chunk.reduced else int(number in split)
+            kind = 2 if chunk.reduced else int(number in self._order.split)
             kinds[kind].append(number)
             of_chunk.append(kind)
         holdings: tuple[Holdings, ...] = (
@@ -75,33 +82,35 @@ class _Replay:
 
     def run(self) -> ScheduleError | None:
         """Return the first error."""
-        events = []
-        for i, timed in enumerate(self._clock.sends):
-            events.append((timed.start + self._clock.slack, 1, i))
-            events.append((timed.end, 0, i))
-        events.sort()
+        count = len(self._order.sends)
+        times = np.concatenate([self._clock.ends, np.array(self._clock.starts) + self._clock.slack])
+        numbers = np.tile(np.arange(count), 2)
+        # At one moment what arrives comes before what leaves, each in the order of the schedule.
+        events = np.lexsort((numbers, np.arange(2 * count) >= count, times))
         try:
-            for _, starts, i in events:
-                if starts:
-                    self._leave(i)
+            for event in events.tolist():
+                if event < count:
+                    self._arrive(event)
                 else:
-                    self._arrive(i)
+                    self._leave(event - count)
         except ScheduleError as error:
             return error
         return self._incomplete()
 
     def _leave(self, i: int) -> None:
-        timed = self._clock.sends[i]
-        device = self._devices[timed.send.src]
-        if i in self._carried:
+        if self._carried[i] is not None:
             return
-        if device.stores:
-            tree = self._clock.trees.get(i)
-            places = (i,) if tree is None or tree.joins else tree.places
-            content = self._holdings[timed.send.chunk].leave(timed, device)
-            self._carried.update(dict.fromkeys(places, content))
-        else:
+        timed = self._clock.sends[i]
+        send = timed.send
+        device = self._devices[send.src]
+        if not device.stores:
             self._settle(timed)
+            return
+        content = self._carried[i] = self._holdings[send.chunk].leave(timed, device)
+        tree = self._clock.trees.get(i)
+        if tree is not None and not tree.joins:
+            for place in tree.places:
+                self._carried[place] = content
 
     def _settle(self, timed: Timed) -> None:
         """Give each send that leaves a device that cannot store its share of what came."""
@@ -118,30 +127,37 @@ class _Replay:
         leaving = [self._clock.sends[i].send for i in numbers]
         holdings = self._holdings[timed.send.chunk]
         contents = holdings.cross(timed, device, came=came, leaving=leaving)
-        self._carried.update(zip(numbers, contents, strict=True))
+        for i, content in zip(numbers, contents, strict=True):
+            self._carried[i] = content
 
     def _arrive(self, i: int) -> None:
         timed = self._clock.sends[i]
-        device = self._devices[timed.send.dst]
-        if i not in self._carried:
+        send, _, end = timed
+        device = self._devices[send.dst]
+        content = self._carried[i]
+        if content is None:
             what = (
-                f"{timed.send} takes too little of the {self._schedule.duration:g} µs of the "
+                f"{send} takes too little of the {self._schedule.duration:g} µs of the "
                 "schedule to be told from none; make the epochs shorter"
             )
             raise broken(timed, device, what, arrived=True)
-        if timed.end > self._schedule.duration + self._clock.slack:
+        if end > self._schedule.duration + self._clock.slack:
             what = (
-                f"{timed.send} arrives at {timed.end:g} µs, after the last epoch, which ends at "
+                f"{send} arrives at {end:g} µs, after the last epoch, which ends at "
                 f"{self._schedule.duration:g} µs; send it earlier or add epochs"
             )
             raise broken(timed, device, what, arrived=True)
-        if device.stores:
-            tree = self._clock.trees.get(i)
-            if tree is None or not tree.joins:
-                self._holdings[timed.send.chunk].arrive(timed, device, self._carried[i])
-            elif i == tree.turn:
-                self._holdings[timed.send.chunk].arrive(timed, device, self._joined(tree))
+        if not device.stores:
+            self._pass(timed, device, content)
             return
+        tree = self._clock.trees.get(i)
+        if tree is None or not tree.joins:
+            self._holdings[send.chunk].arrive(timed, device, content)
+        elif i == tree.turn:
+            self._holdings[send.chunk].arrive(timed, device, self._joined(tree))
+
+    def _pass(self, timed: Timed, device: Device, content: Content) -> None:
+        """Note what came to a device that cannot store for its next epoch."""
         epoch = math.ceil((timed.end - self._clock.slack) / self._schedule.epoch_duration)
         key = timed.send.chunk, device.name, epoch
         if key not in self._leaving:
@@ -150,7 +166,7 @@ class _Replay:
                 f"and does not leave it in epoch {epoch}; send it on then"
             )
             raise broken(timed, device, what, arrived=True)
-        self._came[key].append(self._carried[i])
+        self._came[key].append(content)
 
     def _joined(self, tree: Tree) -> Content:
         """Return what the sends of a tree bring as one."""
@@ -158,7 +174,12 @@ class _Replay:
         sums = self._holdings[sends[0].send.chunk]
         # Only sends of reduced chunks run together.
         assert isinstance(sums, Sums)
-        return sums.together(sends, [self._carried[place] for place in tree.places], self._devices)
+        return sums.together(sends, self._contents(tree), self._devices)
+
+    def _contents(self, tree: Tree) -> list[Content]:
+        contents = [self._carried[place] for place in tree.places]
+        # They come at the same moment, and the last of them was found to have left.
+        return [content for content in contents if content is not None]
 
     def _incomplete(self) -> ScheduleError | None:
         """Return what a destination lacks at the end."""

@@ -14,20 +14,20 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from ccl.topology import Link, Topology
-from ccl.verify.trees import Route, trees
+from ccl.verify.order import Order, Route
+from ccl.verify.trees import trees
 
 TOLERANCE = 1e-9
 """The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
 and of loads as a share of a limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(NamedTuple):
     """A send with its times in µs: when it must be held, and when it is there."""
 
     send: Send
@@ -35,38 +35,44 @@ class Timed:
     end: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Hop:
-    """One link of a way or tree; `offset` is µs from the common start until it is held.
+class _Hop(NamedTuple):
+    """One link that a transmission holds, by its number; everything in µs.
 
-    `beta` is that of the link or of the tightest limit that it is under, in µs per byte.
+    It holds the link from `offset` after its start, for `busy`, which is at the full bandwidth of
+    the link or of the tightest limit that it is under, and has left it `room` after the beginning
+    of its epoch at the latest; under a limit that binds, then and not before.
     """
 
-    link: Link
-    beta: float
+    link: int
     offset: float
+    busy: float
+    room: float
     limited: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """The links that one transmission holds, each once, and what they mean for its sends.
+class _Crossing:
+    """What a transmission of so many bytes does with its way; it holds each link once.
 
-    Of each send: which of the links it waits for, the µs after the common start at which it
-    leaves its device, and the µs of alphas from the common start until it is there.
+    `spare` is how many µs after the beginning of its epoch it can start at the latest. Of each
+    send: which of the hops it waits for, how many µs after the common start it leaves its device,
+    its alphas in µs, and where no limit binds, how many µs after the common start it is there.
     """
 
+    nbytes: float
     hops: tuple[_Hop, ...]
+    limited: bool
+    spare: float
     own: tuple[tuple[int, ...], ...]
     lags: tuple[float, ...]
     latencies: tuple[float, ...]
-    limited: bool
+    took: tuple[float, ...]
 
 
 class Clock:
     """Exact times of all sends, in the order in which the schedule gives them to the links."""
 
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+    def __init__(self, problem: Problem, schedule: Schedule, order: Order) -> None:
         self._problem = problem
         self._schedule = schedule
         self._limits = [
@@ -79,103 +85,128 @@ class Clock:
         for limit in self._limits:
             for ends in limit.links:
                 self._limited[ends].append(limit.bandwidth)
-        self._ways: dict[tuple[bool, tuple[Route, ...]], _Way] = {}
+        self._order = order
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
-        self._ordered = sorted(schedule.sends, key=lambda send: send.epoch)
-        self.trees = trees(problem, self._ordered)
-        self.sends: Sequence[Timed] = self._run()
+        self.trees = trees(problem, order)
+        self.starts = [0.0] * len(order.sends)
+        self.ends = [0.0] * len(order.sends)
+        self._run()
+        self.sends: Sequence[Timed] = list(map(Timed, order.sends, self.starts, self.ends))
 
-    def _transmissions(self) -> Iterator[tuple[tuple[int, ...], _Way]]:
-        """Yield the places of the sends that cross together, and their way, turn by turn."""
-        for i, send in enumerate(self._ordered):
-            tree = self.trees.get(i)
-            if tree is None:
-                yield (i,), self._way((send,), joins=False)
-            elif tree.turn == i:
-                sends = tuple(self._ordered[place] for place in tree.places)
-                yield tree.places, self._way(sends, joins=tree.joins)
+    def _transmissions(self) -> Iterator[tuple[int, tuple[int, ...], _Crossing]]:
+        """Yield, turn by turn, the epoch, the places of the sends that cross together, and how."""
+        sizes = [chunk.size for chunk in self._problem.collective.chunks]
+        in_tree = self.trees
+        alone: dict[tuple[int, float], _Crossing] = {}
+        together: dict[tuple[bool, tuple[int, ...], float], _Crossing] = {}
+        for i, (send, way) in enumerate(zip(self._order.sends, self._order.way, strict=True)):
+            nbytes = sizes[send.chunk] * send.fraction
+            if i not in in_tree:
+                crossing = alone.get((way, nbytes))
+                if crossing is None:
+                    crossing = alone[way, nbytes] = self._laid((way,), nbytes, joins=False)
+                yield send.epoch, (i,), crossing
+                continue
+            tree = in_tree[i]
+            if tree.turn == i:
+                key = tree.joins, tuple([self._order.way[place] for place in tree.places]), nbytes
+                if key not in together:
+                    together[key] = self._laid(key[1], nbytes, joins=tree.joins)
+                yield send.epoch, tree.places, together[key]
 
-    def _run(self) -> list[Timed]:
+    def _run(self) -> None:
         """Give each send its times, and keep the first that its links cannot carry."""
-        free: defaultdict[tuple[str, str], float] = defaultdict(float)
-        timed: dict[int, Timed] = {}
-        for places, way in self._transmissions():
-            send = self._ordered[places[0]]
-            begin = send.epoch * self._schedule.epoch_duration
-            last = max(way.hops, key=lambda hop: free[hop.link.ends] - hop.offset)
-            start = max(begin, free[last.link.ends] - last.offset)
-            nbytes = self._nbytes(send)
-            left = []
-            for hop in way.hops:
-                busy = nbytes * hop.beta
-                deadline = begin + self._epochs(busy) * self._schedule.epoch_duration
-                if start + busy > deadline + self.slack and self.overload is None:
-                    self.overload = self._overloaded(places, link=last.link)
-                free[hop.link.ends] = start + hop.offset + busy
-                left.append(deadline if hop.limited else start + busy)
-            if way.limited:
-                start = begin
-            for k, place in enumerate(places):
-                end = max(left[number] for number in way.own[k]) + way.latencies[k]
-                timed[place] = Timed(self._ordered[place], start + way.lags[k], end)
-        return [timed[place] for place in range(len(timed))]
+        free = [0.0] * len(self._problem.topology.links)
+        tau = self._schedule.epoch_duration
+        for epoch, places, crossing in self._transmissions():
+            start = begin = epoch * tau
+            for hop in crossing.hops:
+                start = max(start, free[hop.link] - hop.offset)
+            if start > begin + crossing.spare + self.slack and self.overload is None:
+                self.overload = self._overloaded(places, crossing, free)
+            for hop in crossing.hops:
+                free[hop.link] = start + hop.offset + hop.busy
+            if crossing.limited:
+                self._spread(places, crossing, begin=begin, start=start)
+                continue
+            for place, lag, took in zip(places, crossing.lags, crossing.took, strict=True):
+                self.starts[place] = start + lag
+                self.ends[place] = start + took
 
-    def _nbytes(self, send: Send) -> float:
-        return self._problem.collective.chunks[send.chunk].size * send.fraction
+    def _spread(
+        self, places: tuple[int, ...], crossing: _Crossing, *, begin: float, start: float
+    ) -> None:
+        """Give times to what crosses a link under a limit that binds."""
+        left = [begin + hop.room if hop.limited else start + hop.busy for hop in crossing.hops]
+        for place, own, lag, latency in zip(
+            places, crossing.own, crossing.lags, crossing.latencies, strict=True
+        ):
+            self.starts[place] = begin + lag
+            self.ends[place] = max(left[number] for number in own) + latency
 
     def _epochs(self, busy: float) -> int:
         """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
         return max(1, math.ceil(busy / self._schedule.epoch_duration - TOLERANCE))
 
-    def _way(self, sends: tuple[Send, ...], *, joins: bool) -> _Way:
-        routes = tuple((send.src, *send.via, send.dst) for send in sends)
-        key = joins, routes
-        if key not in self._ways:
-            self._ways[key] = self._laid(routes, joins=joins)
-        return self._ways[key]
-
-    def _laid(self, routes: tuple[Route, ...], *, joins: bool) -> _Way:
-        """Lay out a way, or several that part or join."""
-        link = self._problem.topology.link
-        ways = [[link(*ends) for ends in pairwise(route)] for route in routes]
-        alphas = [sum(each.alpha for each in links) for links in ways]
+    def _laid(self, ways: tuple[int, ...], nbytes: float, *, joins: bool) -> _Crossing:
+        """Lay out a way, or several that part or join, for so many bytes."""
+        topology = self._problem.topology
+        routes = [[topology.link(*ends) for ends in pairwise(self._route(way))] for way in ways]
+        alphas = [sum(link.alpha for link in links) for links in routes]
         longest = max(alphas)
         lags = [longest - alpha if joins else 0.0 for alpha in alphas]
         hops: dict[tuple[str, str], _Hop] = {}
-        own = []
-        for links, lag in zip(ways, lags, strict=True):
-            for i, each in enumerate(links):
-                limits = self._limited[each.ends]
-                offset = lag + sum(before.alpha for before in links[:i])
-                beta = max([each.beta, *(1e-3 / bandwidth for bandwidth in limits)])
-                hops.setdefault(each.ends, _Hop(each, beta, offset, bool(limits)))
-        number = {ends: i for i, ends in enumerate(hops)}
+        for links, lag in zip(routes, lags, strict=True):
+            offset = lag
+            for link in links:
+                if link.ends not in hops:
+                    limits = self._limited.get(link.ends, [])
+                    busy = nbytes * max([link.beta, *(1e-3 / each for each in limits)])
+                    room = self._epochs(busy) * self._schedule.epoch_duration
+                    number = topology.link_index[link.ends]
+                    hops[link.ends] = _Hop(number, offset, busy, room, bool(limits))
+                offset += link.alpha
+        number_of = {ends: i for i, ends in enumerate(hops)}
         every = tuple(range(len(hops)))
-        own = [every if joins else tuple(number[each.ends] for each in links) for links in ways]
-        return _Way(
-            tuple(hops.values()),
-            tuple(own),
-            tuple(lags),
-            tuple([longest] * len(ways) if joins else alphas),
-            any(hop.limited for hop in hops.values()),
+        held = tuple(hops.values())
+        own = [every if joins else tuple(number_of[e.ends] for e in links) for links in routes]
+        latencies = [longest] * len(ways) if joins else alphas
+        return _Crossing(
+            nbytes=nbytes,
+            hops=held,
+            limited=any(hop.limited for hop in held),
+            spare=min(hop.room - hop.busy for hop in held),
+            own=tuple(own),
+            lags=tuple(lags),
+            latencies=tuple(latencies),
+            took=tuple(
+                max(held[number].busy for number in those) + latency
+                for those, latency in zip(own, latencies, strict=True)
+            ),
         )
 
-    def _overloaded(self, late: tuple[int, ...], *, link: Link) -> ScheduleError:
+    def _route(self, way: int) -> Route:
+        return self._order.routes[way]
+
+    def _overloaded(
+        self, late: tuple[int, ...], crossing: _Crossing, free: Sequence[float]
+    ) -> ScheduleError:
         """Make the error for the first transmission that does not leave in time."""
-        send = self._ordered[late[0]]
+        send = self._order.sends[late[0]]
+        last = max(crossing.hops, key=lambda hop: free[hop.link] - hop.offset).link
         rivals = [
             places
-            for places, way in self._transmissions()
-            if self._ordered[places[0]].epoch == send.epoch
-            and any(hop.link.ends == link.ends for hop in way.hops)
+            for epoch, places, other in self._transmissions()
+            if epoch == send.epoch and any(hop.link == last for hop in other.hops)
         ]
+        link = str(self._problem.topology.links[last])
         time = send.epoch * self._schedule.epoch_duration
         msg = (
             f"epoch {send.epoch}: link {link} has {len(rivals)} sends and only "
             f"{rivals.index(late)} fit, so {send} does not leave in time; send it in another epoch"
         )
-        return ScheduleError(msg, where=str(link), time=time, epoch=send.epoch)
+        return ScheduleError(msg, where=link, time=time, epoch=send.epoch)
 
     def excess(self) -> ScheduleError | None:
         """Return the first epoch in which a limit or a link under one carries too much."""
@@ -210,57 +241,15 @@ class Clock:
         loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        for places, way in self._transmissions():
-            if not way.limited:
-                continue
-            send = self._ordered[places[0]]
-            nbytes = self._nbytes(send)
-            for hop in way.hops:
-                if not hop.limited:
-                    continue
-                late = math.floor(hop.offset / self._schedule.epoch_duration + TOLERANCE)
-                epochs = self._epochs(nbytes * hop.beta)
-                for epoch in range(send.epoch + late, send.epoch + late + epochs):
-                    loads[hop.link.ends][epoch] += nbytes / epochs
+        if not self._limits:
+            return loads
+        tau = self._schedule.epoch_duration
+        for first, _, crossing in self._transmissions():
+            for hop in crossing.hops:
+                if hop.limited:
+                    late = first + math.floor(hop.offset / tau + TOLERANCE)
+                    epochs = self._epochs(hop.busy)
+                    ends = self._problem.topology.links[hop.link].ends
+                    for epoch in range(late, late + epochs):
+                        loads[ends][epoch] += crossing.nbytes / epochs
         return loads
-
-
-def check_ways(problem: Problem, schedule: Schedule) -> None:
-    """Refuse sends that name what is not there, stop inside a way, or split what is whole.
-
-    Raises
-    ------
-    ScheduleError
-        At the first such send.
-    """
-    topology, chunks = problem.topology, problem.collective.chunks
-    fine: set[tuple[str, tuple[str, ...], str]] = set()
-    for send in sorted(schedule.sends, key=lambda send: send.epoch):
-        broken = None
-        if not 0 <= send.chunk < len(chunks):
-            broken = send.src, f"there is no such chunk; they go from 0 to {len(chunks) - 1}"
-        elif (send.src, send.via, send.dst) not in fine:
-            broken = _way_broken(topology, send)
-            fine.add((send.src, send.via, send.dst))
-        if broken is None and send.fraction < 1:
-            chunk = chunks[send.chunk]
-            if chunk.reduced or len(chunk.destinations) > 1:
-                broken = send.src, f"only {send.fraction:g} of it is sent; send the whole chunk"
-        if broken is not None:
-            where, what = broken
-            time = send.epoch * schedule.epoch_duration
-            msg = f"epoch {send.epoch}: {send}: {what}"
-            raise ScheduleError(msg, where=where, time=time, epoch=send.epoch)
-
-
-def _way_broken(topology: Topology, send: Send) -> tuple[str, str] | None:
-    """Say where and why the devices of a send are not a way, or None."""
-    for src, dst in send.hops:
-        if (src, dst) not in topology.link_index:
-            return f"{src}->{dst}", f"{topology} has no link {src}->{dst}; use links that exist"
-    if len(set(send.hops)) < len(send.hops):
-        return send.src, "it crosses a link twice; leave out the loop"
-    for name in send.via:
-        if topology.device(name).stores:
-            return name, f"{name} stores what it receives; make it two sends"
-    return None

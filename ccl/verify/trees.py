@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ccl.problem import Problem
 from ccl.schedule import Send
-
-Route = tuple[str, ...]
-"""The devices of a way, both ends included."""
+from ccl.verify.order import Order, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,47 +27,75 @@ class Tree:
         Where they are in the order of the schedule, two or more.
     joins
         Whether they run together, as a sum does, rather than part.
+    turn
+        The place of the whole: of a multicast that of its first send, of a sum that of its last.
     """
 
     places: tuple[int, ...]
     joins: bool
-
-    @property
-    def turn(self) -> int:
-        """The place of the whole."""
-        return self.places[-1] if self.joins else self.places[0]
+    turn: int
 
 
-def trees(problem: Problem, ordered: Sequence[Send]) -> dict[int, Tree]:
+def trees(problem: Problem, order: Order) -> dict[int, Tree]:
     """Return the tree of each send that is in one, by its place in the order."""
-    devices = {each.name: each for each in problem.topology.devices}
-    split = {send.chunk for send in ordered if send.fraction < 1}
     found: dict[int, Tree] = {}
+    chunks = problem.collective.chunks
     for joins in (False, True):
-        alike: dict[tuple[int, int, str, str], list[int]] = {}
-        for place, send in enumerate(ordered):
-            if not send.via or place in found or send.chunk in split:
-                continue
-            if not joins:
-                key = send.epoch, send.chunk, send.src, send.via[0]
-            elif problem.collective.chunks[send.chunk].reduced:
-                key = send.epoch, send.chunk, send.dst, send.via[-1]
-            else:
-                continue
-            alike.setdefault(key, []).append(place)
-        able = {name for name, each in devices.items() if (each.reduces if joins else each.copies)}
-        for (_, _, end, _), places in alike.items():
-            if len(places) > 1 and devices[end].stores:
-                ways = [_from_the_end(ordered[place], joins=joins) for place in places]
-                if _branches(ways, able):
-                    tree = Tree(tuple(places), joins)
-                    found.update(dict.fromkeys(places, tree))
+        taken = np.zeros(len(order.sends), dtype=bool)
+        taken[list(found)] = True
+        taken |= np.isin(order.chunks, list(order.split))
+        if joins:
+            reduced = np.array([chunk.reduced for chunk in chunks], dtype=bool)
+            taken |= ~reduced[order.chunks]
+        turned = [route[::-1] if joins else route for route in order.routes]
+        able = {
+            each.name
+            for each in problem.topology.devices
+            if (each.reduces if joins else each.copies)
+        }
+        fits: dict[tuple[int, ...], bool] = {}
+        for places in _alike(order, _roots(problem, turned, able), taken):
+            ways = tuple([order.way[place] for place in places])
+            if ways not in fits:
+                fits[ways] = _branches([turned[way] for way in ways], able)
+            if fits[ways]:
+                tree = Tree(places, joins, places[-1] if joins else places[0])
+                found.update(dict.fromkeys(places, tree))
     return found
 
 
-def _from_the_end(send: Send, *, joins: bool) -> Route:
-    route = (send.src, *send.via, send.dst)
-    return route[::-1] if joins else route
+def _roots(problem: Problem, turned: Sequence[Route], able: set[str]) -> NDArray[np.int64]:
+    """Return the number of the first link of each way, shape (ways,).
+
+    It is -1 where a way begins at a device that cannot store or crosses none that is able.
+    """
+    numbers: dict[Route, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(route[:2], len(numbers))
+            if problem.topology.device(route[0]).stores and not able.isdisjoint(route[1:-1])
+            else -1
+            for route in turned
+        ],
+        dtype=np.int64,
+    )
+
+
+def _alike(
+    order: Order, roots: NDArray[np.int64], taken: NDArray[np.bool_]
+) -> Iterator[tuple[int, ...]]:
+    """Yield places of two or more sends of one chunk and epoch with the same first link."""
+    root = roots[order.way]
+    places = np.flatnonzero((root >= 0) & ~taken)
+    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    places = places[np.lexsort(columns)]
+    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    new = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    listed = places.tolist()
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(listed)]
+    for low, high in pairwise(bounds):
+        if high - low > 1:
+            yield tuple(listed[low:high])
 
 
 def _branches(ways: Sequence[Route], able: set[str]) -> bool:
