@@ -22,6 +22,7 @@ from formulations.options import OptionField, make_options, option_fields
 from formulations.registry import Formulation, available, formulation
 
 if TYPE_CHECKING:
+    from ccl.schedule import Schedule
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -48,6 +49,7 @@ def solve(
     gap: float | None = None,
     progress: Callable[[Progress], None] | None = None,
     solver: str = "HIGHS",
+    begin_with: Schedule | None = None,
 ) -> Result:
     """Solve `problem` in this process.
 
@@ -67,17 +69,22 @@ def solve(
         Called with every news, as often as there is any.
     solver
         Name of a solver that CVXPY knows.
+    begin_with
+        A plan of `problem`, for formulations that can begin with one: it is kept until a better
+        one is found.
 
     Raises
     ------
     ProblemError
-        If the formulation is unknown, refuses the problem or an option is wrong.
+        If the formulation is unknown, refuses the problem or the plan, or an option is wrong.
+    ScheduleError
+        If the plan to begin with is none of the problem.
     Infeasible
         If no plan exists under the options.
     LimitReached
         If the time limit came before the first plan.
     """
-    chosen = _chosen(problem, formulation)
+    chosen = _chosen(problem, formulation, begins=begin_with is not None)
     made = make_options(chosen.options, options or {})
     from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
     from formulations.bounds import lower_bounds  # noqa: PLC0415
@@ -94,6 +101,7 @@ def solve(
         time_limit=time_limit,
         gap=gap,
         progress=progress,
+        start=begin_with,
     )
     return chosen.run(run, made)
 
@@ -106,6 +114,7 @@ def start(
     time_limit: float | None = None,
     gap: float | None = None,
     solver: str = "HIGHS",
+    begin_with: Schedule | None = None,
 ) -> SolveJob:
     """Solve `problem` in a child process, as `solve` does; see `SolveJob`.
 
@@ -114,7 +123,7 @@ def start(
     ProblemError
         If the formulation is unknown, refuses the problem or an option is wrong.
     """
-    chosen = _chosen(problem, formulation)
+    chosen = _chosen(problem, formulation, begins=begin_with is not None)
     make_options(chosen.options, options or {})
     from formulations.jobs import SolveJob  # noqa: PLC0415
 
@@ -125,6 +134,7 @@ def start(
         time_limit=time_limit,
         gap=gap,
         solver=solver,
+        begin_with=begin_with,
     )
 
 
@@ -153,10 +163,14 @@ def measure(
     return None if chosen.measure is None else chosen.measure(problem, made)
 
 
-def _chosen(problem: Problem, name: str) -> Formulation:
+def _chosen(problem: Problem, name: str, *, begins: bool = False) -> Formulation:
     chosen = formulation(name)
     reason = chosen.why_not(problem)
     if reason is not None:
         msg = f"{chosen.name} cannot take {problem.collective.kind} on {problem.topology}: {reason}"
+        raise ProblemError(msg)
+    if begins and not chosen.takes_start:
+        able = ", ".join(each.name for each in available() if each.takes_start)
+        msg = f"{chosen.name} cannot begin with a given plan; choose from {able}"
         raise ProblemError(msg)
     return chosen

@@ -100,6 +100,7 @@ class Backend:
         on_report: Callable[[Report], bool] | None = None,
         on_solution: Callable[[], None] | None = None,
         method: str = "choose",
+        start: tuple[cp.Variable, np.ndarray] | None = None,
     ) -> Outcome:
         """Compile and solve `model`, and leave the values in its variables.
 
@@ -117,6 +118,9 @@ class Backend:
             Called with the variables set, whenever a better integer solution is found.
         method
             HiGHS's method for a linear program: ``simplex``, ``ipm``, ``pdlp`` or ``choose``.
+        start
+            A variable with its values in a first solution, from which HiGHS finds the others;
+            another solver is not told, nor is HiGHS where CVXPY has replaced the variable.
 
         Raises
         ------
@@ -133,6 +137,8 @@ class Backend:
         if self.solver != "HIGHS":
             return self._through_cvxpy(model, time_limit)
         run = _HighsRun(self, model, on_report, on_solution)
+        if start is not None:
+            run.begin_at(*start)
         return run.solve(time_limit=time_limit, gap=gap, method=method)
 
     def check(self) -> None:
@@ -264,6 +270,15 @@ class _HighsRun:
         begin = time.perf_counter()
         highs.run()
         return self._outcome(time.perf_counter() - begin)
+
+    def begin_at(self, variable: cp.Variable, values: np.ndarray) -> None:
+        """Tell HiGHS the values of one variable in a first solution."""
+        first = None
+        for each in self.inverse:
+            first = getattr(each, "var_offsets", {}).get(variable.id, first)
+        if first is not None:
+            columns = np.arange(first, first + variable.size, dtype=np.int32)
+            self.highs.setSolution(len(columns), columns, np.ravel(values, order="F"))
 
     def _listen(self) -> None:
         if not self.integer:

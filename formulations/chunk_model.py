@@ -75,6 +75,7 @@ class ChunkModel:
         aim: Aim = "any",
         gap: float | None = None,
         time_limit: float | None = None,
+        start: Schedule | None = None,
     ) -> Schedule:
         """Return a schedule of at most `horizon` epochs.
 
@@ -88,6 +89,9 @@ class ChunkModel:
             Relative gap of the objective at which the solver may stop.
         time_limit
             Seconds for this model, where that is less than what the run has left.
+        start
+            A plan on this grid from which the solver begins; one that does not fit into the
+            windows is left out.
 
         Raises
         ------
@@ -122,6 +126,7 @@ class ChunkModel:
                 gap=gap,
                 on_report=self._heard(horizon),
                 on_solution=None if aim == "any" else improved,
+                start=None if start is None else self._begun(cells, sends, start),
             )
         except Infeasible:
             raise Infeasible(self.none(horizon)) from None
@@ -261,6 +266,27 @@ class ChunkModel:
             waits = rows(every, number[tenant[chunk[pair]], moment], (len(moment), busy.size))
             rules.append(held @ buffers + waits @ busy >= 1)
         return cp.Minimize(np.repeat(weight, epochs) @ busy), rules
+
+    def _begun(
+        self, cells: Cells, sends: cp.Variable, plan: Schedule
+    ) -> tuple[cp.Variable, np.ndarray] | None:
+        """Return the values of f in a plan, or None where the model has no such send."""
+        hop = {route: number for number, route in enumerate(self.hops.routes)}
+        cell = {
+            key: number
+            for number, key in enumerate(
+                zip(cells.epoch.tolist(), cells.hop.tolist(), cells.chunk.tolist(), strict=True)
+            )
+        }
+        values = np.zeros(len(cells.epoch))
+        for send in plan.sends:
+            route = hop.get((send.src, *send.via, send.dst), -1)
+            number = cell.get((send.epoch, route, send.chunk))
+            if number is None:
+                self.run.note("the plan given has no place on this grid, so the solver got none")
+                return None
+            values[number] += 1
+        return sends, values
 
     def _schedule(self, cells: Cells, sends: cp.Variable) -> Schedule:
         hops = self.hops

@@ -19,6 +19,7 @@ from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
 from formulations.horizons import Horizons, algorithm_1, in_epochs
 from formulations.memory import memory
+from formulations.place import onto
 from formulations.plans import schedule
 from formulations.run import Run
 
@@ -98,7 +99,12 @@ def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bo
     Infeasible
         If the horizon is too small.
     """
-    run, search = model.run, Horizons(model, options, enough=enough, known=known)
+    run = model.run
+    start = None if run.start is None else onto(run.start, model.hops, model.demand)
+    if start is not None and start.horizon <= enough and _offered(run, options, start):
+        enough, known = start.horizon, True
+        run.note(f"the plan given sets the horizon: {enough} epochs")
+    search = Horizons(model, options, enough=enough, known=known, start=start)
     size = model.measure(search.high if options.objective == "fewest-epochs" else search.most)
     most = max(size.variables, size.nonzeros)
     if most > ENTRIES or (run.best is not None and size.variables > VARIABLES):
@@ -145,16 +151,16 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
 
 
 def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
-    """Offer a greedy schedule, and say whether it is a plan of what was asked."""
+    """Offer a constructed schedule, and say whether it is a plan of what was asked."""
     if not options.store_and_forward:
-        run.note("the greedy schedule stores and forwards, so it is only a guess of the horizon")
+        run.note("a schedule that stores and forwards is only a guess of the horizon")
         return False
     try:
         run.offer(plan, message="a greedy schedule")
     except ScheduleError:
         if not memory(run.problem).limited.size:
             raise
-        run.note("the greedy schedule breaks a buffer, so it is only a guess of the horizon")
+        run.note("a greedy schedule that breaks a buffer is only a guess of the horizon")
         return False
     return True
 

@@ -54,14 +54,25 @@ class Horizons:
         A horizon that has a solution, or a guess of one.
     known
         Whether a plan of `enough` epochs has been offered.
+    start
+        A plan on this grid to begin with, or None.
     """
 
     def __init__(
-        self, model: ChunkModel, options: ChunkOptions, *, enough: int, known: bool
+        self,
+        model: ChunkModel,
+        options: ChunkOptions,
+        *,
+        enough: int,
+        known: bool,
+        start: Schedule | None = None,
     ) -> None:
+        self.start = start
         self.model, self.options, self.run = model, options, model.run
         self.most = options.horizon or enough
         self.high = min(self.most, enough)
+        # A horizon that turns out to be too small may grow up to this.
+        self.limit = options.horizon or enough * 2**DOUBLINGS
         self.known = known and enough <= self.most
 
     def search(self) -> Stop:
@@ -109,15 +120,17 @@ class Horizons:
         Infeasible
             If there is none.
         """
-        for attempt in range(DOUBLINGS + 1):
+        # What latency and bounds rule out need not be asked, where more is allowed.
+        self.high = min(max(self.high, self.model.least), self.limit)
+        while True:
             self.model.check(self.high)
             plan = self._ask(self.high)
             if plan is not None:
                 self.high, self.known = plan.horizon, True
                 return
-            if self.options.horizon is not None or attempt == DOUBLINGS:
+            if self.high >= self.limit:
                 raise Infeasible(self.model.none(self.high))
-            self.high *= 2
+            self.high = min(2 * self.high, self.limit)
 
     def _descend(self) -> Stop:
         """Ask for one epoch less until there is no solution."""
@@ -153,14 +166,14 @@ class Horizons:
         model, options, run = self.model, self.options, self.run
         gap = run.gap if options.model_gap is None else options.model_gap / 100
         assert options.objective != "fewest-epochs"
-        for attempt in range(DOUBLINGS + 1):
+        while True:
             try:
-                plan = model.solve(horizon, aim=options.objective, gap=gap)
+                plan = model.solve(horizon, aim=options.objective, gap=gap, start=self.start)
                 break
             except Infeasible:
-                if options.horizon is not None or attempt == DOUBLINGS:
+                if horizon >= self.limit:
                     raise
-                horizon *= 2
+                horizon = min(2 * horizon, self.limit)
         outcome = model.outcome
         assert outcome is not None
         run.note(

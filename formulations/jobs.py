@@ -23,6 +23,8 @@ from typing import IO, Any
 import ccl.errors
 from ccl.errors import CclError, SolveError
 from ccl.formats.topoloom import (
+    plan_from_json,
+    plan_to_json,
     problem_from_json,
     problem_to_json,
     result_from_json,
@@ -30,6 +32,7 @@ from ccl.formats.topoloom import (
 )
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from ccl.schedule import Schedule
 from formulations.run import Progress
 
 PAUSE = 0.1
@@ -41,7 +44,7 @@ class SolveJob:
 
     Parameters
     ----------
-    problem, formulation, options, time_limit, gap, solver
+    problem, formulation, options, time_limit, gap, solver, begin_with
         As for `formulations.solve`.
     """
 
@@ -54,6 +57,7 @@ class SolveJob:
         time_limit: float | None = None,
         gap: float | None = None,
         solver: str = "HIGHS",
+        begin_with: Schedule | None = None,
     ) -> None:
         self.best: Result | None = None
         """The best result so far, kept when the job is cancelled."""
@@ -67,6 +71,7 @@ class SolveJob:
             "time_limit": time_limit,
             "gap": gap,
             "solver": solver,
+            "begin_with": None if begin_with is None else plan_to_json(begin_with),
         }
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
         self._process = subprocess.Popen(
@@ -169,6 +174,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     from formulations import solve  # noqa: PLC0415  it is this package
 
     try:
+        begin_with = request["begin_with"]
         result = solve(
             problem_from_json(request["problem"]),
             request["formulation"],
@@ -177,11 +183,18 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             gap=request["gap"],
             solver=request["solver"],
             progress=speak.progress,
+            begin_with=None if begin_with is None else _schedule(begin_with),
         )
     except CclError as error:
         speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
     else:
         speak.line({"event": "result", "result": result_to_json(result)})
+
+
+def _schedule(value: Any) -> Schedule:
+    plan = plan_from_json(value)
+    assert isinstance(plan, Schedule)
+    return plan
 
 
 def _until_abandoned(requests: IO[bytes]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from ccl.schedule import Schedule, Send
 from formulations.demand import Demand
+from formulations.epochs import ROUNDING
 from formulations.hops import Hops
 from formulations.plans import schedule
 from formulations.reserve import Reservations, Way, hop_by_hop
@@ -34,6 +37,48 @@ def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Hops, demand: Dema
             held[way.route[-1]] = epoch + way.delay
             sends.extend(way.sends(epoch, chunk))
     return schedule(sends, hops, demand)
+
+
+def onto(plan: Schedule, hops: Hops, demand: Demand) -> Schedule | None:
+    """Return a plan on another grid: the same ways in the same order, each as early as it can.
+
+    A plan that is on the grid already is kept. None where the hops are hyper-edges and it is not.
+    """
+    tau = hops.grid.epoch_duration
+    routes = set(hops.routes)
+    same = abs(plan.epoch_duration - tau) <= ROUNDING * tau
+    if same and all((send.src, *send.via, send.dst) in routes for send in plan.sends):
+        return plan
+    if any(len(route) > 2 for route in routes):
+        return None
+    return place(_moves(plan, hops), hops, demand)
+
+
+def _moves(plan: Schedule, hops: Hops) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the chunks and ways of a plan from one device that stores to the next, in order.
+
+    Copies that part at a switch become ways of their own from where they come.
+    """
+    grid = replace(hops.grid, epoch_duration=plan.epoch_duration)
+    index, delay = hops.topology.index, grid.delay
+    arrived: defaultdict[tuple[int, str, int], list[_Part]] = defaultdict(list)
+    found: list[tuple[int, int, tuple[str, ...]]] = []
+    for number, send in enumerate(sorted(plan.sends, key=lambda send: send.epoch)):
+        way: _Part = (number, (send.src,))
+        if not hops.stores[index[send.src]]:
+            here = arrived[send.chunk, send.src, send.epoch]
+            way = here[0] if hops.copies[index[send.src]] else here.pop(0)
+        way = way[0], (*way[1], *send.via, send.dst)
+        if hops.stores[index[send.dst]]:
+            found.append((way[0], send.chunk, way[1]))
+        else:
+            took = int(delay[hops.topology.link_index[send.src, send.dst]])
+            arrived[send.chunk, send.dst, send.epoch + took].append(way)
+    return [(chunk, route) for _, chunk, route in sorted(found)]
+
+
+_Part = tuple[int, tuple[str, ...]]
+"""Place of the first send of a way, and the devices so far."""
 
 
 def _stages(hops: Hops, route: tuple[str, ...]) -> Iterable[Way]:

@@ -48,6 +48,8 @@ class Formulation:
     measure
         Says how large the model would be before it is built, or None where there is none or
         nobody knows.
+    takes_start
+        Whether it can begin with a given plan.
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them.
     mathematics
@@ -62,6 +64,7 @@ class Formulation:
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
     measure: Callable[[Problem, Any], ModelSize | None] | None = None
+    takes_start: bool = False
     whole_chunks: bool = True
     mathematics: str = field(default="", repr=False)
 

@@ -74,6 +74,8 @@ class Run:
     answers, turn
         What results answer, where that is not `problem` itself, and how a plan of `problem`
         becomes one of it.
+    start
+        A plan of `problem` to begin with, or None; who uses it offers it.
     merit
         What the best result has least of, in µs, or None where that is its makespan.
     method
@@ -100,6 +102,7 @@ class Run:
     mirrored: bool = False
     answers: Problem | None = None
     turn: Callable[[Schedule], Schedule] = lambda plan: plan
+    start: Schedule | None = None
     merit: Callable[[Result], float] | None = None
     method: str = ""
     best: Result | None = None

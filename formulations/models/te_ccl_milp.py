@@ -45,14 +45,14 @@ With tenants or priorities the plan kept is the one that is best in these terms 
 A gap to stop at early (the paper takes 30 % of the reward's value at the solution, as Gurobi and
 HiGHS count it) is one of the objective, not of the makespan.
 
-Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections 3.1, 5 and 6
-and appendices A, B, C, E, F. Decisions: first and last epoch are handled by the windows rather than by
-extra rows; the paper's max and min become one row per term, which is exact as both only bound
+Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections 3.1, 5 and 6 and
+appendices A, B, C, E, F. Decisions: first and last epoch are handled by the windows rather than
+by extra rows; the paper's max and min become one row per term, which is exact as both only bound
 from one side; no latency is dropped (``formulations.epochs``); which epoch duration is best is
 found by trying the greedy schedule on several (``auto``), and with time to spare the model is
-asked on finer ones too; on a mirrored grid (``formulations.mirror``) sends hold their links in the
-last epochs of their delay instead of the first. Makespans reported are of the replay in continuous
-time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
+asked on finer ones too; on a mirrored grid (``formulations.mirror``) sends hold their links in
+the last epochs of their delay instead of the first. Makespans reported are of the replay in
+continuous time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
 """
 
 from __future__ import annotations
@@ -109,7 +109,21 @@ def run(run: Run, options: Options) -> Result:
         problem = without_copies(run.problem)
         run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))
         run.note(f"without copies on the way {len(problem.collective.chunks)} chunks have to move")
-    return search(run, options, find)
+    return search(_begun(run, options), options, find)
+
+
+def _begun(run: Run, options: Options) -> Run:
+    """Offer the plan to begin with; it goes on to models of the same question only."""
+    if run.start is None:
+        return run
+    if not (options.copy and options.store_and_forward):
+        run.note("the plan given was not used: it may copy on the way, or store and forward")
+        return replace(run, start=None)
+    run.offer(run.start, message="the plan given")
+    if run.problem.collective.reduces:
+        run.note("no model began with the plan given: sums are found backwards in time")
+        return replace(run, start=None)
+    return run
 
 
 FORMULATION = Formulation(
@@ -121,5 +135,6 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     measure=measure,
+    takes_start=True,
     mathematics=__doc__ or "",
 )

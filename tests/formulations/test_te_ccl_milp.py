@@ -76,7 +76,8 @@ def test_measuring_loads_no_solver():
         "from ccl.problem import Problem\n"
         "from formulations import measure\n"
         "from gallery import open_cluster\n"
-        "assert measure(Problem(open_cluster('dgx-1v'), all_gather(8, 1e6))).variables > 0\n"
+        "asked = Problem(open_cluster('dgx-1v'), all_gather(8, 1e6))\n"
+        "assert measure(asked, 'te-ccl-milp').variables > 0\n"
         "assert not {'cvxpy', 'highspy', 'ortools'} & set(sys.modules), 'a solver was loaded'\n"
     )
 
@@ -125,9 +126,9 @@ def test_finish_times_are_weighted_by_priority(priorities, finish):
 
 
 def test_early_arrivals_are_weighted_by_priority():
-    """The reward of 1/k for one arrival in each of three epochs is largest with b's two first.
+    """One arrival in each of three epochs counts 11/6, 5/6 and 1/3: 1/k from its own epoch on.
 
-    5 (1/1 + 1/2) + 1/3 with b first is more than 1/1 + 5 (1/2 + 1/3) with a first.
+    5 (11/6 + 5/6) + 1/3 with b first is more than 11/6 + 5 (5/6 + 1/3) with a first.
     """
     options = {"objective": "early-arrivals"}
 

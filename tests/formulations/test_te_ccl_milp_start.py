@@ -1,0 +1,146 @@
+"""TE-CCL's general model beginning with a given plan, and how it finds its horizon."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from ccl.collective import make_collective
+from ccl.errors import LimitReached, ProblemError, ScheduleError
+from ccl.problem import Problem
+from formulations import solve, start
+from formulations.demand import demand
+from formulations.epochs import EpochGrid
+from formulations.hops import link_hops
+from formulations.place import onto
+from gallery import open_cluster
+
+
+def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int = 1) -> Problem:
+    topology = open_cluster(cluster)
+    return Problem(topology, make_collective(kind, len(topology.ranks), size, chunks=chunks))
+
+
+HARD = {"epoch": "fastest", "objective": "early-arrivals", "greedy_start": False}
+
+
+def test_a_plan_given_is_kept_where_the_time_is_too_short_to_find_another():
+    """On the fastest grid of NDv2 x 2 HiGHS finds nothing in 100 s from nothing."""
+    asked = problem("ndv2:hosts=2", "all-gather", size=64e6)
+    given = solve(asked, "te-ccl-milp", options={"epoch": "fastest"}, time_limit=0.01).plan
+
+    with pytest.raises(LimitReached):
+        solve(asked, "te-ccl-milp", options=HARD, time_limit=3)
+    result = solve(asked, "te-ccl-milp", options=HARD, time_limit=3, begin_with=given)
+
+    assert any("the plan given sets the horizon" in line for line in result.log)
+    assert result.plan.horizon <= given.horizon
+
+
+def test_the_solver_begins_with_the_plan_given():
+    """HiGHS counts the start as a solution at once, so it never ends with less than its reward.
+
+    An arrival counts 1/k at the beginning of every epoch k from its own to the last.
+    Allowed to stop at any gap, HiGHS stops with less when it has no start.
+    """
+    asked = problem("dgx-1v", "all-gather", chunks=2)
+    options = {"epoch": "slowest", "objective": "early-arrivals", "horizon": 9}
+    given = solve(asked, "te-ccl-milp", options=options, time_limit=60).plan
+    grid = EpochGrid(asked.topology, asked.collective.chunk_size, given.epoch_duration)
+    link = asked.topology.link_index
+    arrivals = [send.epoch + grid.delay[link[send.src, send.dst]] for send in given.sends]
+    reward = sum(1 / k for first in arrivals for k in range(first, 9 + 1))
+
+    def ended(**more):
+        loose = {**options, "model_gap": 1000.0, "greedy_start": False}
+        result = solve(asked, "te-ccl-milp", options=loose, time_limit=60, **more)
+        [line] = [each for each in result.log if "the objective is" in each]
+        return float(re.findall(r"is ([0-9.]+)", line)[0])
+
+    assert ended() < reward
+    assert ended(begin_with=given) >= reward - 1e-3
+
+
+def test_a_job_begins_with_a_plan_as_well():
+    asked = problem("star:gpus=4", "all-gather")
+    given = solve(asked, "te-ccl-milp", options={"epoch": "slowest"}).plan
+    options = {"epoch": "slowest", "greedy_start": False}
+
+    result = start(asked, "te-ccl-milp", options=options, begin_with=given).result()
+
+    assert result.makespan == pytest.approx(21.4)
+    assert any("the plan given" in line for line in result.log)
+
+
+@pytest.mark.parametrize(
+    "cluster", ["dgx-1v", "star:gpus=5", "star:gpus=5,copies=true", "pcie-server"]
+)
+def test_a_plan_goes_onto_another_grid(cluster):
+    """Each send takes its way anew, as early as the finer or coarser grid lets it."""
+    asked = problem(cluster, "all-gather")
+    given = solve(asked, "te-ccl-milp", options={"epoch": "slowest"}, time_limit=2).plan
+
+    for factor in (0.4, 1.0, 3.0):
+        tau = given.epoch_duration * factor
+        hops = link_hops(EpochGrid(asked.topology, asked.collective.chunk_size, tau))
+        moved = onto(given, hops, demand(asked))
+        assert moved.epoch_duration == pytest.approx(tau)
+        options = {"epoch_duration": tau, "greedy_start": False}
+        again = solve(asked, "te-ccl-milp", options=options, time_limit=2, begin_with=moved)
+        assert again.epochs <= moved.horizon
+
+
+def test_a_plan_that_breaks_a_rule_is_not_begun_with():
+    asked = problem("dgx-1v", "all-gather")
+    given = solve(asked, "te-ccl-milp", options={"epoch": "slowest"}).plan
+
+    with pytest.raises(ScheduleError, match="needs it"):
+        solve(asked, "te-ccl-milp", begin_with=replace(given, sends=given.sends[:-1]))
+
+
+def test_a_formulation_that_cannot_begin_with_a_plan_says_which_can():
+    asked = problem("ring:gpus=4", "all-gather")
+    given = solve(asked, "ring").plan
+
+    with pytest.raises(ProblemError, match=r"ring cannot begin .* choose from .*te-ccl-milp"):
+        solve(asked, "ring", begin_with=given)
+
+
+def test_a_reduction_keeps_the_plan_given_until_a_better_one_is_found():
+    asked = problem("star:gpus=4", "reduce-scatter")
+    given = solve(asked, "te-ccl-milp").plan
+
+    result = solve(asked, "te-ccl-milp", begin_with=given)
+
+    assert any("sums are found backwards" in line for line in result.log)
+
+
+@pytest.mark.parametrize("by", ["greedy", "bisection", "algorithm-1"])
+def test_every_way_to_a_horizon_ends_at_the_smallest(by):
+    """All-gather over a plain star of 4, 5 µs epochs: 6 epochs do and 5 do not.
+
+    Each GPU takes in 3 chunks over its link, the first of them after 5.7 µs, 2 epochs: epochs 2,
+    3, 4 are the earliest for its three, each delayed by 2 more, so the last is there after 6.
+    """
+    asked = problem("star:gpus=4", "all-gather")
+    options = {"epoch": "slowest", "greedy_start": False, "horizon_by": by, "horizon": 9}
+
+    result = solve(asked, "te-ccl-milp", options=options, time_limit=30)
+
+    if by != "algorithm-1":
+        assert result.epochs == 6
+    told = [line for line in result.log if line.startswith("5 epochs of 5 µs")]
+    assert told == ["5 epochs of 5 µs: no schedule exists"]
+    assert any(re.match(r"6 epochs of 5 µs: a schedule of 6", line) for line in result.log)
+
+
+def test_bisection_tries_fewer_horizons_than_a_descent():
+    """From 30 epochs a descent takes one model for each; halves take at most 5, 2 ** 5 > 30 - 3."""
+    asked = problem("star:gpus=4", "all-gather")
+
+    def tried(by):
+        options = {"epoch": "slowest", "greedy_start": False, "horizon_by": by}
+        log = solve(asked, "te-ccl-milp", options=options, time_limit=30).log
+        return [line for line in log if "epochs of 5 µs" in line]
+
+    assert len(tried("bisection")) <= 1 + 5
