@@ -213,21 +213,28 @@ def _kind(network: Network, inside: Mask) -> BoundKind:
     return "cut"
 
 
-def _pipes(network: Network, links: np.ndarray, waits: Floats) -> tuple[Floats, Floats]:
-    """Return GB/s and waits of links, those that a limit throttles together taken as one.
+def throttled(network: Network, links: np.ndarray) -> list[tuple[float, Mask]]:
+    """Return GB/s of the limits below what some of the links could carry, and which these are.
 
     A link counts in one limit at most, the tightest, which can only allow more than is true.
     """
     rates = network.bandwidth[links]
     free = np.ones(len(links), dtype=bool)
-    joint: list[tuple[float, float]] = []
+    found = []
     for limit, members in network.limits:
         shared = free & np.isin(links, members)
         if rates[shared].sum() > limit.bandwidth:
-            joint.append((limit.bandwidth, float(waits[shared].min())))
+            found.append((limit.bandwidth, shared))
             free &= ~shared
-    extra = np.array(joint, dtype=float).reshape(-1, 2)
+    return found
+
+
+def _pipes(network: Network, links: np.ndarray, waits: Floats) -> tuple[Floats, Floats]:
+    """Return GB/s and waits of links, those that a limit throttles together taken as one."""
+    rates = network.bandwidth[links]
+    joint = throttled(network, links)
+    free = ~np.logical_or.reduce([np.zeros(len(links), dtype=bool), *(each for _, each in joint)])
     return (
-        np.concatenate([rates[free], extra[:, 0]]),
-        np.concatenate([waits[free], extra[:, 1]]),
+        np.concatenate([rates[free], [bandwidth for bandwidth, _ in joint]]),
+        np.concatenate([waits[free], [waits[each].min() for _, each in joint]]),
     )

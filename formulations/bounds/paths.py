@@ -104,6 +104,15 @@ class Ways:
         vertices, costs = self._behind(links)
         return np.asarray(self._to_ranks[:, vertices] + costs)
 
+    def follows(self, links: np.ndarray) -> Floats:
+        """Return (ranks, links): least µs from when a chunk has left a link until a rank has it."""
+        devices = self.network.problem.topology.devices
+        heads = self.network.ends[links, 1]
+        stores = np.array([devices[i].stores for i in heads], dtype=bool)
+        paid = self.nbytes * 1e-3 / self.network.bandwidth[links]
+        passing = self.network.alpha[links] + self.network.latency_to[:, heads]
+        return np.asarray(np.where(stores, self.brings(links) - paid, passing))
+
     def begins(self, links: np.ndarray) -> Floats:
         """Return (ranks, links): least µs from a rank to when a chunk begins to cross a link."""
         return np.asarray(self.arrivals[:, self.network.ends[links, 0]])

@@ -14,17 +14,23 @@ head and the least tail on e of those in C, the chunks of C that cross e keep th
 head + tail + k n beta or more, k one less than their number: T is at least the |C|-th smallest of
 all these over links e and k >= 0 (`formulations.bounds.machines`).
 Every choice of C, h and d gives a bound; tried are all chunks, and those whose heads or tails
-are large, with the farthest h and d of each. This is the bound of parallel processors with heads
-and tails (Carlier, EJOR 1987); it holds at copying switches, as chunks are counted once.
+are large, with the farthest h and d of each.
+
+Links under a shared limit L carry at most b(L) bytes a second together, between the least head of
+any and T less the quickest way on from the end of any. Each carries whole chunks, so k chunks need
+this head, k n over b(L), and this way: as if L were one link. Both views are tried.
+
+This is the bound of parallel processors with heads and tails (Carlier, EJOR 1987); it holds at
+copying switches, as chunks are counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from formulations.bounds.cuts import Network
+from formulations.bounds.cuts import Network, throttled
 from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.kinds import Kinds
 from formulations.bounds.machines import slots, steady
@@ -45,15 +51,42 @@ def cut_makespan(
     leaving = kinds.chosen(crossing)
     head = leaving.opening(ways.begins(links), at)
     tail = leaving.closing(ways.brings(links), at)
+    follow = leaving.closing(ways.follows(links), at) if network.limits else tail
     pace = ways.nbytes * 1e-3 / network.bandwidth[links]
+    joint = throttled(network, links)
     best = beaten
     for chosen in _sets(head.min(axis=1), tail.min(axis=1)):
-        opens = head[chosen].min(axis=0) + tail[chosen].min(axis=0)
-        count = int(leaving.counts[chosen].sum())
-        usable = np.isfinite(opens)
-        if steady(opens[usable], pace[usable], count=count) > best:
-            best = max(best, float(slots(opens, pace, count=count)[-1]))
+        heads, count = head[chosen].min(axis=0), int(leaving.counts[chosen].sum())
+        tried = [(heads + tail[chosen].min(axis=0), pace)]
+        if joint:
+            waits = heads, follow[chosen].min(axis=0)
+            tried.append(_as_one(tried[0], joint, waits=waits, nbytes=ways.nbytes))
+        for opens, busy in tried:
+            usable = np.isfinite(opens)
+            if steady(opens[usable], busy[usable], count=count) > best:
+                best = max(best, float(slots(opens, busy, count=count)[-1]))
     return best
+
+
+def _as_one(
+    machines: tuple[Floats, Floats],
+    joint: Sequence[tuple[float, Mask]],
+    *,
+    waits: tuple[Floats, Floats],
+    nbytes: float,
+) -> tuple[Floats, Floats]:
+    """Return the machines when links that a limit throttles together are one.
+
+    `waits` are the µs before a chunk begins to cross each link, and after it has left it.
+    """
+    opens, pace = machines
+    free = ~np.logical_or.reduce([links for _, links in joint])
+    busy = [nbytes * 1e-3 / bandwidth for bandwidth, _ in joint]
+    waited = [sum(float(each[links].min()) for each in waits) for _, links in joint]
+    return (
+        np.concatenate([opens[free], np.add(waited, busy)]),
+        np.concatenate([pace[free], busy]),
+    )
 
 
 def _sets(heads: Floats, tails: Floats) -> Iterator[Mask]:

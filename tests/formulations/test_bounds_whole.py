@@ -10,7 +10,7 @@ import gallery
 from ccl.bound import Cut, Path
 from ccl.collective import Chunk, all_gather, custom, make_collective
 from ccl.problem import Problem
-from ccl.topology import Link, Topology, device, duplex
+from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations.bounds import best_bound, lower_bounds
 
 MB = 1e6
@@ -78,6 +78,27 @@ def test_links_of_unequal_speed_and_latency_take_what_they_can():
     )
 
     assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(310)
+
+
+def test_links_under_a_limit_are_one_machine():
+    """Two links of 10 GB/s under 15 GB/s have brought 1 MB three times by 67, 133 and 200 µs.
+
+    The fourth would take them to 267 µs, a third link of 4 GB/s 250 µs. Without the limit the two
+    are done with four at 200 µs; flowing, 4 MB take 4 / 19 ms, which is 211 µs.
+    """
+    switches = tuple(device("switch", f"s{i}") for i in range(3))
+    ways = [
+        link
+        for i, rate in ((0, 10), (1, 10), (2, 4))
+        for link in (Link("a", f"s{i}", rate), Link(f"s{i}", "b", rate))
+    ]
+    limit = SharedLimit("bus", (("a", "s0"), ("a", "s1")), 15)
+    devices = (device("gpu", "a"), *switches, device("gpu", "b"))
+    topology = Topology("bus", devices, (*ways, Link("b", "a", 10)), (limit,))
+    problem = Problem(topology, make_collective("broadcast", 2, 4 * MB, chunks=4))
+
+    assert best_bound(problem).makespan == pytest.approx(4000 / 19)
+    assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(250)
 
 
 def test_late_chunks_cross_late():
