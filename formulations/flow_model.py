@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 import cvxpy as cp
 import numpy as np
@@ -21,6 +22,12 @@ from formulations.epochs import ROUNDING
 from formulations.hops import Hops
 from formulations.rows import rows
 from formulations.run import Run
+
+Aim = Literal["thrift", "haste", "arrivals"]
+
+HASTE = 1.0
+"""What an arrival in the last epoch costs beside its share of busy time; a quarter of it one
+epoch before, and so on."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +94,16 @@ class FlowModel:
         reach = int(self.earliest[self.flows.goal, self.flows.source].max())
         return max(reach, math.ceil(self.run.bounds[0].makespan / self.hops.grid.epoch_duration))
 
-    def solve(self, horizon: int, *, reward: bool = False, careful: bool = False) -> Schedule:
+    def solve(self, horizon: int, *, aim: Aim = "thrift", careful: bool = False) -> Schedule:
         """Return a schedule of fractions within `horizon` epochs.
 
         Parameters
         ----------
         horizon
             K.
-        reward
-            Whether early arrivals are rewarded; else the links' busy time is least.
+        aim
+            What is least or most: ``thrift``, the time for which links are busy; ``haste``, the
+            same, but of the last epochs more than of others; ``arrivals``, rewards for early ones.
         careful
             Whether what may arrive in an epoch is kept together with all that leaves in it.
 
@@ -118,7 +126,9 @@ class FlowModel:
         )
         rules = self._balance(cells, sent, held, read) + self._capacity(cells, sent)
         rules += self._buffers(cells, (sent, held, read), careful=careful)
-        objective = self._reward(cells, read) if reward else self._busy(cells, sent)
+        objective: cp.Maximize | cp.Minimize = self._reward(cells, read)
+        if aim != "arrivals":
+            objective = self._busy(cells, sent, late=HASTE if aim == "haste" else 0.0)
         model = cp.Problem(objective, rules)
         built = time.perf_counter() - begin
         run.report(f"solving for {horizon} epochs")
@@ -247,12 +257,13 @@ class FlowModel:
         most = (room - flows.kept)[row % many]
         return [leaving[row] @ sent + back[row] @ held + had[row] @ read <= most]
 
-    def _busy(self, cells: _Cells, sent: cp.Variable) -> cp.Minimize:
+    def _busy(self, cells: _Cells, sent: cp.Variable, *, late: float) -> cp.Minimize:
         cost = np.zeros(sent.size)
         k, e, s = np.nonzero(cells.sent >= 0)
         # In shares of the longest hop, plus a little for every hop, so that no way is free.
         hold = self.hops.grid.hold
-        cost[cells.sent[k, e, s]] = (hold / hold.max() + 0.01)[e]
+        left = cells.horizon - k - self.hops.delay[e]
+        cost[cells.sent[k, e, s]] = (hold / hold.max() + 0.01)[e] * (1 + late * 4.0**-left)
         return cp.Minimize(cost @ sent)
 
     def _reward(self, cells: _Cells, read: cp.Variable) -> cp.Maximize:

@@ -17,7 +17,8 @@ r[k, d, s], read at d at the beginning of epoch k.
         <= buffer[v], k > 0                                               v's buffer is limited
 
 Objectives, named for what they optimise: ``fewest-epochs`` takes the smallest K that has a
-solution, and of these one that keeps the links busy for the shortest time in all;
+solution, and of these one that keeps the links busy for the shortest time in all, then one for
+which busy time counts up to twice as much in the last epochs, because the replay ends with them;
 ``early-arrivals`` maximises the sum over k = 1 .. K of priority * R[k, d, s] / k, where R[k, d, s]
 is all that was read until then, the sum of r[k', d, s] over k' <= k: the paper's objective, whose
 epochs end where ours begin, so that r[k, d, s] counts 1/k + .. + 1/K. Chunks of one source and
@@ -43,6 +44,7 @@ number of are tried as well.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,7 +61,7 @@ from formulations.registry import Formulation
 from formulations.run import Run
 
 if TYPE_CHECKING:
-    from formulations.flow_model import FlowModel
+    from formulations.flow_model import Aim, FlowModel
 
 AIMS = ((12, 0.95), (12, 0.0), (24, 0.95), (24, 0.0))
 """What ``auto`` tries: into how many epochs the lower bound is cut, and the least share of an
@@ -71,7 +73,7 @@ FINER = (48, 96, 192)
 FEW = 48
 """Most epochs of one chunk on the slowest link for which ``auto`` tries these too."""
 
-SMALL = 30_000
+SMALL = 20_000
 """Most epochs times links times sources of the lower bound on one of the finer grids."""
 
 CELLS = 3_000_000
@@ -173,42 +175,66 @@ def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:
-    """Offer the plan of the smallest horizon that has one: steps that double, then halve."""
+    """Offer the plans of the smallest horizon that has one."""
+    run, early = model.run, options.objective == "early-arrivals"
+    stop, horizon = _fewest(model, "arrivals" if early else "thrift", given=options.horizon)
+    if horizon is not None and not (early or run.enough or run.expired):
+        with suppress(Infeasible, LimitReached):
+            run.offer(_solved(model, horizon, aim="haste"), message="a flow that ends earlier")
+    return Stop.TIME_LIMIT if run.expired else stop
+
+
+def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int | None]:
+    """Offer plans of fewer and fewer epochs: steps that double until there is one, then halve.
+
+    Return why it stopped and the horizon of the last plan, None where there is none.
+    """
     run, tau = model.run, model.hops.grid.epoch_duration
     best = None if run.best is None else run.best.plan
     shortest = best.duration if isinstance(best, Schedule) else math.inf
-    low, step = (options.horizon or model.least()) - 1, 1
+    low, step = (given or model.least()) - 1, 1
     high = None
     while high is None or high - low > 1:
         horizon = low + step if high is None else (low + high) // 2
         if high is None and (low + 1) * tau > HOPELESS * shortest:
-            return Stop.MODEL_OPTIMAL
-        if high is None and model.buffered and low > PATIENCE * model.least():
-            msg = f"the buffers let nothing through within {low} epochs; make them larger"
-            raise Infeasible(msg)
+            return Stop.MODEL_OPTIMAL, None
+        _check_buffers(model, low)
         if horizon * model.width > CELLS:
             run.note(
                 f"{horizon} epochs of {tau:.6g} µs were not tried: {horizon * model.width:.2g} "
                 "cells are too many"
             )
-            return Stop.TOO_LARGE
+            return Stop.TOO_LARGE, high
         try:
-            plan = _solved(model, horizon, reward=options.objective == "early-arrivals")
+            plan = _solved(model, horizon, aim=aim)
         except Infeasible:
-            if options.horizon is not None:
+            if given is not None:
                 raise
             low, step = horizon, 2 * step
         except LimitReached:
-            return Stop.TIME_LIMIT
+            return Stop.TIME_LIMIT, high
         else:
             high = horizon
             run.offer(plan, message=f"a flow in {horizon} epochs of {tau:.6g} µs")
             if run.enough:
                 break
-    return Stop.TIME_LIMIT if run.expired else Stop.MODEL_OPTIMAL
+    return Stop.MODEL_OPTIMAL, high
 
 
-def _solved(model: FlowModel, horizon: int, *, reward: bool) -> Schedule:
+def _check_buffers(model: FlowModel, low: int) -> None:
+    """Give up where `low` epochs are not enough and more would hardly be.
+
+    Raises
+    ------
+    Infeasible
+        If buffers are limited and the horizon is far beyond the least.
+    """
+    if model.buffered and low > PATIENCE * model.least():
+        msg = f"the buffers let nothing through within {low} epochs; make them larger"
+        raise Infeasible(msg)
+
+
+def _solved(model: FlowModel, horizon: int, *, aim: Aim) -> Schedule:
     """Return a plan within `horizon` epochs that keeps to the buffers.
 
     Raises
@@ -218,10 +244,10 @@ def _solved(model: FlowModel, horizon: int, *, reward: bool) -> Schedule:
     LimitReached
         If the time limit came first.
     """
-    plan = model.solve(horizon, reward=reward)
+    plan = model.solve(horizon, aim=aim)
     if not model.buffered or _verified(model.run.problem, plan):
         return plan
-    plan = model.solve(horizon, reward=reward, careful=True)
+    plan = model.solve(horizon, aim=aim, careful=True)
     if not _verified(model.run.problem, plan):
         msg = f"no plan of {horizon} epochs was found that keeps to the buffers; allow more epochs"
         raise Infeasible(msg)
