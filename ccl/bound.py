@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-BoundKind = Literal["path", "injection", "ejection", "cut", "flow", "solver"]
+BoundKind = Literal["path", "injection", "ejection", "cut", "stages", "group", "flow", "solver"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ class Bound:
         µs.
     kind
         ``path``: the longest of the quickest ways; ``injection`` and ``ejection``: what one
-        GPU must send or receive; ``cut``: what must leave a set of devices; ``flow``: the
-        largest rate at which all demands flow together; ``solver``: an optimization model's
-        own bound, for the model named in `reference`.
+        GPU must send or receive; ``cut``: what must leave a set of devices; ``stages``: what
+        must pass two cuts one after the other, or be copied inside a set; ``group``: sums among
+        all GPUs or hosts; ``flow``: the largest rate at which all demands flow together;
+        ``solver``: an optimization model's own bound, for the model named in `reference`.
     witness
         The cut or path that proves it; None where no single one does (`reference` then has the
         numbers) and for a solver's.

@@ -23,6 +23,8 @@ BOUND_LABELS = {
     "injection": "What one GPU must send",
     "ejection": "What one GPU must receive",
     "cut": "Bottleneck cut",
+    "stages": "Two cuts in a row",
+    "group": "Sums among all",
     "flow": "All demands at once",
     "solver": "Solver's bound",
 }

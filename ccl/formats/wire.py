@@ -150,7 +150,7 @@ class BoundJson(Struct, forbid_unknown_fields=True):
     """A lower bound in µs with what proves it."""
 
     makespan: Positive
-    kind: Literal["path", "injection", "ejection", "cut", "flow", "solver"]
+    kind: Literal["path", "injection", "ejection", "cut", "stages", "group", "flow", "solver"]
     reference: str
     witness: CutJson | PathJson | None = None
     whole_chunks: bool = False

@@ -155,7 +155,7 @@ def cut_bounds(network: Network, cuts: Iterable[Mask]) -> list[Bound]:
     best: dict[BoundKind, tuple[float, Mask]] = {}
     for inside, nbytes in zip(sides, leaving, strict=True):
         if nbytes > 0:
-            kind = _kind(network, inside)
+            kind = kind_of(network, inside)
             makespan = cut_makespan(network, inside, nbytes)
             if kind not in best or makespan > best[kind][0]:
                 best[kind] = makespan, inside
@@ -204,13 +204,37 @@ def witness(network: Network, inside: Mask) -> Cut:
     )
 
 
-def _kind(network: Network, inside: Mask) -> BoundKind:
+def kind_of(network: Network, inside: Mask) -> BoundKind:
+    """Return what a cut is called: by the one GPU inside or outside of it, if there is one."""
     count = int(inside.sum())
     if count == 1:
         return "injection"
     if count == len(inside) - 1 and not inside[network.gpus].all():
         return "ejection"
     return "cut"
+
+
+def passed(network: Network, inside: Mask) -> str:
+    """Say how a set of devices is left: out of it, or into the rest where that is smaller."""
+    if inside.sum() <= (~inside).sum():
+        return f"out of {side(network, inside)}"
+    return f"into {side(network, ~inside)}"
+
+
+def side(network: Network, inside: Mask) -> str:
+    """Name a set of devices in few words."""
+    topology = network.problem.topology
+    devices = [topology.devices[i] for i in np.flatnonzero(inside)]
+    hosts = {each.host for each in topology.devices if each.host is not None}
+    within = {each.host for each in devices}
+    if len(devices) == 1:
+        return devices[0].name
+    if len(within) == 1 and within <= hosts:
+        everything = [each for each in topology.devices if each.host in within]
+        if len(everything) == len(devices):
+            return str(devices[0].host)
+    gpus = int(inside[network.gpus].sum())
+    return f"{gpus} GPUs" if gpus < len(network.gpus) else "all GPUs"
 
 
 def throttled(network: Network, links: np.ndarray) -> list[tuple[float, Mask]]:

@@ -91,7 +91,7 @@ def _group_bound(network: Network, groups: list[Mask]) -> Bound | None:
     what = "GPUs" if len(groups) == len(network.gpus) else "hosts"
     return Bound(
         filled(rates * BYTES, network.alpha[links], nbytes),
-        "cut",
+        "group",
         None,
         f"the sum must arrive {2 * (len(groups) - 1)} times at {len(groups)} {what}, "
         f"{rates.sum():.4g} GB/s in all",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ccl.bound import Bound
 from formulations.bounds.classes import Classes
-from formulations.bounds.cuts import Network, witness
+from formulations.bounds.cuts import Network, kind_of, passed, side, witness
 from formulations.bounds.demand import Mask
 from formulations.bounds.joint import groupings
 from formulations.bounds.kinds import Kinds, kinds_of
@@ -64,23 +64,44 @@ class _Search:
             makespan = cut_makespan(self.network, self.ways, self.kinds, inside=inside, beaten=best)
             if makespan > best:
                 best, cut = makespan, inside
+        if cut is None:
+            return None
         what = "whole chunks crossing one after the other, from their holders to destinations"
-        return self._bound(best, cut, what)
+        kind = kind_of(self.network, cut)
+        return Bound(best, kind, witness(self.network, cut), what, whole_chunks=True)
 
     def staged(self) -> Bound | None:
         """Return what the best two cuts prove, or the copies that one set needs."""
-        best, cut = 0.0, None
+        best, found = 0.0, None
         pairs = list(self._pairs())[: self._affordable]
         for backwards in (False, True):
             kinds = self.kinds.turned() if backwards else self.kinds
             stages = Stages(Direction(self.network, self.ways, kinds, backwards))
-            tried = [(stages.makespan(*pair), pair[0]) for pair in pairs]
-            tried += [(stages.spread(each), each) for each in self._around]
-            for makespan, inside in tried:
+            tried: list[tuple[float, Mask, Mask | None]]
+            tried = [(stages.makespan(*pair), *pair) for pair in pairs]
+            tried += [(stages.spread(each), ~each, None) for each in self._around]
+            for makespan, inner, outer in tried:
                 if makespan > best:
-                    best, cut = makespan, inside
-        what = "whole chunks crossing one cut after the other, each link one at a time"
-        return self._bound(best, cut, what)
+                    best, found = makespan, (backwards, inner, outer)
+        if found is None:
+            return None
+        backwards, inner, outer = found
+        shown = witness(self.network, ~inner if backwards else inner)
+        what = self._told(inner, outer, backwards=backwards)
+        return Bound(best, "stages", shown, what, whole_chunks=True)
+
+    def _told(self, inner: Mask, outer: Mask | None, *, backwards: bool) -> str:
+        """Say what chunks have to pass, in the order of time."""
+        if outer is None:
+            near = side(self.network, ~inner)
+            if backwards:
+                return f"a sum needs a send from each GPU of {near}, where switches cannot add"
+            return f"a chunk needs a send to each GPU of {near}, where switches cannot copy"
+        if not backwards:
+            first, then = passed(self.network, inner), passed(self.network, outer)
+        else:
+            first, then = passed(self.network, ~outer), passed(self.network, ~inner)
+        return f"whole chunks go {first}, then {then}, on each link one at a time"
 
     def grouped(self) -> Bound | None:
         """Return what groups prove about sums that all ranks add to and need."""
@@ -95,7 +116,7 @@ class _Search:
                 names = "GPUs" if len(groups) == len(self.network.gpus) else "hosts"
                 best = makespan
                 what = f"each sum must cross {2 * (len(groups) - 1)} times among {names}, whole"
-        return Bound(best, "cut", None, what, whole_chunks=True) if best else None
+        return Bound(best, "group", None, what, whole_chunks=True) if best else None
 
     @cached_property
     def ways(self) -> Ways:
@@ -151,11 +172,6 @@ class _Search:
             beyond = (exits & ~sides[places]).sum(axis=1)
             kinds = [(*self._classes[j], int(n)) for j, n in zip(places, beyond, strict=True)]
             yield from ((inner, sides[places[j]]) for j in _first(kinds, each=1))
-
-    def _bound(self, makespan: float, cut: Mask | None, what: str) -> Bound | None:
-        if cut is None:
-            return None
-        return Bound(makespan, "cut", witness(self.network, cut), what, whole_chunks=True)
 
 
 def _first(kinds: Sequence[tuple[int, ...]], *, each: int) -> list[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import get_args
 
 from hypothesis import strategies as st
 
-from ccl.bound import Bound, Cut, Path
+from ccl.bound import Bound, BoundKind, Cut, Path
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
@@ -106,7 +107,7 @@ def results(draw: st.DrawFn) -> Result:
     )
     names = problem.topology.ranks
     witnesses = st.sampled_from([None, Cut(names[:1], (names[:2],), bandwidth), Path(names[:2])])
-    kinds = st.sampled_from(["path", "injection", "ejection", "cut", "flow", "solver"])
+    kinds = st.sampled_from(get_args(BoundKind))
     bounds = st.builds(Bound, SHARES, kinds, witnesses, NAMES, st.booleans())
     sizes = st.builds(ModelSize, COUNTS, COUNTS, COUNTS)
     return conclude(
