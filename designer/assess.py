@@ -9,7 +9,7 @@ from typing import Any
 from ccl.errors import CclError
 from ccl.problem import Problem
 from designer.presets import ROOTED
-from designer.request import Request, problem_of, read_request
+from designer.request import DEFAULT_FORMULATION, Request, problem_of, read_request
 from designer.results import bounds_to_json
 from formulations import available
 from formulations.bounds import lower_bounds
@@ -60,7 +60,7 @@ def _refusals(problem: Problem) -> dict[str, str]:
 
 
 def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the menu of formulations; those that refuse come last, grey, and say why."""
+    """Return the menu of formulations, the usual one first; those that refuse last, with why."""
     return [
         {
             "value": each.name,
@@ -68,7 +68,9 @@ def formulation_choices(refusals: Mapping[str, str]) -> list[dict[str, Any]]:
             "note": refusals.get(each.name, each.reference),
             "disabled": each.name in refusals,
         }
-        for each in sorted(available(), key=lambda each: each.name in refusals)
+        for each in sorted(
+            available(), key=lambda each: (each.name in refusals, each.name != DEFAULT_FORMULATION)
+        )
     ]
 
 

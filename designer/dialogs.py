@@ -40,7 +40,7 @@ def _options() -> dmc.Drawer:
 
 
 def _limits() -> html.Div:
-    """Return when to stop: rows of every formulation."""
+    """Return when to stop: a row of every formulation."""
     kept = {"debounce": 300, "persistence": True, "persistence_type": "local"}
     return html.Div(
         [
@@ -51,15 +51,6 @@ def _limits() -> html.Div:
                 value=DEFAULT_TIME_LIMIT,
                 suffix=" s",
                 min=0.1,
-                **kept,
-            ),
-            dmc.NumberInput(
-                id=ids.GAP,
-                label="Good enough",
-                description="Stop at this gap to the bound; empty for a proof",
-                value="",
-                suffix=" %",
-                min=0,
                 **kept,
             ),
         ],

@@ -37,14 +37,13 @@ def fault(error: CclError, name: str) -> html.Div:
     epochs = epochs_enough(error, name)
     content: list[Any] = [html.Span(text.sentence(str(error)))]
     if epochs is not None:
-        content.append(
-            dmc.Button(
-                f"Use {text.count(epochs, 'epoch')}",
-                id={"remedy": f"{name}.horizon", "value": epochs},
-                size="compact-xs",
-                variant="light",
-                color="orange",
-                mt=6,
-            )
+        button = dmc.Button(
+            f"Use {text.count(epochs, 'epoch')}",
+            id={"remedy": f"{name}.horizon", "value": epochs},
+            size="compact-sm",
+            variant="light",
+            color="orange",
+            mt=8,
         )
+        content.append(html.Div(button))
     return html.Div([icon("warning"), html.Div(content)], className="ds-banner ds-bad")

@@ -97,6 +97,7 @@ def _question() -> html.Div:
             ),
             _tool("sliders", ids.OPTIONS_OPEN, "Options of the formulation"),
             _solve(),
+            html.Div(id=ids.CHIP, className="ds-chip"),
         ],
         className="ds-question",
         role="group",

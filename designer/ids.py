@@ -36,6 +36,10 @@ BOUNDS = "bounds"
 CUT = "cut-shown"
 TROUBLE = "trouble"
 
+SIZING = "sizing"
+CHIP = "size-chip"
+PLAN_BOX = "plan-box"
+
 # A solve.
 SOLVE = "solve"
 CANCEL = "cancel"

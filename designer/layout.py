@@ -12,6 +12,7 @@ from designer import dialogs, ids, results
 from designer.header import header
 from designer.markup import attributes, heading, icon
 from designer.palette import palette
+from designer.plan_card import plan_card
 from designer.presets import DEFAULT_LINK, link_type
 from designer.table import Sorting
 from designer.theme import THEME
@@ -152,6 +153,7 @@ def _schedule() -> html.Section:
             heading("Schedule", mathematics),
             html.Div(id=ids.TROUBLE, role="alert"),
             html.Div(id=ids.FAULT, role="alert"),
+            html.Div(plan_card(), id=ids.PLAN_BOX),
             html.Div(results.solve_card(), id=ids.SOLVE_BOX, hidden=True),
             html.Div(id=ids.SCHEDULE),
         ],

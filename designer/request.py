@@ -13,8 +13,9 @@ from ccl.formats.size import parse_size
 from ccl.formats.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.problem import Problem
 from ccl.topology import Topology
+from formulations import DEFAULT
 
-DEFAULT_FORMULATION = "te-ccl-milp"
+DEFAULT_FORMULATION = DEFAULT
 DEFAULT_TIME_LIMIT = 60.0
 
 

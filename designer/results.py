@@ -15,6 +15,7 @@ from designer import charts, ids, text
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
 from designer.solving import State
+from formulations import available
 from widgets import GapChart
 from widgets.course import course
 
@@ -49,6 +50,7 @@ def summary_of(result: Result) -> dict[str, Any]:
         "stop": STOPPED if result.stop is Stop.CANCELLED else str(result.stop),
         "seconds": result.solve_time,
         "formulation": result.formulation,
+        "found_by": result.found_by or result.formulation,
         "busiest": busiest / result.makespan if result.makespan else 0.0,
         "log": list(result.log),
         "model": None
@@ -191,16 +193,32 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
                     ", the busiest link sends ",
                     html.B(text.share(summary["busiest"])),
                     " of the time. Found by ",
-                    html.B(summary["formulation"]),
+                    html.B(_method(summary["found_by"])),
                     f" in {text.seconds(summary['seconds'])}",
                     *size,
                     ".",
+                    *_proof(summary),
                 ]
             ),
             *_log(summary["log"]),
         ],
         className="ds-facts",
     )
+
+
+def _method(name: str) -> str:
+    """Return the title of a formulation, or the phrase itself."""
+    titles = {each.name: each.title for each in available()}
+    return titles.get(name, name)
+
+
+def _proof(summary: Mapping[str, Any]) -> list[Any]:
+    """Say which bound proves an optimum."""
+    if not summary["optimal"] or not summary["bounds"]:
+        return []
+    bound = summary["bounds"][0]
+    told = f"{BOUND_LABELS[bound['kind']].lower()} ({bound['where']})"
+    return [" Proved by ", html.B(f"{told}, {text.duration(bound['makespan'])}"), "."]
 
 
 def _log(sentences: Sequence[str]) -> list[Any]:

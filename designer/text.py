@@ -12,14 +12,14 @@ def duration(microseconds: float | None) -> str:
     """Write a time given in µs, such as ``9.8 µs`` or ``1.24 ms``."""
     if microseconds is None or not math.isfinite(microseconds):
         return NONE
-    return _scaled(microseconds, ("µs", "ms", "s"))
+    return scaled(microseconds, ("µs", "ms", "s"))
 
 
 def bandwidth(gigabytes: float | None) -> str:
     """Write a bandwidth given in GB/s, such as ``229 GB/s``."""
     if gigabytes is None or not math.isfinite(gigabytes):
         return NONE
-    return _scaled(gigabytes, ("GB/s", "TB/s"))
+    return scaled(gigabytes, ("GB/s", "TB/s"))
 
 
 def gigabits(gigabytes: float) -> str:
@@ -31,7 +31,7 @@ def size(nbytes: float | None) -> str:
     """Write a number of bytes with decimal prefixes, such as ``1 GB``."""
     if nbytes is None or not math.isfinite(nbytes):
         return NONE
-    return _scaled(nbytes, ("B", "KB", "MB", "GB", "TB"))
+    return scaled(nbytes, ("B", "KB", "MB", "GB", "TB"))
 
 
 def share(value: float | None) -> str:
@@ -72,7 +72,7 @@ def listing(names: Sequence[str], limit: int = 3) -> str:
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
 
 
-def _scaled(value: float, units: tuple[str, ...]) -> str:
+def scaled(value: float, units: tuple[str, ...]) -> str:
     """Use the unit that leaves the number below 1000, as far as there are units."""
     place = 0
     while abs(value) >= 999.5 and place < len(units) - 1:

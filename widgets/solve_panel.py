@@ -20,7 +20,7 @@ from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
-from formulations import OptionField, available, formulation, option_fields, start
+from formulations import DEFAULT, OptionField, available, formulation, option_fields, start
 from formulations.jobs import SolveJob
 from formulations.run import Progress
 from widgets.gap_plot import GapPlot
@@ -67,7 +67,7 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         )
         names = [(each.title, each.name) for each in available()]
         self.formulation = ipywidgets.Dropdown(
-            options=names, value="te-ccl-milp", description="Formulation"
+            options=names, value=DEFAULT, description="Formulation"
         )
         self.options = ipywidgets.VBox()
         self._make_buttons()

@@ -189,6 +189,7 @@
           found ? "Stop" : "Cancel",
           gap === null ? "Accept" : `Accept ${percent(gap)}`,
           !job,
+          Boolean(job),
           !job && !found,
           card,
         ];

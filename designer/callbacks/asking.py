@@ -7,10 +7,13 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
+from ccl.formats.topoloom import topology_from_json
 from designer import ids
 from designer.assess import assess, can_solve, formulation_choices
 from designer.forms import changed, option_form
+from designer.plan_card import chip, sizing_shown
 from designer.request import DEFAULT_TIME_LIMIT, read_request
+from designer.sizes import sizing
 from formulations import formulation, option_fields
 
 
@@ -43,6 +46,7 @@ def register(app: Dash) -> None:
         prevent_initial_call=True,
     )
     _assessment(app)
+    _sizing(app)
     _options(app)
 
 
@@ -68,6 +72,27 @@ def _assessment(app: Dash) -> None:
             "hint": "" if empty else found.hint,
         }
         return known, formulation_choices(found.refusals)
+
+
+def _sizing(app: Dash) -> None:
+    # Apart from the assessment, so that bounds do not wait for a large model to be counted.
+    @app.callback(
+        Output(ids.SIZING, "children"),
+        Output(ids.CHIP, "children"),
+        Output(ids.CHIP, "className"),
+        Output(ids.CHIP, "title"),
+        Input(ids.PROBLEM, "data"),
+        prevent_initial_call=True,
+    )
+    def on_size(asked: dict[str, Any] | None) -> tuple[Any, ...]:
+        if not asked:
+            return (no_update,) * 4
+        try:
+            topology = topology_from_json(asked["topology"])
+            found = sizing(topology, read_request(asked["request"]))
+        except CclError:
+            found = None  # the assessment says what is wrong
+        return sizing_shown(found), *chip(found)
 
 
 def _options(app: Dash) -> None:

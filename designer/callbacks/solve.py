@@ -25,6 +25,7 @@ def register(app: Dash, jobs: Jobs) -> None:
         Output(ids.CANCEL, "children"),
         Output(ids.ACCEPT, "children"),
         Output(ids.TICK, "disabled"),
+        Output(ids.PLAN_BOX, "hidden"),
         Output(ids.SOLVE_BOX, "hidden"),
         Output(ids.SOLVE_BOX, "className"),
         Input(ids.JOB, "data"),

@@ -85,8 +85,15 @@ def solver_processes(server_pid):
     return found
 
 
+def choose(page, title):
+    """Choose a formulation by its title."""
+    page.get_by_role("textbox", name="Formulation").click()
+    page.get_by_role("option").filter(has_text=title).first.click()
+
+
 def open_two_mi250(page):
     """Open a cluster whose solve takes far longer than a test may."""
+    choose(page, "TE-CCL: chunks in epochs (MILP)")
     page.get_by_label("Search clusters").fill("MI250")
     expect(page.locator(".ds-cluster", has_text="Ring")).to_have_count(0)
     page.locator(".ds-cluster").first.click()
@@ -187,6 +194,114 @@ def test_a_reload_finds_the_solve_that_runs(designer, server):
     page.get_by_role("button", name=re.compile("^(Cancel|Stop)$")).click(timeout=SLOW)
     page.locator("#solve").wait_for(state="visible")
     assert solver_processes(server[1]) == []
+
+
+def series(page, kind):
+    """Return the places of the gap plot's line, empty before there is one."""
+    return page.locator(f"#gap-plot .gp-{kind}").get_attribute("d") or ""
+
+
+def test_the_gap_is_drawn_while_the_solve_runs_and_is_accepted(designer, server):
+    page = designer.page
+    open_two_mi250(page)
+    page.get_by_role("button", name="Solve", exact=True).click()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    state = page.locator("#progress-line [role=status]")
+    expect(state).to_have_text(re.compile(r"^Incumbent \d+, still solving$"))
+    expect(page.locator("#plan-box")).to_be_hidden()
+    begun = series(page, "best")
+    assert begun.startswith("M")
+    assert series(page, "bound").startswith("M")
+    assert series(page, "area").endswith("Z")
+    page.wait_for_function(
+        "(d) => document.querySelector('#gap-plot .gp-best').getAttribute('d') !== d", arg=begun
+    )
+    plot = page.get_by_role("img", name=re.compile("^Best makespan .* so far$"))
+    expect(plot).to_be_visible()
+    page.get_by_role("button", name="log t").click()
+    expect(page.get_by_role("button", name="log t")).to_have_attribute("aria-pressed", "true")
+
+    page.get_by_role("button", name=re.compile(r"^Accept [\d.]+ %$")).click()
+    page.locator("#solve").wait_for(state="visible")
+    assert solver_processes(server[1]) == []
+    expect(page.locator("#schedule")).to_contain_text("the best schedule is kept")
+    expect(page.get_by_role("img", name=re.compile("at the end$"))).to_be_visible()
+    expect(page.locator("#plan-box")).to_be_visible()
+    assert (
+        page.locator("#solve-box").bounding_box()["y"]
+        > (page.locator("#schedule").bounding_box()["y"])
+    )
+
+
+def test_a_schedule_is_played_while_better_ones_are_searched(designer):
+    page = designer.page
+    open_two_mi250(page)
+    page.get_by_role("button", name="Solve", exact=True).click()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    designer.keys("ArrowRight", "ArrowRight")
+    assert designer.ask("c.clock.time") > 0
+    number = "c.canvas.model.get('scene').take.number"
+    first = designer.ask(number)
+    page.wait_for_function(
+        f"(n) => {{ const c = document.querySelector('.tl').__canvas; return {number} > n; }}",
+        arg=first,
+        timeout=SLOW,
+    )
+    assert designer.ask("c.canvas.playback.scene.take.number") == first
+    page.get_by_role("button", name="Show it").click()
+    assert designer.ask("c.canvas.playback.scene.take.number") > first
+    assert designer.ask("c.clock.time") > 0
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.locator("#solve").wait_for(state="visible")
+
+
+def test_a_gap_that_is_good_enough_ends_the_solve(designer):
+    """Any first schedule is within 10,000 % of the bound."""
+    page = designer.page
+    open_two_mi250(page)
+    field = page.get_by_label("Good enough at")
+    field.fill("10000")
+    field.press("Enter")
+    solve(page)
+    expect(page.locator("#schedule")).to_contain_text("The gap asked for is reached")
+
+
+def test_the_size_of_the_model_is_told_and_a_large_one_made_smaller(designer):
+    page = designer.page
+    choose(page, "TE-CCL: chunks in epochs (MILP)")
+    expect(page.locator("#sizing")).to_contain_text("variables", timeout=SLOW)
+    expect(page.locator("#size-chip")).to_contain_text("vars")
+    page.get_by_label("Chunks per shard").fill("64")
+    warning = page.locator("#sizing .ds-bad")
+    expect(warning).to_contain_text("Large", timeout=SLOW)
+    page.get_by_role("button", name="8 chunks per shard").click()
+    expect(page.get_by_label("Chunks per shard")).to_have_value("8")
+    expect(warning).to_have_count(0, timeout=SLOW)
+
+
+def test_a_horizon_that_is_too_small_is_told_in_place_and_put_right(designer):
+    page = designer.page
+    page.locator(".ds-cluster", has_text="Ring").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Open").click()
+    expect(page.locator("#counts")).to_contain_text("8 GPUs")
+    choose(page, "TE-CCL: chunks in epochs (MILP)")
+    page.get_by_role("button", name="Options of the formulation").click()
+    field = page.get_by_role("dialog").get_by_label("Epochs at most")
+    field.fill("1")
+    page.wait_for_timeout(600)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Solve", exact=True).click()
+    expect(page.locator("#fault")).to_contain_text(
+        "horizon of 1 epoch", ignore_case=True, timeout=SLOW
+    )
+    remedy = page.locator("#fault").get_by_role("button", name=re.compile(r"^Use \d+ epochs$"))
+    epochs = int(remedy.inner_text().split()[1])
+    remedy.click()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    expect(page.locator("#fault")).to_be_empty()
+    page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+    page.get_by_role("button", name="Options of the formulation").click()
+    expect(field).to_have_value(re.compile(rf"^{epochs}\b"))
 
 
 def download(page, name):
