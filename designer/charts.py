@@ -13,7 +13,9 @@ from designer import text
 from designer.theme import FONT, Palette, palette
 
 ROWS = 24
-"""Links shown beside the canvas: the busiest ones."""
+"""Links shown beside the canvas at first: the busiest ones."""
+MOST_ROWS = 400
+"""Links shown when all are asked for; a page has no room for more."""
 COLUMNS = 96
 """More epochs than this are drawn in equal groups; a screen has no room for them."""
 CONFIG: Any = {"displayModeBar": False, "responsive": True}

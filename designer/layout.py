@@ -35,6 +35,7 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
     """
     return dmc.MantineProvider(
         [
+            *_skips(),
             dmc.NotificationContainer(
                 id=ids.NOTES, position="bottom-left", limit=4, containerWidth=380
             ),
@@ -53,6 +54,17 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
     )
 
 
+def _skips() -> list[Any]:
+    """Return the ways past the header and the palette, seen when the keyboard reaches them."""
+    return [
+        html.A(words, href="#", className="ds-skip", **attributes(data_skip=f"{target}"))
+        for words, target in (
+            ("Skip to the drawing", ".tl"),
+            ("Skip to the schedule", "#schedule-section"),
+        )
+    ]
+
+
 def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
     return [
         dcc.Store(id=ids.HOME, data={"drawing": drawing, "chosen": chosen}),
@@ -65,6 +77,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
         dcc.Store(id=ids.JOB, storage_type="session"),
         dcc.Store(id=ids.RESULT),
+        dcc.Store(id=ids.KEPT),
         dcc.Store(id=ids.SUMMARY),
         dcc.Store(id=ids.LOAD_DATA),
         dcc.Store(id=ids.REMEDY),
@@ -157,6 +170,8 @@ def _schedule() -> html.Section:
             html.Div(results.solve_card(), id=ids.SOLVE_BOX, hidden=True),
             html.Div(id=ids.SCHEDULE),
         ],
+        id="schedule-section",
+        tabIndex=-1,
         className="ds-schedule",
         **attributes(aria_label="Schedule"),
     )

@@ -305,7 +305,18 @@ def solve_card() -> html.Div:
 def link_load() -> list[Any]:
     """Return the card with the heat map of the links."""
     return [
-        heading("Link load", html.Small("busiest first", className="ds-note")),
+        heading(
+            "Link load",
+            html.Div(
+                [
+                    html.Small("busiest first", className="ds-note"),
+                    dmc.Button(
+                        "All", id=ids.LOAD_ALL, size="compact-xs", variant="subtle", color="gray"
+                    ),
+                ],
+                className="ds-row",
+            ),
+        ),
         html.Div(
             dcc.Graph(id=ids.LOAD, config=charts.CONFIG, responsive=True),
             className="ds-card ds-chart",

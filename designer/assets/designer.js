@@ -90,6 +90,9 @@
       restore(home) {
         restored = true;
         watchScheme();
+        window.topoloomKept.read(place(home)).then((data) => {
+          if (data) window.dash_clientside.set_props("kept", { data });
+        });
         const kept = read(place(home));
         if (!kept || JSON.stringify(kept.drawing) === JSON.stringify(home.drawing)) return [no(), no()];
         const message = {
@@ -112,6 +115,13 @@
           saving = setTimeout(() => write(place(home), { drawing, at: Date.now() }), 150);
         }
         return [drawing.topology.name, counts(drawing.topology)];
+      },
+
+      /** Keep the result beside the drawing, so that a reload does not lose it. */
+      keepResult(result, summary, course, home) {
+        const value = result && { result, asked: summary?.asked ?? null, course };
+        const drawings = Object.keys(window.localStorage).filter((each) => each.startsWith(STORE));
+        window.topoloomKept.write(place(home), value, drawings);
       },
 
       rename(name, drawing) {
@@ -232,6 +242,15 @@
       attributes: true, attributeFilter: ["data-mantine-color-scheme"],
     });
   };
+
+  document.addEventListener("click", (event) => {
+    const skip = event.target.closest?.("[data-skip]");
+    if (!skip) return;
+    event.preventDefault();
+    const target = document.querySelector(skip.dataset.skip);
+    target?.scrollIntoView({ block: "start" });
+    target?.focus();
+  });
 
   document.addEventListener("dragstart", (event) => {
     const tile = event.target.closest?.("[data-topology]");

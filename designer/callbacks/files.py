@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from dash import ALL, Dash, Input, Output, State, ctx, no_update
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
 from ccl.formats.topoloom import result_from_json
@@ -21,6 +21,7 @@ NO_RESULT = "there is no schedule to export; solve first"
 def register(app: Dash) -> None:
     """Wire the files."""
     _open(app)
+    _keep(app)
     _save(app)
     _export(app)
 
@@ -74,6 +75,37 @@ def _open(app: Dash) -> None:
             None,
             no_update,
         )
+
+
+def _keep(app: Dash) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "keepResult"),
+        Input(ids.RESULT, "data"),
+        State(ids.SUMMARY, "data"),
+        State(ids.GAP_PLOT, "course"),
+        State(ids.HOME, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.CANVAS, "scene", allow_duplicate=True),
+        Output(ids.SUMMARY, "data", allow_duplicate=True),
+        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+        Input(ids.KEPT, "data"),
+        State(ids.JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_kept(kept: dict[str, Any] | None, job: dict[str, Any] | None) -> tuple[Any, ...]:
+        if not kept or job:  # a solve that runs shows its own
+            return (no_update,) * 5
+        try:
+            shown = answers.shown(result_from_json(kept["result"]), kept["asked"])
+        except CclError:  # of another version
+            return (no_update,) * 5
+        course = kept["course"] or no_update
+        return shown["scene"], shown["summary"], shown["load"], kept["result"], course
 
 
 def _save(app: Dash) -> None:

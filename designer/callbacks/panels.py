@@ -102,14 +102,27 @@ def _bounds(app: Dash) -> None:
 def _charts(app: Dash) -> None:
     @app.callback(
         Output(ids.LOAD, "figure"),
+        Output(ids.LOAD, "style"),
         Output(ids.LOAD_BOX, "hidden"),
+        Output(ids.LOAD_ALL, "children"),
+        Output(ids.LOAD_ALL, "style"),
         Input(ids.LOAD_DATA, "data"),
         Input(ids.SCHEME_NOW, "data"),
+        Input(ids.LOAD_ALL, "n_clicks"),
     )
-    def on_load(load: dict[str, Any] | None, scheme: str | None) -> tuple[Any, bool]:
+    def on_load(
+        load: dict[str, Any] | None, scheme: str | None, clicks: int | None
+    ) -> tuple[Any, ...]:
         if not load or not load["links"]:
-            return no_update, True
-        return charts.link_load_figure(load, scheme), False
+            return no_update, no_update, True, no_update, no_update
+        links = len(load["links"])
+        all_of_them = bool(clicks and clicks % 2)
+        figure = charts.link_load_figure(
+            load, scheme, rows=charts.MOST_ROWS if all_of_them else charts.ROWS
+        )
+        label = f"First {charts.ROWS}" if all_of_them else f"All {min(links, charts.MOST_ROWS)}"
+        height = {"height": figure.layout.height}
+        return figure, height, False, label, {} if links > charts.ROWS else {"display": "none"}
 
 
 def _mathematics(app: Dash) -> None:

@@ -163,6 +163,10 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
     blank.page.wait_for_selector(".tl-graph canvas")
     expect(page.locator("#counts")).to_contain_text("4 GPUs · 4 links")
     expect(page.get_by_text("is back as you left it")).to_be_visible()
+    expect(page.locator("#schedule")).to_contain_text("Optimal", timeout=SLOW)
+    expect(page.get_by_role("img", name=re.compile("gap 0 % at the end$"))).to_be_visible()
+    blank.keys("Home", "ArrowRight")
+    assert blank.ask("c.clock.time") > 0
 
 
 def test_a_cancel_ends_the_process_within_a_second_and_keeps_the_best(designer, server):
@@ -334,6 +338,32 @@ def test_everything_is_exported_and_a_result_comes_back(designer, tmp_path):
     expect(page.locator("#schedule")).not_to_contain_text("Out of date")
 
 
+def test_the_keyboard_skips_to_the_drawing_and_to_the_schedule(designer):
+    page = designer.page
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.classList.contains('tl')")
+    page.locator(".ds-skip").last.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "schedule-section"
+
+
+def test_the_link_load_shows_every_link_when_asked(designer):
+    """Two NDv2 hosts have 68 links one way; a row of each is 13 pixels high."""
+    page = designer.page
+    solve(page)
+    more = page.locator("#link-load-all")
+    expect(more).to_have_text(re.compile(r"^All \d+$"))
+    links = int(more.inner_text().split()[1])
+    assert 24 < links <= 68
+    more.click()
+    expect(more).to_have_text("First 24")
+    page.wait_for_function(
+        "(h) => document.querySelector('#link-load').offsetHeight >= h", arg=46 + 13 * links
+    )
+
+
 def test_a_saved_drawing_opens_with_its_places(designer, tmp_path):
     page = designer.page
     places = designer.ask("c.drawing.positions")
@@ -460,12 +490,13 @@ def test_options_are_kept_for_the_next_visit(designer):
     expect(page.get_by_label("Time limit")).to_have_value("7 s")
 
 
-@pytest.mark.parametrize("width", [1280, 1440, 1920])
+@pytest.mark.parametrize("width", [1100, 1280, 1440, 1920])
 def test_nothing_that_floats_above_the_canvas_covers_another(designer, width):
     designer.page.set_viewport_size({"width": width, "height": 720})
     view = designer.page.locator(".ds-view").bounding_box()
     tools = designer.page.get_by_role("toolbar", name="Drawing tools").bounding_box()
-    assert view["x"] + view["width"] + 8 <= tools["x"]
+    beside = view["x"] + view["width"] + 8 <= tools["x"]
+    assert beside or view["y"] + view["height"] + 4 <= tools["y"]
     stage = designer.page.locator("#stage").bounding_box()
     assert tools["x"] + tools["width"] <= stage["x"] + stage["width"]
 
