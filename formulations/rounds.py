@@ -1,0 +1,155 @@
+"""Round after round of TE-CCL's A*, until every demand is met.
+
+Its mathematics is the docstring of `formulations.models.te_ccl_astar`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccl.errors import LimitReached, SolveError
+from ccl.schedule import Schedule, Send
+from formulations.plans import schedule
+from formulations.round_state import Rounds, State, first_state
+from formulations.run import Run
+
+SENDS = 1_500
+"""Most sends in the model of a round that is longer than the largest delay; HiGHS solves these in
+a second or so on one core."""
+
+MOST = 3_000
+"""Most sends in the model of a round that is as long as the largest delay; above, it is shorter."""
+
+LONGEST = 4
+"""Length of the longest rounds in multiples of the largest delay."""
+
+STALLS = 6
+"""Rounds in a row without progress after which it is given up."""
+
+HALF = 0.5
+"""Share of its bound that a round must reach when its solver is stopped by the limit."""
+
+
+class Journey:
+    """Rounds on one grid, from the first to the one after which no demand is open.
+
+    Parameters
+    ----------
+    run
+        Gives limits and hears news.
+    rounds
+        Grid and demand.
+    length
+        Epochs of a round, None where the size of its model decides.
+    gap
+        Relative gap of a round's reward at which its solver stops.
+    seconds
+        Limit for the solver in one round.
+    """
+
+    def __init__(
+        self, run: Run, rounds: Rounds, *, length: int | None, gap: float, seconds: float
+    ) -> None:
+        self.run, self.rounds = run, rounds
+        self.gap, self.seconds = gap, seconds
+        self.least, self.longest = length or 1, length or LONGEST * rounds.ahead
+        self.number = self.stalls = 0
+        self.stretch = 1
+
+    def plan(self) -> Schedule | None:
+        """Return the plan of all rounds, None if the time limit comes first.
+
+        Raises
+        ------
+        SolveError
+            If nothing is sent in round after round.
+        """
+        hops, demand = self.rounds.hops, self.rounds.demand
+        state = first_state(demand)
+        while state.lacking(demand).any():
+            if self.run.expired:
+                return None
+            if self.stalls >= STALLS:
+                msg = (
+                    f"{self.run.formulation}: {self.stalls} rounds in a row brought no chunk on "
+                    f"and {int(state.lacking(demand).sum())} demands are open; allow more seconds "
+                    "for a round"
+                )
+                raise SolveError(msg)
+            state = self._round(state)
+        listed = zip(state.epoch.tolist(), state.hop.tolist(), state.chunk.tolist(), strict=True)
+        sends = []
+        for epoch, hop, chunk in listed:
+            route = hops.routes[hop]
+            sends.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
+        return schedule(sends, hops, demand)
+
+    def _round(self, state: State) -> State:
+        """Return the state after the next round; the same state if the round is asked anew."""
+        length = self._length(state)
+        self._tell(state)
+        after: State | None = state.later(length)
+        # Else whatever there is to send on is still on its way.
+        if self.rounds.count(state, length):
+            after = self._solved(state, length)
+        if after is None:
+            return self._cut(state, length)
+        self.number += 1
+        if _brought(state, after) or self.rounds.waits(state):
+            self.stalls, self.stretch = 0, 1
+        else:
+            self.stalls, self.stretch = self.stalls + 1, 2 * self.stretch
+        return after
+
+    def _solved(self, state: State, length: int) -> State | None:
+        """Return the state after a round as its model has it, None if the limit came too soon."""
+        from formulations.backends import Ending  # noqa: PLC0415  it loads the solver
+        from formulations.round_model import RoundModel  # noqa: PLC0415
+
+        run = self.run
+        model = RoundModel(self.rounds, state, length)
+        try:
+            outcome = run.backend.solve(
+                model.problem(),
+                time_limit=self.seconds if run.left is None else min(self.seconds, run.left),
+                gap=self.gap,
+                on_report=lambda _: self._tell(state),
+            )
+        except LimitReached:
+            return None
+        run.met(outcome.size)
+        after = model.outcome()
+        cut = outcome.ending in (Ending.TIME_LIMIT, Ending.STOPPED)
+        poor = outcome.objective < HALF * outcome.bound and length > self.least
+        return None if cut and (poor or not _brought(state, after)) else after
+
+    def _length(self, state: State) -> int:
+        """Return the longest length whose model is small enough, or the least."""
+        length = self.longest
+        while length > self.least:
+            most = SENDS if length > self.rounds.ahead else MOST
+            if self.rounds.count(state, length) <= most:
+                break
+            length = max(self.least, length // 2)
+        return length * self.stretch
+
+    def _cut(self, state: State, length: int) -> State:
+        """Make rounds shorter after one that the limit cut off, or else the limit longer."""
+        if length > self.least:
+            self.longest = max(self.least, length // 2)
+        else:
+            self.stalls += 1
+            self.seconds *= 2
+        return state
+
+    def _tell(self, state: State) -> bool:
+        """Report how it stands, and say whether the time is up."""
+        demand = self.rounds.demand
+        done, all_ = state.delivered(demand), int(demand.wants.sum())
+        self.run.report(f"round {self.number + 1}: {done} of {all_} chunks delivered")
+        return self.run.expired
+
+
+def _brought(state: State, after: State) -> bool:
+    """Whether a device has or will have a chunk after a round that it had not before."""
+    return bool(np.isfinite(after.arrives).sum() > np.isfinite(state.arrives).sum())
