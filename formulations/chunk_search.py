@@ -170,7 +170,12 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
     if options.horizon_by != "algorithm-1":
         return []
     through = options.switches == "hyper-edges"
-    duration = algorithm_1(run, lambda tau: _model(run, options, _hops(run, tau, through=through)))
+    asked = (options.epoch_duration, options.horizon, run.epoch_duration)
+    duration = algorithm_1(
+        run,
+        lambda tau: _model(run, options, _hops(run, tau, through=through)),
+        offers=all(each is None for each in asked),
+    )
     grids = _grids(run, options)
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), False) for hops in grids]
 

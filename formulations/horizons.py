@@ -187,8 +187,8 @@ class Horizons:
         return Stop.MODEL_OPTIMAL if model.proved else Stop.TIME_LIMIT
 
 
-def algorithm_1(run: Run, model: Callable[[float], ChunkModel]) -> float:
-    """Return a time in µs in which a schedule exists, and offer the schedule.
+def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool) -> float:
+    """Return a time in µs in which a schedule exists.
 
     Parameters
     ----------
@@ -196,6 +196,8 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel]) -> float:
         Its lower bound is what candidates are multiples of.
     model
         Makes the models on the grid of an epoch duration in µs.
+    offers
+        Whether a schedule on long epochs is an answer to what was asked.
 
     Raises
     ------
@@ -217,7 +219,8 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel]) -> float:
                     raise
                 continue
             run.note(f"{tried}: a schedule")
-            run.offer(plan, message="a schedule on long epochs")
+            if offers:
+                run.offer(plan, message="a schedule on long epochs")
             return plan.duration
     msg = (
         f"algorithm 1 found no schedule of up to {SHARES[-1]:g} times the lower bound of "

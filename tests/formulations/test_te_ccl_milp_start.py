@@ -144,3 +144,15 @@ def test_bisection_tries_fewer_horizons_than_a_descent():
         return [line for line in log if "epochs of 5 µs" in line]
 
     assert len(tried("bisection")) <= 1 + 5
+
+
+@pytest.mark.parametrize("given", [{"epoch_duration": 4.0}, {"horizon": 9}])
+def test_algorithm_1_gives_no_plan_on_its_own_epochs_where_epochs_are_given(given):
+    """Its long epochs, 4, 8 or 12 of the whole time, answer another question."""
+    asked = problem("star:gpus=4", "all-gather")
+    options = {"epoch": "slowest", "horizon_by": "algorithm-1", **given}
+
+    result = solve(asked, "te-ccl-milp", options=options, time_limit=30)
+
+    assert result.plan.epoch_duration == pytest.approx(given.get("epoch_duration", 5.0))
+    assert any(line.startswith("algorithm 1, ") for line in result.log)
