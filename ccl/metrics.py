@@ -127,12 +127,11 @@ class _Causes:
         self._slack = _SAME_MOMENT * timeline.makespan
         self._found: set[int] = set()
         self._on_link: dict[tuple[str, str], list[Transfer]] = {}
-        self._into: dict[tuple[int, str], list[Transfer]] = {}
-        self._out_of: dict[tuple[int, str], list[Transfer]] = {}
+        self._of_chunk: dict[int, list[Transfer]] = {}
         for each in timeline.transfers:
             self._on_link.setdefault((each.src, each.dst), []).append(each)
-            self._into.setdefault((each.chunk, each.dst), []).append(each)
-            self._out_of.setdefault((each.chunk, each.src), []).append(each)
+            self._of_chunk.setdefault(each.chunk, []).append(each)
+        self._at: dict[int, dict[str, tuple[list[Transfer], list[Transfer]]]] = {}
 
     def last(self) -> Transfer | None:
         """Return the transfer that ends at the makespan where it is needed."""
@@ -150,14 +149,13 @@ class _Causes:
         if len(passed_on) > 1:
             return max(passed_on, key=self._pressed)
         candidates = [
-            (self._there(each, current), each)
-            for each in self._into.get((current.chunk, current.src), ())
+            (self._there(each, current), each) for each in self._into(current.chunk, current.src)
         ]
         for part in self._together(current):
             late = part.start - current.start
             candidates += [(each.sent - late, each) for each in self._on_link[part.src, part.dst]]
             if part is not current and self._stores(part.src):
-                came = self._into.get((part.chunk, part.src), ())
+                came = self._into(part.chunk, part.src)
                 candidates += [(each.end - late, each) for each in came]
                 if part.start <= self._slack:
                     candidates.append((current.start, part))
@@ -171,7 +169,7 @@ class _Causes:
         """Return what `current` takes on byte by byte: several transfers where a switch adds."""
         if self._stores(current.src):
             return []
-        came = self._into.get((current.chunk, current.src), ())
+        came = self._into(current.chunk, current.src)
         return [each for each in came if abs(self._first_byte(each) - current.start) <= self._slack]
 
     def _pressed(self, each: Transfer) -> float:
@@ -186,7 +184,7 @@ class _Causes:
                 return 0.0
             times = [before.sent for before in self._on_link[part.src, part.dst]]
             if self._stores(part.src):
-                times += [before.end for before in self._into.get((part.chunk, part.src), ())]
+                times += [before.end for before in self._into(part.chunk, part.src)]
             due = [time - part.start for time in times if time <= part.start + self._slack]
             latest = max([latest, *due])
         return latest
@@ -214,11 +212,26 @@ class _Causes:
         for last in onward:
             if not self._stores(last.dst):
                 first_byte = self._first_byte(last)
-                left = self._out_of.get((current.chunk, last.dst), ())
+                left = self._out_of(current.chunk, last.dst)
                 at_once = [each for each in left if abs(each.start - first_byte) <= self._slack]
                 onward += [each for each in at_once if each not in onward]
         parts = [each for last in onward for each in self._parts(last)]
         return list(dict.fromkeys([*onward, *parts]))
+
+    def _into(self, chunk: int, device: str) -> list[Transfer]:
+        return self._moves(chunk).get(device, ([], []))[0]
+
+    def _out_of(self, chunk: int, device: str) -> list[Transfer]:
+        return self._moves(chunk).get(device, ([], []))[1]
+
+    def _moves(self, chunk: int) -> dict[str, tuple[list[Transfer], list[Transfer]]]:
+        """Return what brings a chunk to each device, and what takes it from there."""
+        if chunk not in self._at:
+            self._at[chunk] = {}
+            for each in self._of_chunk[chunk]:
+                self._at[chunk].setdefault(each.dst, ([], []))[0].append(each)
+                self._at[chunk].setdefault(each.src, ([], []))[1].append(each)
+        return self._at[chunk]
 
     def _first_byte(self, each: Transfer) -> float:
         """Return when the first byte of a transfer was there."""

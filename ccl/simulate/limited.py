@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import islice
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.plan import SAME_MOMENT, Crossing, Plan, crossed, epochs_of, held_back
+from ccl.simulate.plan import SAME_MOMENT, Crossing, Plan, epochs_of, held_back
 from ccl.simulate.ways import Way
 from ccl.timeline import Transfer
 
@@ -33,22 +32,22 @@ def replay_limited(
     first: list[int] = []
     for each in plan.crossings:
         first.append(len(jobs))
-        jobs += [Job(hop.link, each.nbytes, epoch=each.send.epoch) for hop in each.way.hops]
+        epoch, nbytes = each.send.epoch, each.way.nbytes
+        jobs += [Job(hop.link, nbytes, epoch=epoch) for hop in each.way.hops]
         _follow(jobs, each.way, base=first[-1])
     for start, release in zip(first, held_back(problem, plan), strict=True):
         jobs[start].release = release
-    for i, those in enumerate(needs):
-        needing = plan.sends[i]
-        way = plan.crossings[needing.crossing].way
-        if needing.member and not way.joins:
+    for (leaving, member), those in zip(plan.of, needs, strict=True):
+        way = plan.crossings[leaving].way
+        if member and not way.joins:
             continue  # it leaves with the first, which waits for the same
-        head = first[needing.crossing] + way.own[needing.member][0]
+        head = first[leaving] + way.own[member][0]
         for j in those:
-            needed = plan.sends[j]
-            way = plan.crossings[needed.crossing].way
-            for k in way.brings(needed.member):
-                rest = way.latency[needed.member] - way.hops[k].offset
-                jobs[first[needed.crossing] + k].on_end.append((head, rest))
+            crossing, arriving = plan.of[j]
+            brought = plan.crossings[crossing].way
+            for k in brought.brings(arriving):
+                rest = brought.latency[arriving] - brought.hops[k].offset
+                jobs[first[crossing] + k].on_end.append((head, rest))
                 jobs[head].waits += 1
     promises = _promises(schedule, plan.crossings)
     Engine(problem.topology, jobs, in_order=True, promises=promises).run()
@@ -67,11 +66,21 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
     transfers = []
     arrivals = [0.0] * len(plan.sends)
     done = iter(jobs)
-    for each in plan.crossings:
-        times = [(job.start, job.sent) for job in islice(done, len(each.way.hops))]
-        # Every wait is for what the schedule has before, so none is for ever.
-        assert not any(math.isnan(sent) for _, sent in times)
-        transfers += crossed(each, times, arrivals)
+    for way, places, send in plan.crossings:
+        ends: list[float] = []
+        for hop in way.hops:
+            job = next(done)
+            # Every wait is for what the schedule has before, so none is for ever.
+            assert not math.isnan(job.sent)
+            # The last byte of a sum is there when that of each of its parts is.
+            ends.append(max([job.sent, *(ends[k] for k in hop.after)]) + hop.alpha)
+            src, dst = hop.ends
+            end, epoch = ends[-1], send.epoch
+            transfers.append(
+                Transfer(send.chunk, src, dst, job.start, job.sent, end, way.nbytes, epoch)
+            )
+        for place, own in zip(places, way.own, strict=True):
+            arrivals[place] = ends[own[-1]]
     return transfers, arrivals
 
 
@@ -83,7 +92,7 @@ def _promises(schedule: Schedule, crossings: Sequence[Crossing]) -> Promises:
         for hop in each.way.hops:
             if hop.limited:
                 late = math.floor(hop.offset / epoch_duration + SAME_MOMENT)
-                epochs = epochs_of(schedule, each.nbytes * hop.beta)
+                epochs = epochs_of(schedule, hop.busy)
                 for k in range(each.send.epoch + late, each.send.epoch + late + epochs):
-                    rates[hop.link, k] += each.nbytes / epochs / epoch_duration
+                    rates[hop.link, k] += each.way.nbytes / epochs / epoch_duration
     return Promises(rates, epoch_duration, schedule.horizon)

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from ccl.simulate.ways import Way, Ways, together
-from ccl.timeline import Transfer
+from ccl.simulate.ways import Way, Ways, shared
 from ccl.topology import SharedLimit
 
 SAME_MOMENT = 1e-9
@@ -32,16 +33,13 @@ _Moments = list[tuple[float, int]]
 """Times in µs, each with the place of a send."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
+class Crossing(NamedTuple):
     """A transmission: one send, or several that cross links together.
 
     Parameters
     ----------
     way
         Its links.
-    nbytes
-        Bytes that it carries over each.
     sends
         Places in the plan of its sends.
     send
@@ -49,46 +47,34 @@ class Crossing:
     """
 
     way: Way
-    nbytes: float
     sends: tuple[int, ...]
     send: Send
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """A send, and when the schedule starts it and has it there, in µs.
+class Plan:
+    """What crosses links, and the schedule's times in µs.
 
     Parameters
     ----------
-    send
-        The send.
-    crossing, member
-        Place of its transmission, and its own place in that.
-    start, end
-        When it leaves its device and when it has arrived, by the schedule.
-    duration
-        How many µs after the common start of the transmission it is there, when nothing slows it
-        down.
+    sends
+        In order.
+    starts, ends
+        When each of them leaves its device and when it has arrived.
+    crossings
+        Transmissions in the order in which they are given to their links.
+    of
+        The place of each send's transmission, and the send's own place in that.
+    begins
+        When each transmission starts.
     """
 
-    send: Send
-    crossing: int
-    member: int
-    start: float
-    end: float
-    duration: float
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Transmissions in the order in which they are given to their links, and all sends.
-
-    `starts` are the common starts of the transmissions by the schedule, in µs.
-    """
-
-    crossings: Sequence[Crossing]
+    sends: Sequence[Send]
     starts: Sequence[float]
-    sends: Sequence[Planned]
+    ends: Sequence[float]
+    crossings: Sequence[Crossing]
+    of: Sequence[tuple[int, int]]
+    begins: Sequence[float]
 
 
 def held_back(problem: Problem, plan: Plan) -> list[float]:
@@ -102,9 +88,11 @@ def held_back(problem: Problem, plan: Plan) -> list[float]:
         for each in problem.topology.devices
         if each.stores and each.buffer_bytes is not None
     }
+    if not full:
+        return [0.0] * len(plan.crossings)
     return [
-        start if any(plan.sends[place].send.dst in full for place in each.sends) else 0.0
-        for each, start in zip(plan.crossings, plan.starts, strict=True)
+        begin if any(plan.sends[place].dst in full for place in each.sends) else 0.0
+        for each, begin in zip(plan.crossings, plan.begins, strict=True)
     ]
 
 
@@ -115,56 +103,62 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
     """
     caps: dict[tuple[str, str], float] = {}
     for limit in limits:
-        for ends in limit.links:
-            caps[ends] = min(limit.bandwidth, caps.get(ends, limit.bandwidth))
-    sizes = [chunk.size for chunk in problem.collective.chunks]
-    free = [0.0] * len(problem.topology.links)
+        for link in limit.links:
+            caps[link] = min(limit.bandwidth, caps.get(link, limit.bandwidth))
     ways = Ways(problem, caps)
-    sends = sorted(schedule.sends, key=lambda send: send.epoch)
-    crossings: list[Crossing] = []
-    starts: list[float] = []
-    planned: dict[int, Planned] = {}
-    for group, joins in together(problem, sends):
-        send = sends[group[0]]
-        routes = tuple((sends[i].src, *sends[i].via, sends[i].dst) for i in group)
-        way = ways.of(routes, joins=joins)
+    sends = sorted(schedule.sends, key=attrgetter("epoch"))
+    crossings = list(_crossings(problem, sends, ways))
+    free = [0.0] * len(problem.topology.links)
+    starts, ends = [0.0] * len(sends), [0.0] * len(sends)
+    begins: list[float] = []
+    of = [(0, 0)] * len(sends)
+    for number, (way, places, send) in enumerate(crossings):
+        begin = send.epoch * schedule.epoch_duration
+        start = begin
+        for hop in way.hops:
+            start = max(start, free[hop.link] - hop.offset)
+        for hop in way.hops:
+            free[hop.link] = start + hop.offset + hop.busy
+        arrivals = way.durations
+        if way.limited:
+            arrivals = _spread(schedule, way, late=start - begin)
+            start = begin
+        begins.append(start)
+        for member, place in enumerate(places):
+            starts[place] = start + way.lags[member]
+            ends[place] = start + arrivals[member]
+            of[place] = number, member
+    return Plan(sends, starts, ends, crossings, of, begins)
+
+
+def _crossings(problem: Problem, sends: Sequence[Send], ways: Ways) -> Iterator[Crossing]:
+    """Yield the transmissions, turn by turn."""
+    sizes = [chunk.size for chunk in problem.collective.chunks]
+    together = shared(problem, sends)
+    for i, send in enumerate(sends):
         nbytes = sizes[send.chunk] * send.fraction
-        start, left = _given(schedule, send.epoch, way=way, nbytes=nbytes, free=free)
-        for member, i in enumerate(group):
-            brings = way.brings(member)
-            latency = way.latency[member]
-            planned[i] = Planned(
-                sends[i],
-                len(crossings),
-                member,
-                start + way.lags[member],
-                max(left[k] for k in brings) + latency,
-                max(nbytes * way.hops[k].beta for k in brings) + latency,
-            )
-        crossings.append(Crossing(way, nbytes, group, send))
-        starts.append(start)
-    return Plan(crossings, starts, [planned[i] for i in range(len(sends))])
+        if i not in together:
+            yield Crossing(ways.alone(send, nbytes), (i,), send)
+        elif together[i].turn == i:
+            places = together[i].places
+            group = [sends[place] for place in places]
+            way = ways.together(group, nbytes, joins=together[i].joins)
+            yield Crossing(way, places, group[0])
 
 
-def _given(
-    schedule: Schedule, epoch: int, *, way: Way, nbytes: float, free: list[float]
-) -> tuple[float, list[float]]:
-    """Give links to a transmission; return its start, and when it has left each link."""
-    tau = schedule.epoch_duration
-    begin = start = epoch * tau
-    for hop in way.hops:
-        start = max(start, free[hop.link] - hop.offset)
-    left = []
-    held = start
-    for hop in way.hops:
-        busy = nbytes * hop.beta
-        free[hop.link] = start + busy + hop.offset
-        if hop.limited:
-            left.append(begin + epochs_of(schedule, busy) * tau)
-            held = begin
-        else:
-            left.append(start + busy)
-    return held, left
+def _spread(schedule: Schedule, way: Way, *, late: float) -> tuple[float, ...]:
+    """Return how many µs after the beginning of the epoch each send is there, under limits.
+
+    Links that are under none serve it `late` µs after that.
+    """
+    left = [
+        epochs_of(schedule, hop.busy) * schedule.epoch_duration if hop.limited else late + hop.busy
+        for hop in way.hops
+    ]
+    return tuple(
+        max(left[k] for k in way.brings(member)) + latency
+        for member, latency in enumerate(way.latency)
+    )
 
 
 def epochs_of(schedule: Schedule, busy: float) -> int:
@@ -172,45 +166,59 @@ def epochs_of(schedule: Schedule, busy: float) -> int:
     return max(1, math.ceil(busy / schedule.epoch_duration - SAME_MOMENT))
 
 
-def needs_of(problem: Problem, schedule: Schedule, planned: Sequence[Planned]) -> list[list[int]]:
+def needs_of(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[int]]:
     """Return for each send the places of those that must have arrived before it starts."""
-    arrivals: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
-    for i, each in enumerate(planned):
-        arrivals[each.send.chunk, each.send.dst].append((each.end, i))
-    whole = {number for number, chunk in enumerate(problem.collective.chunks) if not chunk.reduced}
-    whole -= {each.send.chunk for each in planned if each.send.fraction < 1}
-    stores = {each.name: each.stores for each in problem.topology.devices}
+    simple, rest = _arrivals(problem, plan)
+    needs: list[Sequence[int]] = [()] * len(plan.sends)
     departures: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
-    needs: list[list[int]] = [[] for _ in planned]
-    for i, each in enumerate(planned):
-        key = each.send.chunk, each.send.src
-        if key not in arrivals:
-            continue
-        if key[0] in whole and stores[key[1]]:
-            needs[i] = [min(arrivals[key])[1]]
-        else:
-            departures[key].append((each.start, i))
+    for i, send in enumerate(plan.sends):
+        key = send.chunk, send.src
+        if key in simple:
+            needs[i] = (simple[key][1],)
+        elif key in rest:
+            departures[key].append((plan.starts[i], i))
     slack = SAME_MOMENT * schedule.duration
     for (number, device), leaving in departures.items():
-        came = sorted(arrivals[number, device])
+        came = sorted(rest[number, device])
         chunk = problem.collective.chunks[number]
-        if not stores[device]:
-            _forwarded(needs, planned, came=came, leaving=leaving, schedule=schedule)
+        if not problem.topology.device(device).stores:
+            _forwarded(needs, plan, came=came, leaving=leaving, schedule=schedule)
         elif chunk.reduced:
             for start, i in leaving:
                 needs[i] = [j for end, j in came if end <= start + slack]
         else:
             held = float(problem.topology.rank.get(device) in chunk.holders)
-            _in_order(needs, planned, came=came, leaving=sorted(leaving), held=held)
+            _in_order(needs, plan, came=came, leaving=sorted(leaving), held=held)
     # No slack may make two sends wait for each other.
+    starts = plan.starts
     return [
-        [j for j in those if planned[j].start < planned[i].start] for i, those in enumerate(needs)
+        [j for j in those if starts[j] < starts[i]] if those else ()
+        for i, those in enumerate(needs)
     ]
 
 
+def _arrivals(
+    problem: Problem, plan: Plan
+) -> tuple[dict[tuple[int, str], tuple[float, int]], defaultdict[tuple[int, str], _Moments]]:
+    """Return by chunk and device the first arrival of what is whole and stored, and all others."""
+    chunks = problem.collective.chunks
+    whole = {number for number, chunk in enumerate(chunks) if not chunk.reduced}
+    whole -= {send.chunk for send in plan.sends if send.fraction < 1}
+    stores = {each.name for each in problem.topology.devices if each.stores}
+    first: dict[tuple[int, str], tuple[float, int]] = {}
+    rest: defaultdict[tuple[int, str], _Moments] = defaultdict(list)
+    for i, (send, end) in enumerate(zip(plan.sends, plan.ends, strict=True)):
+        key = send.chunk, send.dst
+        if send.chunk not in whole or send.dst not in stores:
+            rest[key].append((end, i))
+        elif key not in first or (end, i) < first[key]:
+            first[key] = end, i
+    return first, rest
+
+
 def _forwarded(
-    needs: list[list[int]],
-    planned: Sequence[Planned],
+    needs: list[Sequence[int]],
+    plan: Plan,
     *,
     came: _Moments,
     leaving: _Moments,
@@ -222,12 +230,12 @@ def _forwarded(
     for end, j in came:
         by_epoch[math.ceil((end - slack) / schedule.epoch_duration)].append(j)
     for _, i in leaving:
-        needs[i] = by_epoch[planned[i].send.epoch]
+        needs[i] = by_epoch[plan.sends[i].epoch]
 
 
 def _in_order(
-    needs: list[list[int]],
-    planned: Sequence[Planned],
+    needs: list[Sequence[int]],
+    plan: Plan,
     *,
     came: _Moments,
     leaving: _Moments,
@@ -238,31 +246,8 @@ def _in_order(
     queue = iter(came)
     left = 0.0
     for _, i in leaving:
-        left += planned[i].send.fraction
+        left += plan.sends[i].fraction
         while held < left - SAME_MOMENT and (found := next(queue, None)) is not None:
-            held += planned[found[1]].send.fraction
+            held += plan.sends[found[1]].fraction
             waited.append(found[1])
         needs[i] = waited[:]
-
-
-def crossed(
-    crossing: Crossing, times: Sequence[tuple[float, float]], arrivals: list[float]
-) -> list[Transfer]:
-    """Return the transfers of a transmission, and note when its sends are there.
-
-    `times` has for each of its links when its first byte entered it and its last byte had left
-    it, in µs. The last byte of a sum is there when that of each of its parts is.
-    """
-    send, way = crossing.send, crossing.way
-    transfers: list[Transfer] = []
-    ends: list[float] = []
-    for hop, (begin, sent) in zip(way.hops, times, strict=True):
-        end = max([sent, *(ends[k] for k in hop.after)]) + hop.alpha
-        ends.append(end)
-        src, dst = hop.ends
-        transfers.append(
-            Transfer(send.chunk, src, dst, begin, sent, end, crossing.nbytes, send.epoch)
-        )
-    for place, own in zip(crossing.sends, way.own, strict=True):
-        arrivals[place] = ends[own[-1]]
-    return transfers

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from ccl.problem import Problem
-from ccl.schedule import Schedule
+from ccl.schedule import Schedule, Send
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import SAME_MOMENT, Plan, Planned, crossed, held_back, needs_of, plan_sends
+from ccl.simulate.plan import SAME_MOMENT, Plan, held_back, needs_of, plan_sends
 from ccl.timeline import Timeline, Transfer
 
 _MOST_PASSES = 50
@@ -24,7 +27,7 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     """
     limits = binding(problem.topology)
     plan = plan_sends(problem, schedule, limits)
-    needs = needs_of(problem, schedule, plan.sends)
+    needs = needs_of(problem, schedule, plan)
     if limits:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
@@ -32,35 +35,49 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
         waits = _waits(plan, needs, links=len(problem.topology.links))
         starts = _starts(plan, waits, held_back(problem, plan), slack=slack)
         transfers, arrivals = _cross(plan, starts)
-    transfers.sort(key=lambda transfer: transfer.start)
-    return Timeline(tuple(transfers), makespan=_last_needed(problem, plan.sends, arrivals))
+    order = np.argsort([each.start for each in transfers], kind="stable").tolist()
+    makespan = _last_needed(problem, plan.sends, arrivals)
+    return Timeline(tuple([transfers[i] for i in order]), makespan)
 
 
-def _waits(
-    plan: Plan, needs: Sequence[Sequence[int]], *, links: int
-) -> list[list[tuple[int, float]]]:
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """What transmissions start after: of number i the places from ``bounds[i]`` to its next.
+
+    It starts at least `later` µs after the transmission `who` does.
+    """
+
+    bounds: list[int]
+    who: list[int]
+    later: list[float]
+
+
+def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
     """Return for each transmission the others it starts after, and at least how many µs after."""
-    last: list[tuple[int, float] | None] = [None] * links
-    waits = []
-    for i, each in enumerate(plan.crossings):
-        after = []
-        for member, place in enumerate(each.sends):
-            lag = each.way.lags[member]
+    bounds, who, later = [0], list[int](), list[float]()
+    last = [-1] * links
+    until = [0.0] * links
+    for i, (way, places, _) in enumerate(plan.crossings):
+        # All sends of a multicast leave with the first, which waits for the same.
+        for member, place in enumerate(places if way.joins else places[:1]):
             for j in needs[place]:
-                needed = plan.sends[j]
-                after.append((needed.crossing, needed.duration - lag))
-        for hop in each.way.hops:
-            before = last[hop.link]
-            if before is not None:
-                after.append((before[0], before[1] - hop.offset))
-            last[hop.link] = i, hop.offset + each.nbytes * hop.beta
-        waits.append(after)
-    return waits
+                crossing, brought = plan.of[j]
+                duration = plan.crossings[crossing].way.durations[brought]
+                who.append(crossing)
+                later.append(duration - way.lags[member])
+        for hop in way.hops:
+            link = hop.link
+            if last[link] >= 0:
+                who.append(last[link])
+                later.append(until[link] - hop.offset)
+            last[link], until[link] = i, hop.offset + hop.busy
+        bounds.append(len(who))
+    return _Waits(bounds, who, later)
 
 
 def _starts(
     plan: Plan,
-    waits: Sequence[Sequence[tuple[int, float]]],
+    waits: _Waits,
     earliest: Sequence[float],
     *,
     slack: float,
@@ -71,15 +88,16 @@ def _starts(
     it, save where one over several links starts before one that goes first on its second link.
     Then another pass may move it further; after each pass the starts are possible ones.
     """
-    starts = list(plan.starts)
-    order = sorted(range(len(starts)), key=starts.__getitem__)
+    bounds, who, later = waits.bounds, waits.who, waits.later
+    starts = list(plan.begins)
+    order = np.argsort(starts, kind="stable").tolist()
     passes = _MOST_PASSES if any(len(each.way.hops) > 1 for each in plan.crossings) else 1
     for _ in range(passes):
         moved = 0.0
         for i in order:
             start = earliest[i]
-            for j, later in waits[i]:
-                start = max(start, starts[j] + later)
+            for k in range(bounds[i], bounds[i + 1]):
+                start = max(start, starts[who[k]] + later[k])
             moved = max(moved, starts[i] - start)
             starts[i] = start
         if moved <= slack:
@@ -91,24 +109,27 @@ def _cross(plan: Plan, starts: Sequence[float]) -> tuple[list[Transfer], list[fl
     """Let all cross their links from their starts on; return transfers and arrivals in µs."""
     transfers = []
     arrivals = [0.0] * len(plan.sends)
-    for each, start in zip(plan.crossings, starts, strict=True):
-        times = []
-        for hop in each.way.hops:
+    for (way, places, send), start in zip(plan.crossings, starts, strict=True):
+        chunk, epoch, nbytes = send.chunk, send.epoch, way.nbytes
+        for hop in way.hops:
+            src, dst = hop.ends
             begin = start + hop.offset
-            times.append((begin, begin + each.nbytes * hop.beta))
-        transfers += crossed(each, times, arrivals)
+            sent, end = begin + hop.busy, start + hop.end
+            transfers.append(Transfer(chunk, src, dst, begin, sent, end, nbytes, epoch))
+        for place, duration in zip(places, way.durations, strict=True):
+            arrivals[place] = start + duration
     return transfers, arrivals
 
 
-def _last_needed(problem: Problem, planned: Sequence[Planned], arrivals: Sequence[float]) -> float:
+def _last_needed(problem: Problem, sends: Sequence[Send], arrivals: Sequence[float]) -> float:
     """Return when the last send that brings something to its destination is there, in µs."""
     ranks, chunks = problem.topology.ranks, problem.collective.chunks
     wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
     return max(
         (
             arrival
-            for each, arrival in zip(planned, arrivals, strict=True)
-            if each.send.dst in wanted[each.send.chunk]
+            for send, arrival in zip(sends, arrivals, strict=True)
+            if send.dst in wanted[send.chunk]
         ),
         default=0.0,
     )

@@ -6,7 +6,7 @@ their ways into one another, device by device from the end that they share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -16,6 +16,8 @@ from ccl.schedule import Send
 
 Route = tuple[str, ...]
 """Devices along a way, its ends included."""
+
+_Ends = tuple[str, str]
 
 _Node: TypeAlias = "dict[str, _Node]"
 """The devices that follow one, each with what follows it."""
@@ -29,11 +31,16 @@ class Hop:
     ----------
     link, ends
         Its number and its ends.
-    beta, alpha
-        Its µs per byte, of the tightest limit that it is under where that is more, and its
-        latency in µs.
+    alpha
+        Its latency in µs.
     offset
         µs from the common start until its first byte.
+    busy
+        µs for which it is held, at the rate of the tightest limit that it is under where that is
+        less than its own.
+    end
+        µs from the common start until its last byte has arrived when nothing slows it down: after
+        the last bytes that it takes on.
     limited
         Whether it is under a shared limit that binds.
     after
@@ -42,9 +49,10 @@ class Hop:
 
     link: int
     ends: tuple[str, str]
-    beta: float
     alpha: float
     offset: float
+    busy: float
+    end: float
     limited: bool
     after: tuple[int, ...]
 
@@ -57,21 +65,30 @@ class Way:
     ----------
     hops
         The links.
+    nbytes
+        Bytes that each of them carries.
     joins
         Whether several sends run together on it, rather than part.
+    limited
+        Whether any of its links is under a shared limit that binds.
     own
         Of each send the places of the links that it crosses, in order.
     lags
         µs after the common start at which each send leaves its device.
     latency
         µs of alphas from the common start to the arrival of each send.
+    durations
+        µs after the common start at which each is there when nothing slows it down.
     """
 
     hops: tuple[Hop, ...]
+    nbytes: float
     joins: bool
+    limited: bool
     own: tuple[tuple[int, ...], ...]
     lags: tuple[float, ...]
     latency: tuple[float, ...]
+    durations: tuple[float, ...]
 
     def brings(self, member: int) -> Sequence[int]:
         """Return the places of all links that what a send brings has crossed."""
@@ -84,104 +101,158 @@ class Ways:
     def __init__(self, problem: Problem, caps: Mapping[tuple[str, str], float]) -> None:
         self._topology = problem.topology
         self._caps = caps
-        self._laid: dict[tuple[bool, tuple[Route, ...]], Way] = {}
+        self._alone: dict[tuple[str, tuple[str, ...], str, float], Way] = {}
+        self._together: dict[tuple[tuple[Route, ...], bool, float], Way] = {}
 
-    def of(self, routes: tuple[Route, ...], *, joins: bool) -> Way:
-        """Return the way of one route, or of several that are crossed together."""
-        way = self._laid.get((joins, routes))
+    def alone(self, send: Send, nbytes: float) -> Way:
+        """Return the way of a send that crosses by itself."""
+        key = send.src, send.via, send.dst, nbytes
+        way = self._alone.get(key)
         if way is None:
-            way = self._laid[joins, routes] = self._lay(routes, joins=joins)
+            route = send.src, *send.via, send.dst
+            way = self._alone[key] = self._lay((route,), nbytes, joins=False)
         return way
 
-    def _lay(self, routes: tuple[Route, ...], *, joins: bool) -> Way:
+    def together(self, sends: Sequence[Send], nbytes: float, *, joins: bool) -> Way:
+        """Return the way of sends that cross together."""
+        routes = tuple([(send.src, *send.via, send.dst) for send in sends])
+        key = routes, joins, nbytes
+        way = self._together.get(key)
+        if way is None:
+            way = self._together[key] = self._lay(routes, nbytes, joins=joins)
+        return way
+
+    def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> Way:
         link = self._topology.link
         latency = [sum(link(*ends).alpha for ends in pairwise(route)) for route in routes]
         longest = max(latency)
         lags = [longest - each if joins else 0.0 for each in latency]
-        offset: dict[tuple[str, str], float] = {}
-        after: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        offset, after = self._trace(routes, lags)
+        placed = sorted(after, key=lambda ends: _depth(ends, after))
+        place = {ends: i for i, ends in enumerate(placed)}
+        hops: list[Hop] = []
+        for ends in placed:
+            those = tuple([place[before] for before in after[ends]])
+            late = max((hops[k].end for k in those), default=0.0)
+            hops.append(self._hop(ends, nbytes, offset=offset[ends], after=those, late=late))
+        own = [tuple(place[ends] for ends in pairwise(route)) for route in routes]
+        return Way(
+            hops=tuple(hops),
+            nbytes=nbytes,
+            joins=joins,
+            limited=any(hop.limited for hop in hops),
+            own=tuple(own),
+            lags=tuple(lags),
+            latency=tuple([longest] * len(routes) if joins else latency),
+            durations=tuple(hops[those[-1]].end for those in own),
+        )
+
+    def _trace(
+        self, routes: Sequence[Route], lags: Sequence[float]
+    ) -> tuple[dict[_Ends, float], dict[_Ends, list[_Ends]]]:
+        """Return of each link its first byte's µs after the start, and the links before it."""
+        offset: dict[_Ends, float] = {}
+        after: dict[_Ends, list[_Ends]] = {}
         for route, lag in zip(routes, lags, strict=True):
-            before: tuple[str, str] | None = None
+            before: _Ends | None = None
             late = lag
             for ends in pairwise(route):
                 offset.setdefault(ends, late)
                 those = after.setdefault(ends, [])
                 if before is not None and before not in those:
                     those.append(before)
-                late += link(*ends).alpha
+                late += self._topology.link(*ends).alpha
                 before = ends
-        # What ways share at their ends has the largest offsets of all that leads to it.
-        placed = sorted(after, key=lambda ends: _depth(ends, after))
-        place = {ends: i for i, ends in enumerate(placed)}
-        return Way(
-            hops=tuple(
-                self._hop(ends, offset[ends], tuple(place[each] for each in after[ends]))
-                for ends in placed
-            ),
-            joins=joins,
-            own=tuple(tuple(place[ends] for ends in pairwise(route)) for route in routes),
-            lags=tuple(lags),
-            latency=tuple([longest] * len(routes) if joins else latency),
-        )
+        return offset, after
 
-    def _hop(self, ends: tuple[str, str], offset: float, after: tuple[int, ...]) -> Hop:
+    def _hop(
+        self,
+        ends: tuple[str, str],
+        nbytes: float,
+        *,
+        offset: float,
+        after: tuple[int, ...],
+        late: float,
+    ) -> Hop:
+        """Make a hop whose bytes are all there `late` µs after the start."""
         link = self._topology.link(*ends)
+        busy = nbytes * 1e-3 / min(link.bandwidth, self._caps.get(ends, link.bandwidth))
         return Hop(
             link=self._topology.link_index[ends],
             ends=ends,
-            beta=1e-3 / min(link.bandwidth, self._caps.get(ends, link.bandwidth)),
             alpha=link.alpha,
             offset=offset,
+            busy=busy,
+            end=max(offset + busy, late) + link.alpha,
             limited=ends in self._caps,
             after=after,
         )
 
 
-def _depth(ends: tuple[str, str], after: Mapping[tuple[str, str], list[tuple[str, str]]]) -> int:
+def _depth(ends: _Ends, after: Mapping[_Ends, list[_Ends]]) -> int:
     """Count the links on the longest way to the end of a link."""
     return 1 + max((_depth(each, after) for each in after[ends]), default=0)
 
 
-def together(problem: Problem, sends: Sequence[Send]) -> list[tuple[tuple[int, ...], bool]]:
-    """Return the places of sends that are one transmission, in turn, and whether they join."""
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Sends that are one transmission, by their places in the order, and whether they join."""
+
+    places: tuple[int, ...]
+    joins: bool
+
+    @property
+    def turn(self) -> int:
+        """Place of the whole: that of its first send, or of its last where they join."""
+        return self.places[-1] if self.joins else self.places[0]
+
+
+def shared(problem: Problem, sends: Sequence[Send]) -> dict[int, Shared]:
+    """Return the transmission of each send that is not one by itself, by place."""
     split = {send.chunk for send in sends if send.fraction < 1}
-    crossing = [i for i, send in enumerate(sends) if send.via and send.chunk not in split]
-    shared = {group[0]: group for group in _groups(problem, sends, crossing, joins=False)}
-    parted = {i for group in shared.values() for i in group}
     chunks = problem.collective.chunks
-    summed = [i for i in crossing if i not in parted and chunks[sends[i].chunk].reduced]
-    shared |= {group[-1]: group for group in _groups(problem, sends, summed, joins=True)}
-    inside = {i for group in shared.values() for i in group}
-    return [
-        (shared.get(i, (i,)), i in shared and i not in parted)
-        for i in range(len(sends))
-        if i in shared or i not in inside
-    ]
+    found: dict[int, Shared] = {}
+    for joins in (False, True):
+        able = {
+            each.name
+            for each in problem.topology.devices
+            if (each.reduces if joins else each.copies)
+        }
+        places = [
+            i
+            for i, send in enumerate(sends)
+            if not able.isdisjoint(send.via)
+            and i not in found
+            and send.chunk not in split
+            and (chunks[send.chunk].reduced or not joins)
+        ]
+        fits: dict[tuple[Route, ...], bool] = {}
+        for group in _groups(problem, sends, places, joins=joins):
+            routes = tuple([(sends[i].src, *sends[i].via, sends[i].dst) for i in group])
+            if routes not in fits:
+                turned = [route[::-1] for route in routes] if joins else routes
+                fits[routes] = _is_tree(turned, able)
+            if fits[routes]:
+                found.update(dict.fromkeys(group, Shared(group, joins)))
+    return found
 
 
 def _groups(
     problem: Problem, sends: Sequence[Send], places: Sequence[int], *, joins: bool
-) -> list[tuple[int, ...]]:
-    """Return sends which begin with the same link, or end with it, and are a tree."""
+) -> Iterator[tuple[int, ...]]:
+    """Yield sends of a chunk and an epoch which begin with the same link, or end with it."""
+    device = problem.topology.device
     found: dict[tuple[int, int, str, str], list[int]] = {}
     for i in places:
         send = sends[i]
         root, next_one = (send.dst, send.via[-1]) if joins else (send.src, send.via[0])
         found.setdefault((send.epoch, send.chunk, root, next_one), []).append(i)
-    device = problem.topology.device
-    able = {
-        each.name: (each.reduces if joins else each.copies) for each in problem.topology.devices
-    }
-    groups = []
     for (_, _, root, _), group in found.items():
         if len(group) > 1 and device(root).stores:
-            routes = [(sends[i].src, *sends[i].via, sends[i].dst) for i in group]
-            if _is_tree([route[::-1] for route in routes] if joins else routes, able):
-                groups.append(tuple(group))
-    return groups
+            yield tuple(group)
 
 
-def _is_tree(routes: Sequence[Route], able: Mapping[str, bool]) -> bool:
+def _is_tree(routes: Sequence[Route], able: set[str]) -> bool:
     """Say whether routes from one device branch where they may and meet nowhere again."""
     root: _Node = {}
     for route in routes:
@@ -193,7 +264,7 @@ def _is_tree(routes: Sequence[Route], able: Mapping[str, bool]) -> bool:
     waiting = [(routes[0][0], root)]
     while waiting:
         name, node = waiting.pop()
-        if len(node) > 1 and not able[name]:
+        if len(node) > 1 and name not in able:
             return False
         leaves += not node
         links += [(name, onward) for onward in node]
