@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ccl.errors import Infeasible, ScheduleError
+from ccl.errors import Infeasible, LimitReached, ScheduleError
 from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Result, Stop
@@ -59,7 +59,10 @@ def find(run: Run, options: ChunkOptions) -> Stop:
     With time to spare, the model is asked on finer grids as well.
     """
     run.merit = _merit(run, options)
-    starts = _by_algorithm_1(run, options) or _by_greedy(run, options)
+    try:
+        starts = _by_algorithm_1(run, options) or _by_greedy(run, options)
+    except LimitReached:
+        return Stop.TIME_LIMIT
     if run.enough:
         return run.reached
     stop = Stop.TOO_LARGE

@@ -35,7 +35,9 @@ COARSE = (4, 8, 12)
 """Numbers of epochs of the models of Algorithm 1."""
 
 COARSE_SECONDS = 10.0
-"""Seconds for each of these models; one that takes longer counts as none."""
+COARSE_SHARE = 0.1
+"""Seconds, and share of the time limit, for each of these models; one that takes longer counts as
+one without a schedule."""
 
 DOUBLINGS = 5
 """How often a horizon that is only a guess may be doubled."""
@@ -203,13 +205,17 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool)
     ------
     Infeasible
         If no candidate works.
+    LimitReached
+        If the time limit came before one did.
     """
     bound = run.bounds[0].makespan
+    limit = math.inf if run.time_limit is None else COARSE_SHARE * run.time_limit
+    limit = min(COARSE_SECONDS, limit)
     for share in SHARES:
         for many in COARSE:
             tried = f"algorithm 1, {share * bound:.6g} µs in {many} epochs"
             try:
-                plan = model(share * bound / many).solve(many, time_limit=COARSE_SECONDS)
+                plan = model(share * bound / many).solve(many, time_limit=limit)
             except Infeasible:
                 run.note(f"{tried}: no schedule exists")
                 continue

@@ -2,16 +2,21 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from ccl.collective import make_collective
-from ccl.errors import LimitReached, ProblemError, ScheduleError
+from ccl.errors import Infeasible, LimitReached, ProblemError, ScheduleError
 from ccl.problem import Problem
+from ccl.result import Stop
+from ccl.schedule import Schedule
 from formulations import solve, start
 from formulations.demand import demand
 from formulations.epochs import EpochGrid
 from formulations.hops import link_hops
+from formulations.horizons import Horizons
+from formulations.models.te_ccl_milp import Options
 from formulations.place import onto
 from gallery import open_cluster
 
@@ -134,16 +139,42 @@ def test_every_way_to_a_horizon_ends_at_the_smallest(by):
     assert any(re.match(r"6 epochs of 5 µs: a schedule of 6", line) for line in result.log)
 
 
-def test_bisection_tries_fewer_horizons_than_a_descent():
-    """From 30 epochs a descent takes one model for each; halves take at most 5, 2 ** 5 > 30 - 3."""
-    asked = problem("star:gpus=4", "all-gather")
+class Oracle:
+    """Stands for the models of one grid: horizons from `smallest` on have a plan of all epochs."""
 
-    def tried(by):
-        options = {"epoch": "slowest", "greedy_start": False, "horizon_by": by}
-        log = solve(asked, "te-ccl-milp", options=options, time_limit=30).log
-        return [line for line in log if "epochs of 5 µs" in line]
+    def __init__(self, least: int, smallest: int) -> None:
+        self.least, self.smallest = least, smallest
+        self.asked: list[int] = []
+        grid = SimpleNamespace(epoch_duration=5.0)
+        self.hops = SimpleNamespace(grid=grid)
+        self.run = SimpleNamespace(
+            enough=False, expired=False, note=lambda _: None, offer=lambda *_, **__: False
+        )
 
-    assert len(tried("bisection")) <= 1 + 5
+    def solve(self, horizon: int) -> Schedule:
+        self.asked.append(horizon)
+        if horizon < self.smallest:
+            raise Infeasible
+        return Schedule((), 5.0, horizon)
+
+
+@pytest.mark.parametrize("smallest", [3, 4, 17, 30])
+def test_bisection_halves_what_a_descent_walks(smallest):
+    """From a known plan of 30 epochs; below 3 nothing is asked, since latency rules it out.
+
+    A descent asks every horizon down to one below the smallest, unless that is ruled out. Halves
+    of the 27 horizons from 3 to 29, and the answer that it is 30, take 5 questions at most.
+    """
+    walked, halved = Oracle(3, smallest), Oracle(3, smallest)
+    options = Options(horizon_by="bisection")
+
+    down = Horizons(walked, replace(options, horizon_by="greedy"), enough=30, known=True)
+    halves = Horizons(halved, options, enough=30, known=True)
+
+    assert down.search() is halves.search() is Stop.MODEL_OPTIMAL
+    assert down.high == halves.high == smallest
+    assert walked.asked == list(range(29, max(smallest - 1, 3) - 1, -1))
+    assert len(halved.asked) <= 5
 
 
 @pytest.mark.parametrize("given", [{"epoch_duration": 4.0}, {"horizon": 9}])
