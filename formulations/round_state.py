@@ -190,7 +190,9 @@ class Rounds:
         starts = np.where(hops.stores[hops.src], length, last)
         stop = np.minimum(starts, last - hops.delay + 1)[:, None]
         able = useful[hops.dst] & (useful | np.isfinite(there))[hops.src]
-        return _nearest(hops.distance, there)[hops.src], np.where(able, stop, 0)
+        # What is on its way to a device arrives when it does, even if others are nearer by now.
+        first = np.where(np.isfinite(there), there, _nearest(hops.distance, there))
+        return first[hops.src], np.where(able, stop, 0)
 
     def _nearer(self, state: State) -> np.ndarray:
         """Whether a device is nearer to one that lacks a chunk than all that have it."""

@@ -40,6 +40,29 @@ def test_what_is_in_flight_when_a_round_ends_arrives_in_a_later_one(length):
     assert result.makespan == pytest.approx(100.0)
 
 
+def test_what_is_on_its_way_is_not_sent_on_before_it_is_there():
+    """From g0 to g1 it takes 70 µs; to g2 20, from there to g1 10, from g1 to g3 20.
+
+    In rounds of two epochs of 10 µs the first sends to g1 and to g2. That g2 could bring it to g1
+    by 30 µs is too late then: what comes there at 70 µs is at g3 at 90 µs.
+    """
+    topology = Topology(
+        "detour",
+        tuple(device("gpu", f"g{i}") for i in range(4)),
+        (
+            Link("g0", "g1", 50.0, 50.0),
+            Link("g0", "g2", 50.0),
+            Link("g2", "g1", 100.0),
+            Link("g1", "g3", 50.0),
+        ),
+    )
+    options = {"epoch_duration": 10.0, "round_epochs": 2, **ALONE}
+
+    result = solve(Problem(topology, broadcast(4, 1e6)), "te-ccl-astar", options=options)
+
+    assert result.makespan == pytest.approx(90.0)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_link_stays_occupied_in_the_next_round(length):
     """Three chunks of 1 MB at 50 GB/s are two epochs of 10 µs each on the one link: 60 µs.
