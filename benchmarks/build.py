@@ -15,7 +15,6 @@ from rich.table import Table
 from ccl.collective import all_gather
 from ccl.formats.size import parse_size
 from ccl.problem import Problem
-from formulations.backends import Backend
 from formulations.bounds import lower_bounds
 from formulations.chunk_model import ChunkModel
 from formulations.demand import demand
@@ -39,9 +38,7 @@ def main(cluster: str = "ndv2:hosts=2", size: str = "1MB", repeat: int = 3) -> N
     before = _megabytes()
     build, solve = [], []
     for _ in range(repeat):
-        run = Run(
-            problem=problem, formulation="build", options={}, backend=Backend(), bounds=bounds
-        )
+        run = Run(problem=problem, formulation="build", options={}, bounds=bounds)
         model = ChunkModel(hops, wanted, run)
         model.solve(horizon)
         build.append(model.build_seconds)

@@ -5,13 +5,14 @@
 >>> from ccl.collective import all_gather
 >>> from ccl.problem import Problem
 >>> problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
->>> solve(problem, "te-ccl-milp").makespan  # doctest: +SKIP
+>>> solve(problem).makespan  # doctest: +SKIP
 
 Importing this package loads no solver; a formulation loads its own when it runs.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,11 @@ __all__ = [
     "start",
 ]
 
-DEFAULT = "te-ccl-milp"
+DEFAULT = "auto"
+"""The formulation that nobody has to choose."""
+
+SOLVER = "HIGHS"
+"""The solver that comes along."""
 
 
 def solve(
@@ -48,7 +53,7 @@ def solve(
     time_limit: float | None = None,
     gap: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-    solver: str = "HIGHS",
+    solver: str = SOLVER,
     begin_with: Schedule | None = None,
 ) -> Result:
     """Solve `problem` in this process.
@@ -86,22 +91,25 @@ def solve(
     """
     chosen = _chosen(problem, formulation, begins=begin_with is not None)
     made = make_options(chosen.options, options or {})
-    from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
     from formulations.bounds import lower_bounds  # noqa: PLC0415
     from formulations.run import Run  # noqa: PLC0415
 
-    backend = Backend(solver=solver)
-    backend.check()
+    begin = time.perf_counter()
+    if solver != SOLVER:
+        from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
+
+        Backend(solver=solver).check()
     run = Run(
         problem=problem,
         formulation=chosen.name,
         options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
-        backend=backend,
-        bounds=lower_bounds(problem, whole_chunks=chosen.whole_chunks),
+        solver=solver,
+        bounds=lower_bounds(problem, whole_chunks=chosen.keeps_chunks(problem)),
         time_limit=time_limit,
         gap=gap,
         progress=progress,
         start=begin_with,
+        begin=begin,
     )
     return chosen.run(run, made)
 
@@ -113,7 +121,7 @@ def start(
     options: Mapping[str, Any] | None = None,
     time_limit: float | None = None,
     gap: float | None = None,
-    solver: str = "HIGHS",
+    solver: str = SOLVER,
     begin_with: Schedule | None = None,
 ) -> SolveJob:
     """Solve `problem` in a child process, as `solve` does; see `SolveJob`.

@@ -28,14 +28,14 @@ from formulations.restarts import Task, passes
 from formulations.run import Run
 from formulations.timed import TimedMoves, backwards, ends, in_epochs
 
-HUGE = 300_000
-"""Moves of a plan above which it is planned by symmetry alone where that gives a plan."""
+HUGE = 300_000_000
+"""Steps of a pass (`steps`) above which symmetric plans are enough, where there are any."""
 
 LARGE = 20_000
 """Moves of a plan above which only the best of each search is verified and replayed."""
 
-WORK = 400_000
-"""Chunks times destinations that all passes of one search may come to."""
+WORK = 30_000_000
+"""Steps that all passes of one search may come to, about four seconds."""
 
 MET = 1e-9
 """A makespan within this share of the goal meets it."""
@@ -175,14 +175,13 @@ class Finder:
     ) -> None:
         """Hand over plans, each better than those before, until one is good enough."""
         task = side.task(after=after)
-        size = int(task.wants.sum())
         reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
         best, enough = np.inf, False
         for number, each in enumerate([*reduced, None]):
             if (
                 enough
                 or best <= goal * (1 + MET)
-                or (each is None and best < np.inf and size > HUGE)
+                or (each is None and best < np.inf and steps(task) > HUGE)
             ):
                 return
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
@@ -197,17 +196,23 @@ class Finder:
         self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
     ) -> Iterator[tuple[TimedMoves, float]]:
         chosen = task if each is None else each.task
-        size = int(chosen.wants.sum())
         found = passes(
             chosen,
             seed=self.seed + turn,
-            most=max(2, min(self.passes, WORK // (1 + size))),
+            most=max(2, min(self.passes, WORK // (1 + steps(chosen)))),
             goal=goal,
             limit=limit,
             over=lambda: self.run.expired,
         )
         for plan, makespan in found:
             yield (plan if each is None else each.lifted(plan)), makespan
+
+
+def steps(task: Task) -> int:
+    """Estimate how often a pass asks whether a move helps a destination."""
+    wanted = task.wants.sum(axis=1)
+    degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
+    return int((wanted.astype(float) ** 2).sum() * degree)
 
 
 def binding(moves: Moves) -> bool:
@@ -221,7 +226,12 @@ def binding(moves: Moves) -> bool:
 
 def search(run: Run, *, seed: int, passes: int, symmetry: bool) -> None:
     """Offer list schedules of any collective to a run."""
-    finder = Finder(run, seed, passes, symmetry)
+    answer(Finder(run, seed, passes, symmetry))
+
+
+def answer(finder: Finder) -> None:
+    """Offer the plans of a finder, put together from its sides, to its run."""
+    run = finder.run
     collective = run.problem.collective
     if not collective.reduces:
         moves = moves_of(run.problem.topology)

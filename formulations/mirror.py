@@ -195,7 +195,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
         problem=problem,
         formulation=run.formulation,
         options=run.options,
-        backend=run.backend,
+        solver=run.solver,
         bounds=lower_bounds(problem, whole_chunks=True),
         time_limit=limit,
         gap=run.gap,

@@ -146,7 +146,7 @@ def _chosen(moves: Moves, kept: np.ndarray) -> Moves:
 def _images(moves: Moves, links: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Return the image of each kept move under each element, shape (order, kept)."""
     chance = np.random.default_rng(0)
-    code: np.ndarray = chance.integers(1, 1 << 62, size=links.shape[1], dtype=np.int64)
+    code: np.ndarray = chance.integers(1, 1 << 62, size=(links.shape[1],), dtype=np.int64)
     # A way is known by its links whatever their order, as no two ways have the same ones.
     names = _sums(code[moves.link], moves.first)
     order = np.argsort(names)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from formulations.run import Run
 
 ROOMS = ("formulations.models", "formulations.schedules")
+PORTFOLIO = "formulations.portfolio"
+"""It tries the others, so it lies beside their rooms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,8 @@ class Formulation:
     takes_start
         Whether it can begin with a given plan.
     whole_chunks
-        Whether its plans never split a chunk, so that stronger bounds hold for them.
+        Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
+        depends on the problem.
     mathematics
         Its module's docstring, shown beside the solve.
     """
@@ -65,8 +68,13 @@ class Formulation:
     run: Callable[[Run, Any], Result]
     measure: Callable[[Problem, Any], ModelSize | None] | None = None
     takes_start: bool = False
-    whole_chunks: bool = True
+    whole_chunks: bool | Callable[[Problem], bool] = True
     mathematics: str = field(default="", repr=False)
+
+    def keeps_chunks(self, problem: Problem) -> bool:
+        """Say whether its plans of `problem` never split a chunk."""
+        whole = self.whole_chunks
+        return whole if isinstance(whole, bool) else whole(problem)
 
     def why_not(self, problem: Problem) -> str | None:
         """Say in words why it cannot take `problem`, or None if it can."""
@@ -78,8 +86,8 @@ class Formulation:
 
 @cache
 def available() -> tuple[Formulation, ...]:
-    """Return every formulation, those of papers first."""
-    found = []
+    """Return every formulation: the portfolio, those of papers, the others."""
+    found = [import_module(PORTFOLIO).FORMULATION]
     for room in ROOMS:
         package = import_module(room)
         for each in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
@@ -57,8 +58,6 @@ class Run:
         Name for the results.
     options
         Plain values for the results.
-    backend
-        The solver.
     bounds
         Proved lower bounds of the problem.
     time_limit
@@ -67,6 +66,8 @@ class Run:
         Gap to the bound at which it is good enough, or None.
     progress
         Called with every news.
+    solver
+        Name of a solver that CVXPY knows.
     epoch_duration
         µs of an epoch that the plan must have, or None where the formulation may choose.
     mirrored
@@ -93,11 +94,11 @@ class Run:
     problem: Problem
     formulation: str
     options: Mapping[str, Any]
-    backend: Backend
     bounds: tuple[Bound, ...]
     time_limit: float | None = None
     gap: float | None = None
     progress: Callable[[Progress], None] | None = None
+    solver: str = "HIGHS"
     epoch_duration: float | None = None
     mirrored: bool = False
     answers: Problem | None = None
@@ -109,6 +110,13 @@ class Run:
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
     begin: float = field(default_factory=time.perf_counter)
+
+    @cached_property
+    def backend(self) -> Backend:
+        """The solver, loaded when it is first asked for."""
+        from formulations.backends import Backend  # noqa: PLC0415
+
+        return Backend(solver=self.solver)
 
     @property
     def seconds(self) -> float:

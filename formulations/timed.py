@@ -82,12 +82,15 @@ def in_epochs(problem: Problem, moves: Moves, timed: TimedMoves) -> Schedule:
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
     tau = _epoch_duration(problem, moves, timed, sizes)
     placed = timed.chosen(_ordered(timed))
-    stop = ends(moves, placed, sizes)
+    lag, joins = _aligned(moves, placed)
+    meets = any(
+        (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
+    )
     caps, cap_first, room = _limits(problem)
     epochs, horizon = place(
         (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead),
-        (placed.move, placed.chunk, placed.start, placed.group, stop),
-        (sizes, moves.latency, moves.slowest),
+        (placed.move, placed.chunk, placed.group, lag, joins),
+        (sizes, moves.latency, meets),
         (caps, cap_first, room),
         (len(problem.topology.links), len(problem.topology.devices), tau),
     )
@@ -141,6 +144,22 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     first = np.cumsum([0, *map(len, caps)])
     flat = np.array([cap for each in caps for cap in each], dtype=np.int64)
     return flat, first.astype(np.int64), np.array(room, dtype=float)
+
+
+def _aligned(moves: Moves, timed: TimedMoves) -> tuple[np.ndarray, np.ndarray]:
+    """Return how much later than the first each move of a sum starts, and whether it is in one.
+
+    What is added up on the way has several sources; the longest way starts first.
+    """
+    _, which = np.unique(timed.group, return_inverse=True)
+    latency, src = moves.latency[timed.move], moves.src[timed.move]
+    longest, least, most = (np.zeros(int(which.max(initial=0)) + 1) for _ in range(3))
+    least[:] = np.inf
+    np.maximum.at(longest, which, latency)
+    np.minimum.at(least, which, src)
+    np.maximum.at(most, which, src)
+    joins = (least < most)[which]
+    return np.where(joins, longest[which] - latency, 0.0), joins
 
 
 def _ordered(timed: TimedMoves) -> np.ndarray:

@@ -18,13 +18,15 @@ SAME = 1e-9
 def place(ways, sends, sizes, caps, scale):
     """Give each transmission the first epoch in which it can go; return epochs and the horizon."""
     _, dst, first, link, beta, lead = ways
-    move, chunk, _, group, _ = sends
-    nbytes, latency, _ = sizes
+    move, chunk, group, lag, joins = sends
+    nbytes, latency, meets = sizes
     links, devices, tau = scale
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
     stamp = np.full(links, -1, np.int64)
     came = np.zeros((len(nbytes), devices))
+    # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
+    apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
     epochs = np.zeros(len(move), np.int64)
     end = 0.0
@@ -33,7 +35,9 @@ def place(ways, sends, sizes, caps, scale):
         high = low
         while high < len(move) and group[high] == group[low]:
             high += 1
-        epoch = _earliest(ways, sends, nbytes, came, last, low, high, tau)
+        epoch = _earliest(ways, sends, came, last, low, high, tau)
+        if meets:
+            epoch = max(epoch, _apart(ways, sends, apart, low, high) + 1)
         while True:
             start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
             if later == epoch:
@@ -42,9 +46,11 @@ def place(ways, sends, sizes, caps, scale):
                 break
             epoch = later
         _, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, True)
+        left = 0.0
         for i in range(low, high):
             epochs[i] = epoch
-            left = 0.0
+            if not joins[i]:
+                left = 0.0
             for j in range(first[move[i]], first[move[i] + 1]):
                 busy = nbytes[chunk[i]] * beta[j]
                 limited = caps[1][link[j]] < caps[1][link[j] + 1]
@@ -53,10 +59,14 @@ def place(ways, sends, sizes, caps, scale):
                 last[link[j]] = epoch
                 if stamp[link[j]] != low:
                     stamp[link[j]] = low
-                    free[link[j]] = start + lead[j] + busy
-            arrival = left + latency[move[i]]
+                    free[link[j]] = start + lag[i] + lead[j] + busy
+            # What is added up on the way arrives at once, with the last of it.
+            arrival = left + lag[i] + latency[move[i]]
             came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
             end = max(end, arrival)
+            if meets:
+                apart[chunk[i], link[first[move[i]]]] = epoch
+                apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
 
@@ -68,7 +78,7 @@ def _many(busy, tau):
 
 
 @njit
-def _earliest(ways, sends, nbytes, came, last, low, high, tau):
+def _earliest(ways, sends, came, last, low, high, tau):
     """Return the first epoch by which everything is there and that keeps the order of links."""
     src, _, first, link, _, _ = ways
     move, chunk, _, _, _ = sends
@@ -81,14 +91,27 @@ def _earliest(ways, sends, nbytes, came, last, low, high, tau):
 
 
 @njit
+def _apart(ways, sends, apart, low, high):
+    """Return the last epoch in which a chunk crossed its first or last link in another group."""
+    _, _, first, link, _, _ = ways
+    move, chunk, _, _, _ = sends
+    epoch = -1
+    for i in range(low, high):
+        if first[move[i] + 1] - first[move[i]] > 1:
+            epoch = max(epoch, apart[chunk[i], link[first[move[i]]]])
+            epoch = max(epoch, apart[chunk[i], link[first[move[i] + 1] - 1]])
+    return epoch
+
+
+@njit
 def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
     """Return the start in an epoch, and the epoch, or the next one in which it may fit."""
     _, _, first, link, beta, lead = ways
-    move, chunk, _, _, _ = sends
+    move, chunk, _, lag, _ = sends
     start = epoch * tau
     for i in range(low, high):
         for j in range(first[move[i]], first[move[i] + 1]):
-            start = max(start, free[link[j]] - lead[j])
+            start = max(start, free[link[j]] - lead[j] - lag[i])
     for i in range(low, high):
         for j in range(first[move[i]], first[move[i] + 1]):
             busy = nbytes[chunk[i]] * beta[j]
@@ -101,7 +124,7 @@ def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
 def _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, take):
     """Return the epoch if the shared limits let it through, else the next; or take its share."""
     _, _, first, link, beta, lead = ways
-    move, chunk, _, _, _ = sends
+    move, chunk, _, lag, _ = sends
     flat, begin, room = caps
     if not len(room):
         return epoch, load
@@ -110,7 +133,7 @@ def _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, take):
         for i in range(low, high):
             for j in range(first[move[i]], first[move[i] + 1]):
                 many = _many(nbytes[chunk[i]] * beta[j], tau)
-                since = epoch + int(np.floor(lead[j] / tau + SAME))
+                since = epoch + int(np.floor((lag[i] + lead[j]) / tau + SAME))
                 if since + many > load.shape[1]:
                     longer = np.zeros((load.shape[0], 2 * (since + many)))
                     longer[:, : load.shape[1]] = load

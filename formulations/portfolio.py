@@ -1,0 +1,143 @@
+"""Automatic: try what is quick first, stop at a proof, say who found the plan and what proves it.
+
+1. Lower bounds: a plan that meets one is optimal and nothing else is tried.
+2. List scheduling in continuous time: on most clusters it meets the bound at once.
+3. The closed forms that fit: a ring or direct sends.
+4. The linear program of amounts, where chunks have one destination: it may split them.
+5. Constraint programming, then the integer program on a grid of epochs, to close what is left.
+
+Each goes on with the best plan that those before it have found and within a share of the time;
+every better plan is reported as it comes. Where chunks have one destination plans may split them,
+and only bounds that hold for such plans count; else chunks stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ccl.collective import COLLECTIVES
+from ccl.errors import Infeasible, LimitReached, SolveError
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.options import option_fields
+from formulations.registry import Formulation, formulation
+from formulations.run import Run
+
+EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
+"""Seconds that each exact method may take."""
+
+CLOSED = ("direct", "ring")
+"""Closed forms."""
+
+MANY = 20_000
+"""Chunks times destinations above which closed forms and exact methods are left alone, unless
+there is no plan yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The form of the portfolio."""
+
+    effort: Literal["quick", "normal", "thorough"] = field(
+        default="normal",
+        metadata={
+            "label": "Effort",
+            "help": "How long exact methods may try where the bound is not met: not at all, up to "
+            "10 s or up to 60 s each",
+        },
+    )
+    seed: int = field(
+        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse what every method refuses, with the reason of the first."""
+    reasons = [formulation(name).why_not(problem) for name in _names(problem)]
+    return None if None in reasons or not reasons else reasons[0]
+
+
+def splits(problem: Problem) -> bool:
+    """Whether plans may split chunks: the linear program takes the problem."""
+    return formulation("te-ccl-lp").why_not(problem) is None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Try one method after the other.
+
+    Raises
+    ------
+    Infeasible
+        If no method finds a way.
+    LimitReached
+        If the time limit came before the first plan.
+    """
+    failed: list[SolveError] = []
+    stop = Stop.PASSES
+    for name, seconds in _tries(run.problem, options):
+        if run.enough or run.expired:
+            break
+        stop = _tried(run, name, seconds=seconds, seed=options.seed, failed=failed)
+    if run.best is None and failed and not run.expired:
+        raise failed[0]
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(Stop.TIME_LIMIT if run.expired else stop)
+
+
+def _names(problem: Problem) -> tuple[str, ...]:
+    del problem
+    return ("list", *CLOSED, "te-ccl-lp", "te-ccl-milp")
+
+
+def _tries(problem: Problem, options: Options) -> Iterator[tuple[str, float | None]]:
+    """Yield what to try and the seconds that it may take, or None for all that are left."""
+    exact = EFFORT[options.effort]
+    work = sum(len(chunk.destinations) for chunk in problem.collective.chunks)
+    large = work > MANY
+    yield "list", None
+    if large:
+        return
+    for name in CLOSED:
+        yield name, None
+    if exact:
+        for name in ("te-ccl-lp", "te-ccl-milp"):
+            yield name, exact
+
+
+def _tried(
+    run: Run, name: str, *, seconds: float | None, seed: int, failed: list[SolveError]
+) -> Stop:
+    """Let a method go on with what is there; keep what it adds."""
+    chosen = formulation(name)
+    if chosen.why_not(run.problem) is not None:
+        return Stop.PASSES
+    made = chosen.options()
+    if "seed" in {row.name for row in option_fields(chosen.options)}:
+        made = replace(made, seed=seed)
+    limit = run.time_limit
+    if seconds is not None and (run.left is None or seconds < run.left):
+        limit = run.seconds + seconds
+    inner = replace(run, time_limit=limit, method=name)
+    stop = Stop.PASSES
+    try:
+        stop = chosen.run(inner, made).stop
+    except (Infeasible, LimitReached, SolveError) as error:
+        failed.append(error)
+    run.best, run.size = inner.best, inner.size
+    return stop
+
+
+FORMULATION = Formulation(
+    name="auto",
+    title="Automatic",
+    reference="what is tried is listed with its own sources",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    whole_chunks=lambda problem: not splits(problem),
+    mathematics=__doc__ or "",
+)
