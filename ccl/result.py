@@ -44,6 +44,7 @@ class Stop(StrEnum):
     TIME_LIMIT = "the time limit is reached"
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
+    SEARCHED = "no plan that the model has is shorter"
     PASSES = "all the passes asked for are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
 

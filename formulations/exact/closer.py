@@ -1,0 +1,200 @@
+"""Constraint programming asked from here: a child process is told a task and tells what it finds.
+
+The child dies with the one who asks: it ends when the pipe that its request came through is
+closed, whoever closes it, and it is killed when nobody listens any more or when it does not keep
+its time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import IO, Any
+
+from ccl.errors import SolveError
+from ccl.result import ModelSize
+from formulations.exact.puzzle import Puzzle, make_puzzle
+from formulations.restarts import Task
+from formulations.timed import TimedMoves
+
+GRACE = 3.0
+"""Seconds that the child may take longer than it was given, to start and to end."""
+
+
+class Ending(Enum):
+    """Why the search ended."""
+
+    PROVED = "no plan of the model is shorter"
+    LIMIT = "the time limit is reached"
+
+
+@dataclass(frozen=True)
+class News:
+    """What the search tells.
+
+    Parameters
+    ----------
+    bound
+        µs that no plan of the model is below.
+    plan, makespan
+        A better plan in µs, or None.
+    ending
+        Why it ended, or None while it goes on.
+    size
+        Of the model, or None before it is built.
+    """
+
+    bound: float
+    plan: TimedMoves | None = None
+    makespan: float | None = None
+    ending: Ending | None = None
+    size: ModelSize | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How long and how wide to search.
+
+    Parameters
+    ----------
+    seconds
+        For building and searching.
+    workers
+        Threads of the solver; with one the same request has the same answer.
+    seed
+        Of its random numbers.
+    """
+
+    seconds: float
+    workers: int = 1
+    seed: int = 0
+
+
+def close_gap(
+    task: Task,
+    *,
+    upper: float,
+    lower: float = 0.0,
+    hint: TimedMoves | None = None,
+    effort: Effort,
+) -> Iterator[News]:
+    """Search for plans of a task and prove that there are no shorter ones.
+
+    Closing the iterator ends the search at once.
+
+    Parameters
+    ----------
+    task
+        What has to be done; shared limits are not looked at.
+    upper
+        µs within which plans must end.
+    lower
+        µs that no plan is below.
+    hint
+        A plan of the task to begin with.
+    effort
+        How long to search.
+
+    Raises
+    ------
+    SolveError
+        If the task is too large for the model, or the solver's process died.
+    """
+    puzzle = make_puzzle(task, upper=upper)
+    request = {
+        **puzzle.request(lower=lower, hint=hint),
+        "seconds": effort.seconds,
+        "workers": effort.workers,
+        "seed": effort.seed,
+    }
+    with Child(request, seconds=effort.seconds) as child:
+        yield from _told(puzzle, child, lower)
+
+
+def _told(puzzle: Puzzle, child: Child, lower: float) -> Iterator[News]:
+    """Turn the child's lines into news in µs."""
+    best, ending, size = lower, None, None
+    for line in child:
+        plan = None
+        if line["event"] == "size":
+            size = ModelSize(line["variables"], line["constraints"], line["nonzeros"])
+        elif line["event"] == "solution":
+            plan = puzzle.plan(line["pairs"], line["starts"])
+        elif line["event"] == "end":
+            ending = Ending.LIMIT if line["status"] == "limit" else Ending.PROVED
+        ticks = puzzle.upper if line.get("status") == "infeasible" else line.get("bound", 0)
+        bound = max(best, puzzle.ticks.proved(ticks, waits=puzzle.waits))
+        if plan is not None:
+            yield News(bound, *plan, size=size)
+        elif ending is not None or bound > best or line["event"] == "size":
+            yield News(bound, ending=ending, size=size)
+        best = bound
+    if ending is None and not child.late:
+        raise SolveError(child.last_words())
+    if ending is None:
+        yield News(best, ending=Ending.LIMIT, size=size)
+
+
+class Child:
+    """A process that solves one request; iterate over it for its lines."""
+
+    def __init__(self, request: Mapping[str, Any], *, seconds: float) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "formulations.exact.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        self.late = False
+        """Whether it was killed because it did not keep its time."""
+        self._timer = threading.Timer(seconds + GRACE, self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def _stop(self) -> None:
+        self.late = True
+        self._process.kill()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                return  # it was ended in the middle of a line
+            yield json.loads(line)
+
+    def last_words(self) -> str:
+        """Say why it ended without an answer."""
+        self._process.wait()
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit code {self._process.returncode}"
+        return f"the process of the constraint solver ended without a result: {why}"

@@ -1,0 +1,195 @@
+"""Exact search of any collective, side by side as `formulations.list_search` takes it apart.
+
+Each side is planned for representatives under each symmetry first, then without. List scheduling
+gives the plan to begin with. What is proved for a quotient holds for symmetric plans only and is
+no bound; what is proved of the whole side is one where its model has every plan: where every way
+is one link and nothing else comes before or after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ccl.bound import Bound
+from ccl.errors import SolveError
+from ccl.result import PROOF_TOLERANCE, Stop
+from formulations.exact.closer import Effort, Ending, News, close_gap
+from formulations.list_search import After, Finder, Side, binding
+from formulations.moves import Moves
+from formulations.quotient import Quotient
+from formulations.restarts import Task, passes
+from formulations.run import Run
+from formulations.timed import TimedMoves
+
+
+@dataclass(frozen=True)
+class Closer(Finder):
+    """A finder that searches on from what list scheduling finds.
+
+    Parameters
+    ----------
+    workers
+        Threads of the solver.
+    until
+        Seconds after the beginning of the run when it has to end.
+    sides
+        Sides that share the time.
+    sole
+        Whether a bound on the one side is a bound on the whole problem, if its model is complete.
+    endings
+        Why the searches ended, in their order.
+    """
+
+    workers: int = 1
+    until: float = 60.0
+    sides: int = 1
+    sole: bool = True
+    endings: list[Stop] = field(default_factory=list)
+
+    def plans(
+        self,
+        side: Side,
+        *,
+        goal: float,
+        found: Callable[[TimedMoves], bool],
+        after: After | None = None,
+    ) -> None:
+        """Hand over plans, each better than those before, until one is good enough."""
+        task = side.task(after=after)
+        reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
+        share = self.sides if after is None else 1
+        until = self.run.seconds + (self.until - self.run.seconds) / share
+        part = "" if self.sides == 1 else "to add up " if after is None else "to spread after it "
+        attempt = _Attempt(self, task, goal, found, part)
+        for turn, each in enumerate([*reduced, None]):
+            left = len(reduced) + 1 - turn
+            seconds = (until - self.run.seconds) / left
+            # The first passes are run in any case, so that there is a plan.
+            if attempt.enough or (seconds <= 0 and attempt.plan is not None):
+                return
+            attempt.improve(each, seconds=seconds, turn=turn)
+
+
+@dataclass
+class _Attempt:
+    """The best plan of one side so far."""
+
+    finder: Closer
+    task: Task
+    goal: float
+    found: Callable[[TimedMoves], bool]
+    part: str
+    best: float = np.inf
+    plan: TimedMoves | None = None
+    enough: bool = False
+
+    def improve(self, reduced: Quotient | None, *, seconds: float, turn: int) -> None:
+        """Search on under one symmetry, or without."""
+        run, finder = self.finder.run, self.finder
+        begin = run.seconds
+        task = self.task if reduced is None else reduced.task
+        group = "without symmetry" if reduced is None else f"by a symmetry of {len(reduced.chunks)}"
+        name = self.part + group
+        run.report(f"list scheduling {name}")
+        hint, upper = self._listed(task, turn, seconds=seconds)
+        if hint is not None:
+            self._take(hint, upper, reduced)
+        elif reduced is None and self.plan is not None:
+            hint, upper = self.plan, self.best
+        left = seconds - (run.seconds - begin)
+        self.enough |= self.best <= self.goal * (1 + PROOF_TOLERANCE)
+        if self.enough or hint is None or left <= 0:
+            return
+        run.report(f"constraint programming {name}")
+        effort = Effort(seconds=left, workers=finder.workers, seed=finder.seed)
+        try:
+            self._search(task, hint, reduced, name=name, effort=effort)
+        except SolveError as error:
+            run.note(f"constraint programming {name}: {error}")
+            finder.endings.append(Stop.TOO_LARGE)
+
+    def _listed(self, task: Task, turn: int, *, seconds: float) -> tuple[TimedMoves | None, float]:
+        """Return the best plan of some passes that is better than what is known."""
+        run, finder = self.finder.run, self.finder
+        until = run.seconds + seconds / 2
+        hint, upper = None, self.best
+        for plan, makespan in passes(
+            task,
+            seed=finder.seed + turn,
+            most=finder.passes,
+            goal=self.goal,
+            limit=self.best,
+            over=lambda: run.seconds > until,
+        ):
+            hint, upper = plan, makespan
+        return hint, upper
+
+    def _search(
+        self,
+        task: Task,
+        hint: TimedMoves,
+        reduced: Quotient | None,
+        *,
+        name: str,
+        effort: Effort,
+    ) -> None:
+        run = self.finder.run
+        for news in close_gap(task, upper=self.best, lower=self.goal, hint=hint, effort=effort):
+            if news.size is not None:
+                run.met(news.size)
+            if news.plan is not None and news.makespan is not None:
+                self._take(news.plan, news.makespan, reduced)
+            if reduced is None and self._counts():
+                _prove(run, news.bound)
+            if news.ending is not None:
+                self._ended(news, name)
+            if self.enough or run.enough:
+                self.enough = True
+                return
+
+    def _ended(self, news: News, name: str) -> None:
+        proved = news.ending is Ending.PROVED
+        left = "" if proved else f"; its time was over at {self.best:.6g} µs"
+        self.finder.run.note(
+            f"constraint programming: no plan {name} ends before {news.bound:.6g} µs{left}"
+        )
+        self.finder.endings.append(Stop.SEARCHED if proved else Stop.TIME_LIMIT)
+
+    def _take(self, plan: TimedMoves, makespan: float, reduced: Quotient | None) -> None:
+        if makespan < self.best * (1 - 1e-9):
+            self.best = makespan
+            self.plan = plan if reduced is None else reduced.lifted(plan)
+            self.enough = self.found(self.plan)
+
+    def _counts(self) -> bool:
+        """Whether a bound on the whole side is one on the problem."""
+        return self.finder.sole and complete(self.task.moves)
+
+
+def complete(moves: Moves) -> bool:
+    """Whether the moves are all that any plan can be made of.
+
+    Over several links a plan may let a chunk wait in a switch, which a move does not.
+    """
+    return bool((np.diff(moves.first) == 1).all())
+
+
+def _prove(run: Run, makespan: float) -> None:
+    """Add a bound to a run and to its best result."""
+    if makespan <= run.bounds[0].makespan * (1 + PROOF_TOLERANCE / 10):
+        return
+    bound = Bound(
+        makespan,
+        "solver",
+        None,
+        "constraint programming in continuous time, over all plans of whole chunks",
+        whole_chunks=True,
+    )
+    kept = tuple(each for each in run.bounds if each.kind != "solver")
+    run.bounds = (bound, *kept)
+    if run.best is not None:
+        run.best = replace(run.best, bounds=run.bounds)
+    run.report("constraint programming: a better bound")

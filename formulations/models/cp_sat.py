@@ -1,0 +1,139 @@
+"""The shortest plan in continuous time, by constraint programming: who sends what to whom, when.
+
+For each chunk c and each way o from a device u to a device v that store (a link, or several over
+devices that do not) a literal ``x[c, o]``; for each chunk and device its arrival ``A[c, v]``; the
+makespan M. Times are whole ticks, of which all times are multiples or which are so short that
+rounding is nothing (``formulations.exact.ticks`` has the rule and its proof). With ``d[c, o]`` the
+latency of the way plus the slowest transmission of the chunk on it:
+
+    minimise    M
+    subject to  sum of x[c, o] into v = 1            for every v that needs c and lacks it
+                sum of x[c, o] into v <= 1           for every other v
+                A[c, v] >= A[c, u] + d[c, o]         if x[c, o], or u has c at the beginning
+                M >= A[c, v]                         for every v that needs c
+                no two intervals of a link overlap   each begins A[c, v] - d[c, o] plus the alphas
+                                                     before the link and lasts bytes * beta
+
+and, so that the solver sees more: ways that leave a chunk no time to come from its holder, or to
+go on to who needs it before the best plan ends, are left out; what a link carries fits between
+the earliest start and the makespan less the shortest way on; chunks that may change places come
+in order. Moves of a chunk that part at devices that copy share one interval on their way there.
+
+The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
+plan first (``formulations.quotient``): that proves nothing for other plans. The program of the
+whole problem proves a bound where every way is one link; over switches a chunk might wait, which
+is not modelled. List scheduling gives the plan to begin with, reductions are planned backwards,
+and sums for several ranks in two steps (``formulations.list_search``).
+
+OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiGHS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ccl.collective import COLLECTIVES
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.mirror import adding, halves, no_mirror
+from formulations.registry import Formulation
+from formulations.run import Run
+
+PASSES = 300
+"""Passes of list scheduling before each search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The form of constraint programming."""
+
+    seconds: float = field(
+        default=60.0,
+        metadata={
+            "label": "Time",
+            "unit": "s",
+            "min": 0.1,
+            "help": "For all searches together, where no shorter time limit is set",
+        },
+    )
+    symmetry: bool = field(
+        default=True,
+        metadata={
+            "label": "Symmetry",
+            "help": "Look for plans that look the same all around first",
+        },
+    )
+    workers: int = field(
+        default=1,
+        metadata={
+            "label": "Workers",
+            "min": 1,
+            "max": 64,
+            "help": "Threads of the solver; with one the same question has the same answer",
+        },
+    )
+    seed: int = field(
+        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave limits to other formulations."""
+    topology = problem.topology
+    for device in topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and here buffers are unlimited"
+        if device.stores and not device.copies:
+            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    for limit in topology.limits:
+        together = sum(topology.link(*ends).bandwidth for ends in limit.links)
+        if limit.bandwidth < together * (1 - 1e-9):
+            return (
+                f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
+                f"{together:g} GB/s, and here each link is held for itself"
+            )
+    return no_mirror(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Search until the best plan is proved or time is over.
+
+    Raises
+    ------
+    Infeasible
+        If no ways lead where chunks have to be.
+    """
+    from formulations.exact.search import Closer  # noqa: PLC0415  it loads numba
+    from formulations.list_search import answer  # noqa: PLC0415
+
+    problem = run.problem
+    head, tail = halves(problem.collective) if problem.collective.reduces else (None, None)
+    until = run.seconds + options.seconds
+    if run.time_limit is not None:
+        until = min(until, run.time_limit)
+    closer = Closer(
+        run,
+        options.seed,
+        PASSES,
+        options.symmetry,
+        workers=options.workers,
+        until=until,
+        sides=2 if head is not None and tail is not None else 1,
+        sole=not problem.collective.reduces or (tail is None and adding(problem) is problem),
+    )
+    answer(closer)
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(closer.endings[-1] if closer.endings else Stop.TIME_LIMIT)
+
+
+FORMULATION = Formulation(
+    name="cp-sat",
+    title="Constraint programming in continuous time",
+    reference="Laborie et al., Constraints 23, 2018 (intervals); the model is our own",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)

@@ -1,0 +1,183 @@
+"""The constraint solver has a process of its own: what is loaded where, and no orphan."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from ccl.collective import make_collective
+from ccl.errors import SolveError
+from formulations.exact.closer import Child, Effort, close_gap
+from formulations.exact.puzzle import make_puzzle
+from formulations.list_search import Side
+from formulations.moves import moves_of
+from formulations.restarts import Task
+from gallery import open_cluster
+
+
+def work(cluster: str) -> Task:
+    topology = open_cluster(cluster)
+    collective = make_collective("all-gather", len(topology.ranks), 4e6)
+    return Side(moves_of(topology), collective).task()
+
+
+def request(cluster: str, *, upper: float, seconds: float) -> dict:
+    asked = make_puzzle(work(cluster), upper=upper).request(lower=0.0, hint=None)
+    return {**asked, "seconds": seconds, "workers": 1, "seed": 0}
+
+
+def gone(pid: int, *, within: float) -> bool:
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def run_code(code: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import highspy; import ortools.sat.python.cp_model",
+        "import ortools.sat.python.cp_model; import highspy",
+    ],
+)
+def test_ortools_and_highspy_still_cannot_be_loaded_together(imports):
+    """Both carry a library called libhighs, of which a process takes the first.
+
+    When this fails, the wheels agree again and the process of its own is no longer needed.
+    """
+    done = run_code(imports)
+
+    assert done.returncode != 0
+    assert "undefined symbol" in done.stderr
+
+
+def test_the_solving_process_never_loads_highs():
+    """It is asked for a whole solve, then says what it has loaded."""
+    code = """
+        import io, os, sys
+        from formulations.exact.worker import serve
+        answers = io.BytesIO()
+        serve(sys.stdin.buffer, answers)
+        print(*sys.modules)
+        print(answers.getvalue().decode(), flush=True)
+        os._exit(0)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        child.stdin.write(json.dumps(request("ring:gpus=3", upper=100.0, seconds=10)) + "\n")
+        child.stdin.flush()
+        # The pipe stays open until all is read: when it closes, the child ends at once.
+        loaded, *answers = child.stdout.read().splitlines()
+    events = [json.loads(line)["event"] for line in answers if line]
+
+    assert "ortools.sat.python.cp_model" in loaded.split()
+    assert not {"highspy", "cvxpy"} & {name.partition(".")[0] for name in loaded.split()}
+    assert events[0] == "size"
+    assert events[-1] == "end"
+
+
+def test_the_asking_process_never_loads_ortools():
+    """It has HiGHS for the other formulations."""
+    code = """
+        import sys
+        from ccl.collective import make_collective
+        from ccl.problem import Problem
+        from formulations import solve
+        from gallery import open_cluster
+        import highspy
+        problem = Problem(open_cluster("dgx-1v"), make_collective("all-gather", 8, 1e6))
+        result = solve(problem, "cp-sat", time_limit=60)
+        assert any("constraint programming" in line for line in result.log)
+        print(*sys.modules)
+    """
+    done = run_code(code)
+
+    assert done.returncode == 0, done.stderr
+    names = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "highspy" in names
+    assert "ortools" not in names
+
+
+HARD = "dgx-2-te-ccl"
+"""An all-gather of 4 MB without copies: it takes longer than a test."""
+
+
+def test_the_child_ends_when_nobody_listens_any_more():
+    child = Child(request(HARD, upper=40.0, seconds=600), seconds=600)
+    with child:
+        lines = iter(child)
+        assert next(lines)["event"] == "size"
+        assert psutil.pid_exists(child.pid)
+
+    assert gone(child.pid, within=2.0)
+
+
+def test_a_child_that_does_not_keep_its_time_is_killed(monkeypatch):
+    """It is given a minute by the request and a tenth of a second by its parent."""
+    monkeypatch.setattr("formulations.exact.closer.GRACE", 0.0)
+    asked = request(HARD, upper=40.0, seconds=60)
+    begin = time.monotonic()
+    with Child(asked, seconds=0.1) as child:
+        lines = list(child)
+
+    assert time.monotonic() - begin < 30
+    assert child.late
+    assert all(line["event"] != "end" for line in lines)
+
+
+def test_a_solver_that_dies_is_reported():
+    news = close_gap(work(HARD), upper=40.0, effort=Effort(seconds=60))
+    assert next(news).size is not None
+    (child,) = [
+        each
+        for each in psutil.Process().children()
+        if "formulations.exact.worker" in " ".join(each.cmdline())
+    ]
+    os.kill(child.pid, signal.SIGKILL)
+
+    with pytest.raises(SolveError, match="ended without a result"):
+        list(news)
+
+
+def test_the_solver_dies_with_its_parent():
+    """The parent is killed while the solver is busy: nothing is left that could clean up."""
+    code = """
+        import json, sys, time
+        from formulations.exact.closer import Child
+        with Child(json.loads(sys.stdin.readline()), seconds=600) as child:
+            next(iter(child))
+            print(child.pid, flush=True)
+            time.sleep(600)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with parent:
+        parent.stdin.write(json.dumps(request(HARD, upper=40.0, seconds=600)) + "\n")
+        parent.stdin.flush()
+        pid = int(parent.stdout.readline())
+        parent.kill()
+
+    assert gone(pid, within=2.0)
