@@ -27,6 +27,22 @@ class GridOptions:
             "help": "Given here, it is what the epoch is by",
         },
     )
+    epoch_multiplier: int = field(
+        default=1,
+        metadata={
+            "label": "Epoch multiplier",
+            "min": 1,
+            "help": "Longer epochs for a smaller model; does not touch a duration that is given",
+        },
+    )
+    lengthen_short: bool = field(
+        default=True,
+        metadata={
+            "label": "Lengthen short epochs",
+            "help": "Five times, where a latency is more than 200 epochs by the fastest or "
+            "slowest link, as the paper does",
+        },
+    )
     horizon: int | None = field(
         default=None,
         metadata={
@@ -60,22 +76,6 @@ class ChunkOptions(GridOptions):
             "label": "Objective",
             "help": "Fewest epochs; the paper's reward for every early arrival; or each tenant's "
             "last arrival times its priority, in one model",
-        },
-    )
-    epoch_multiplier: int = field(
-        default=1,
-        metadata={
-            "label": "Epoch multiplier",
-            "min": 1,
-            "help": "Longer epochs for a smaller model; does not touch a duration that is given",
-        },
-    )
-    lengthen_short: bool = field(
-        default=True,
-        metadata={
-            "label": "Lengthen short epochs",
-            "help": "Five times, where a latency is more than 200 epochs by the fastest or "
-            "slowest link, as the paper does",
         },
     )
     horizon_by: Literal["greedy", "algorithm-1", "bisection"] = field(

@@ -55,7 +55,7 @@ from ccl.schedule import Schedule
 from ccl.verify import verify
 from formulations.commodities import Commodities, commodities
 from formulations.epoch_options import EpochOptions
-from formulations.epochs import ROUNDING, EpochGrid, durations, snapped, stretched
+from formulations.epochs import ROUNDING, EpochGrid, durations, lengthened, snapped, stretched
 from formulations.hops import link_hops
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -155,9 +155,17 @@ def run(run: Run, options: Options) -> Result:
 def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
     """Return the grids to try, one after the other."""
     topology, size = run.problem.topology, run.problem.collective.chunk_size
-    if options.epoch != "auto" or options.epoch_duration is not None:
-        taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
-        return [EpochGrid(topology, size, tau, fluid=AIMS[0][1]) for tau in taus]
+    if options.epoch_duration is not None:
+        return [EpochGrid(topology, size, options.epoch_duration, fluid=AIMS[0][1])]
+    longer = options.epoch_multiplier
+    if longer > 1:
+        run.note(f"epochs are {longer} times as long, as asked for")
+    if options.epoch != "auto":
+        [tau] = durations(topology, size, by=options.epoch)
+        if options.lengthen_short and (much := lengthened(topology, tau)) > tau:
+            run.note(f"epochs of {tau:.6g} µs are short beside a latency and became {much:.6g} µs")
+            tau = much
+        return [EpochGrid(topology, size, tau * longer, fluid=AIMS[0][1])]
     bound = run.bounds[0].makespan
     pairs = [(stretched(topology, bound / many), fluid) for many, fluid in AIMS]
     # Where chunks are few, whole ones in epochs of their own can fit without any remainder.
@@ -171,7 +179,7 @@ def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
     width = len(topology.links) * len(flows.sources)
     pairs += [(bound / many, AIMS[0][1]) for many in FINER if many * width <= SMALL]
     fit = dict.fromkeys((snapped(topology, tau), fluid) for tau, fluid in pairs)
-    return [EpochGrid(topology, size, tau, fluid=fluid) for tau, fluid in fit]
+    return [EpochGrid(topology, size, tau * longer, fluid=fluid) for tau, fluid in fit]
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:
