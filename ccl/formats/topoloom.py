@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -172,6 +173,7 @@ def result_to_json(result: Result) -> Json:
             "nonzeros": size.nonzeros,
         },
         "makespan": result.makespan,
+        **({"found_by": result.found_by} if result.found_by else {}),
     }
 
 
@@ -356,7 +358,7 @@ def result_of(value: wire.ResultJson) -> Result:
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
     )
     _check_told(value, result)
-    return result
+    return replace(result, found_by=value.found_by)
 
 
 def _check_told(value: wire.ResultJson, result: Result) -> None:

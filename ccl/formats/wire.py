@@ -177,6 +177,7 @@ class ResultJson(Struct, forbid_unknown_fields=True):
     log: list[str] = field(default_factory=list)
     size: SizeJson | None = None
     makespan: float | None = None
+    found_by: str = ""
 
 
 Format = Literal["topoloom/1"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from ccl.bound import Bound, Cut
+from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.result import Stop
 from ccl.topology import device
 from designer import charts, results
@@ -45,6 +47,17 @@ def test_the_panel_of_a_fresh_schedule_states_verdict_and_numbers(result):
     assert "makespan" in words
     assert "above the bound" in words
     assert "Out of date" not in words
+
+
+def test_who_found_the_plan_and_what_proves_it_are_told_also_from_a_file(result):
+    made = replace(result, formulation="auto", found_by="list")
+    read = result_from_json(result_to_json(made))
+    assert read.found_by == "list"
+    words = texts(results.schedule_panel(results.summary_of(read)))
+    assert "Found by List scheduling in continuous time" in re.sub(r"\s+", " ", words)
+    proved = {**results.summary_of(read), "optimal": True}
+    bound = results.BOUND_LABELS[read.bound.kind].lower()
+    assert f"Proved by {bound}" in re.sub(r"\s+", " ", texts(results.schedule_panel(proved)))
 
 
 def test_a_stale_schedule_says_so(result):

@@ -119,7 +119,7 @@ export function windowOf({ points, seconds, running }, log) {
   if (best === null && bound === null) return { left, right, bottom: 0, top: 1, known: false };
   if (best === null) return { left, right, bottom: bound * 0.9, top: bound * 1.4, known: true };
   const low = bound ?? best * 0.8;
-  const span = Math.max(best - low, best * 0.02);
+  const span = Math.max(best - low, best * 0.04);
   const top = Math.min(Math.max(...bests), best + PAST.above * span);
   const bottom = Math.max(Math.min(low, ...bounds), low - PAST.below * span, 0);
   const air = Math.max(top - bottom, span) * 0.12;
@@ -268,7 +268,7 @@ export class Plot {
     const lines = rows.map((value) => `M${box.left} ${r(y(value * unit.size))}H${box.right}`);
     this.layers.grid.setAttribute("d", `${lines.join("")}M${box.left} ${box.bottom}H${box.right}`);
     const words = [
-      ...rows.map((value) => [box.left - 6, y(value * unit.size) + 3.5, "end", `${short(value)} ${unit.name}`]),
+      ...rows.map((value) => [box.left - 6, y(value * unit.size) + 3.5, "end", `${Number(value.toPrecision(6))} ${unit.name}`]),
       ...columns.map((value) => [x(value), box.bottom + 14, anchorOf(x(value), box), `${short(value)} s`]),
     ];
     const { labels } = this.layers;
