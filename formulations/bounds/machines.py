@@ -33,10 +33,20 @@ def slots(opens: Floats, pace: Floats, *, count: int) -> Floats:
     return np.asarray(np.sort(found)[:count])
 
 
+def slot(opens: Floats, pace: Floats, *, count: int) -> float:
+    """Return the `count`-th smallest of opens + k pace, without making all of them."""
+    usable = np.isfinite(opens)
+    opens, pace = opens[usable], pace[usable]
+    before = steady(opens, pace, count=count) - pace.max()
+    # Slots until then, but for the last of each machine, which rounding might have let in.
+    passed = np.maximum(np.floor((before - opens) / pace), 0)
+    return float(slots(opens + passed * pace, pace, count=count - int(passed.sum()))[-1])
+
+
 def steady(opens: Floats, pace: Floats, *, count: float) -> float:
     """Return when a steady flow of jobs over all machines has brought `count`.
 
-    The `count`-th slot is not later, and at most the longest pace earlier.
+    The `count`-th slot is not later, and less than the longest pace earlier.
     """
     order = np.argsort(opens, kind="stable")
     rate = np.cumsum(1 / pace[order])

@@ -40,6 +40,9 @@ from formulations.bounds.kinds import Kinds
 from formulations.bounds.machines import curve, last, slots
 from formulations.bounds.paths import Ways
 
+_COPIES = 3_000_000
+"""Most copies that are looked at one by one."""
+
 
 @dataclass(frozen=True)
 class Direction:
@@ -192,7 +195,7 @@ class Stages:
         pairs = whole.kinds.copies(stops)
         coming = whole.kinds.coming(~stops) & (pairs > 0)
         own = ~coming & (pairs > 0)
-        if not coming.any() or parts[around].all():
+        if not coming.any() or parts[around].all() or pairs @ whole.kinds.counts > _COPIES:
             return 0.0
         outside = whole.links(~around)
         passing, others = whole.kinds.chosen(coming), whole.kinds.chosen(own)

@@ -28,7 +28,7 @@ import numpy as np
 
 from formulations.bounds.cuts import Network
 from formulations.bounds.demand import Floats, Mask
-from formulations.bounds.machines import slots
+from formulations.bounds.machines import slot
 from formulations.bounds.paths import Ways
 
 Times = Callable[[np.ndarray], Floats]
@@ -75,4 +75,4 @@ def _tail(times: Times, ranks: Sequence[np.ndarray], links: Sequence[np.ndarray]
 
 def _last(network: Network, ways: Ways, links: np.ndarray, *, opens: Floats, jobs: int) -> float:
     pace = ways.nbytes * 1e-3 / network.bandwidth[links]
-    return float(slots(opens, pace, count=jobs)[-1])
+    return slot(opens, pace, count=jobs)

@@ -33,7 +33,7 @@ import numpy as np
 from formulations.bounds.cuts import Network, throttled
 from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.kinds import Kinds
-from formulations.bounds.machines import slots, steady
+from formulations.bounds.machines import slot, steady
 from formulations.bounds.paths import Ways
 
 _THRESHOLDS = 6
@@ -64,7 +64,7 @@ def cut_makespan(
         for opens, busy in tried:
             usable = np.isfinite(opens)
             if steady(opens[usable], busy[usable], count=count) > best:
-                best = max(best, float(slots(opens, busy, count=count)[-1]))
+                best = max(best, slot(opens, busy, count=count))
     return best
 
 

@@ -13,7 +13,7 @@ from ccl.collective import Chunk, all_gather, custom, make_collective
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device, duplex
 from formulations.bounds import best_bound, flow_bounds, lower_bounds, quick_bounds
-from formulations.bounds.machines import curve, last, slots
+from formulations.bounds.machines import curve, last, slot, slots
 from tests.formulations.test_bounds_whole import TOPOLOGIES, first_come
 
 MB = 1e6
@@ -30,6 +30,7 @@ def test_slots_are_the_smallest_of_all_beginnings(opens, pace, count):
     found = slots(np.array(opens, float), np.array(paces, float), count=count)
 
     assert found == pytest.approx(every[:count])
+    assert slot(np.array(opens, float), np.array(paces, float), count=count) == found[-1]
 
 
 @given(WHOLE, st.lists(st.integers(0, 20), min_size=1, max_size=10))
