@@ -202,3 +202,31 @@ def test_quick_bounds_load_no_solver():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_link_that_some_chunks_cannot_reach_serves_the_others():
+    """a and b each send t three chunks over a link of their own, 100 µs each: 300 in all."""
+    devices = tuple(device("gpu", name) for name in "abt")
+    links = (Link("a", "t", 10), Link("b", "t", 10))
+    problem = Problem(
+        Topology("apart", devices, links),
+        custom(3, [Chunk(MB, (holder,), (2,)) for holder in (0, 0, 0, 1, 1, 1)]),
+    )
+
+    assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(300)
+
+
+def test_chunks_with_unequal_ways_behind_a_link_queue_for_the_link_alone():
+    """On s -> a -> b -> c -> d only a -> b is slow, 200 µs against 100 µs.
+
+    a's chunk for c crosses it first, then that of s for d, then that of s for b. They are where
+    they must be at 300, at 200 + 200 + 100 + 100 and at 400 + 200 µs, so 600 µs is enough.
+    """
+    names = ("s", "a", "b", "c", "d")
+    devices = tuple(device("gpu", name, host="h" if name in "sa" else None) for name in names)
+    rates = (("s", "a", 10), ("a", "b", 5), ("b", "c", 10), ("c", "d", 10))
+    links = tuple(Link(src, dst, float(rate)) for src, dst, rate in rates)
+    chunks = [Chunk(MB, (1,), (3,)), Chunk(MB, (0,), (4,)), Chunk(MB, (0,), (2,))]
+    problem = Problem(Topology("line", devices, links), custom(5, chunks))
+
+    assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(600)
