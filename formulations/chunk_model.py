@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Literal
 
 import cvxpy as cp
@@ -22,6 +23,7 @@ from formulations.backends import Ending, Outcome, Report
 from formulations.chunk_rows import ChunkRows
 from formulations.demand import Demand
 from formulations.epochs import ROUNDING
+from formulations.grid_bound import Crossing, crossing
 from formulations.hops import Hops
 from formulations.memory import Memory
 from formulations.memory_rows import Keeping
@@ -155,8 +157,12 @@ class ChunkModel:
 
     @property
     def least(self) -> int:
-        """Epochs without which there is no schedule: by latency, and by the lower bounds."""
-        return max(1, self.windows.last_to_come[0], self._by_bound())
+        """Epochs without which there is no schedule: by latency, by what crosses cuts, in µs."""
+        return max(1, self.windows.last_to_come[0], self._crossing.epochs, self._by_bound())
+
+    @cached_property
+    def _crossing(self) -> Crossing:
+        return crossing(self.hops, self.demand)
 
     def _by_bound(self) -> int:
         """Epochs that the largest lower bound takes."""
@@ -186,13 +192,24 @@ class ChunkModel:
                 f"chunk {chunk} cannot be at {name} before epoch {needed} with epochs of "
                 f"{tau:.6g} µs"
             )
-        if self._by_bound() > max(horizon, needed):
+        if self._crossing.epochs > max(horizon, needed, self._by_bound()):
+            reasons.append(self._crosses())
+        elif self._by_bound() > max(horizon, needed):
             reasons.append(
                 f"{self._by_bound()} epochs of {tau:.6g} µs are needed for the "
                 f"{bound.makespan:.6g} µs that {_why(bound)}"
             )
         msg = f"horizon of {horizon} epochs: {', and '.join(reasons)}; allow {least} epochs or more"
         raise Infeasible(msg)
+
+    def _crosses(self) -> str:
+        names = [each.name for each in self.hops.topology.devices]
+        inside = _few([names[each] for each in self._crossing.inside])
+        return (
+            f"{self._crossing.chunks} chunks of {inside} cannot all be at "
+            f"{names[self._crossing.device]} before epoch {self._crossing.epochs}, since so few of "
+            f"them leave in an epoch of {self.hops.grid.epoch_duration:.6g} µs"
+        )
 
     def none(self, horizon: int) -> str:
         """Say that the solver proved a horizon too small."""
@@ -304,7 +321,11 @@ def _why(bound: Bound) -> str:
     if isinstance(bound.witness, Path):
         return f"the way {'->'.join(bound.witness.devices)} takes"
     if isinstance(bound.witness, Cut):
-        inside = bound.witness.inside
-        few = ", ".join(inside[:4]) + (f" and {len(inside) - 4} more" if len(inside) > 4 else "")
+        few = _few(bound.witness.inside)
         return f"what must leave {few} at {bound.witness.bandwidth:g} GB/s takes"
     return f"{bound.reference} proves"
+
+
+def _few(names: Sequence[str]) -> str:
+    """Name the first of many."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -9,6 +9,7 @@ from formulations.chunk_search import epoch_durations
 from formulations.demand import demand, without_copies
 from formulations.epoch_options import ChunkOptions
 from formulations.epochs import EpochGrid
+from formulations.grid_bound import crossing
 from formulations.hops import hyper_edges, link_hops
 from formulations.horizons import in_epochs
 from formulations.mirror import parts
@@ -28,7 +29,7 @@ def measure(problem: Problem, options: ChunkOptions) -> ModelSize | None:
     """Return the size of the first model that would be built, None where nothing has to move.
 
     It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
-    with the smallest that latencies and simple cuts allow, so it is then a lower estimate; of a
+    with the smallest that latencies and cuts allow, so it is then a lower estimate; of a
     sum for several ranks it is the larger half. Above `PAIRS` or `DEVICES` only the cells are
     counted, windows left out, which is an upper estimate.
     """
@@ -50,4 +51,6 @@ def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelSiz
     if pairs > PAIRS or len(problem.topology.devices) > DEVICES:
         return ModelSize(pairs * least, pairs * least, ENTRIES * pairs * least)
     windows = Windows(hops, demand(problem))
-    return windows.measure(options.horizon or max(least, windows.last_to_come[0]))
+    if options.horizon is None:
+        least = max(least, windows.last_to_come[0], crossing(hops, windows.demand).epochs)
+    return windows.measure(least)

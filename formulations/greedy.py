@@ -18,7 +18,7 @@ import numpy as np
 from ccl.errors import Infeasible
 from ccl.schedule import Send
 from formulations.demand import Demand
-from formulations.hops import LONGEST_WAY, Hops, ways
+from formulations.hops import Hops, no_way, ways
 from formulations.reserve import Reservations, Way, hop_by_hop, hyper_edge
 
 ORDERS = 24
@@ -137,12 +137,7 @@ def _quickest(
                 came[way.dst] = way, start
                 heapq.heappush(queue, (start + way.delay, way.dst))
     if goal not in came:
-        name = free.hops.topology.devices[goal].name
-        msg = (
-            f"no way of at most {LONGEST_WAY} links from one device that stores to the next leads "
-            f"to {name} under the shared limits; link it to others more directly"
-        )
-        raise Infeasible(msg)
+        raise Infeasible(no_way(free.hops.topology.devices[goal].name))
     path = []
     while goal in came:
         path.append(came[goal])

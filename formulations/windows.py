@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ccl.errors import Infeasible
 from ccl.result import ModelSize
 from formulations.demand import Demand
-from formulations.hops import Hops
+from formulations.hops import Hops, no_way
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,17 @@ class Windows:
 
     @property
     def last_to_come(self) -> tuple[int, int, int]:
-        """The arrival that takes most epochs at least: these, the device and the chunk."""
+        """The arrival that takes most epochs at least: these, the device and the chunk.
+
+        Raises
+        ------
+        Infeasible
+            If no way leads to a device that wants a chunk.
+        """
         late = np.where(self.demand.wants, self.earliest, 0.0)
         device, chunk = np.unravel_index(int(late.argmax()), late.shape)
+        if np.isinf(late.max()):
+            raise Infeasible(no_way(self.hops.topology.devices[int(device)].name))
         return int(late.max()), int(device), int(chunk)
 
     @cached_property

@@ -192,11 +192,12 @@ def test_a_horizon_too_small_for_the_bandwidth_says_which_cut_needs_more():
 
 
 def test_a_horizon_that_the_solver_rules_out_says_so():
-    """All-gather over a star of 4 at 50 GB/s, 5 µs a shard over each of two links.
+    """Three chunks leave the root of a star, one an epoch, the last in epoch 2.
 
-    No cut counts that a chunk rests at the switch for a whole epoch; the model does.
+    Each takes 2 epochs over each of two links, so the last is there after 2 + 4. No bound on what
+    one GPU receives counts that, since each receives one chunk.
     """
-    asked = problem("star:gpus=4", "all-gather")
+    asked = problem("star:gpus=4", "scatter")
 
     with pytest.raises(Infeasible, match=r"proved that no schedule .* allow 6 epochs or more"):
         solve(asked, "te-ccl-milp", options={"epoch": "slowest", "horizon": 5}, time_limit=20)
