@@ -6,26 +6,44 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
 from ccl.collective import Collective
 from ccl.errors import ProblemError
 from ccl.topology import Topology
+from ccl.window import Window
 
 
 @dataclass(frozen=True)
 class Problem:
     """A topology and the collective to run on it.
 
+    Parameters
+    ----------
+    topology
+        Where it runs.
+    collective
+        What runs.
+    windows
+        Times in which links have less bandwidth than the topology says.
+
     Raises
     ------
     ProblemError
-        If the ranks do not match or a destination cannot be reached.
+        If the ranks do not match, a destination cannot be reached or a window names a link that
+        is not there.
     """
 
     topology: Topology
     collective: Collective
+    windows: tuple[Window, ...] = ()
 
     def __post_init__(self) -> None:
+        for window in self.windows:
+            for src, dst in window.links:
+                if (src, dst) not in self.topology.link_index:
+                    msg = f"the {window} names the link {src}->{dst}, which does not exist"
+                    raise ProblemError(msg)
         have, want = len(self.topology.ranks), self.collective.ranks
         if have != want:
             msg = (
@@ -75,11 +93,13 @@ class Problem:
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits, equal for equal problems, whatever the topology's name."""
-        content = {
+        content: dict[str, Any] = {
             "devices": [asdict(each) for each in self.topology.devices],
             "links": [asdict(each) for each in self.topology.links],
             "limits": [asdict(each) for each in self.topology.limits],
             "collective": asdict(self.collective),
         }
+        if self.windows:
+            content["windows"] = [asdict(each) for each in self.windows]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -11,6 +11,9 @@ What an epoch means, exactly (``verify`` and every writer of a schedule hold to 
   starts with one, of which there are ``max(1, ceil(bytes * beta / epoch_duration))``;
 * on a link under a shared limit that binds, a send is spread evenly over these epochs and leaves
   at the end of the last; in every epoch the limit lets its bandwidth through;
+* likewise on a link with windows of less bandwidth (`ccl.window`): in an epoch that one overlaps
+  it lets through that share of ``bandwidth * epoch_duration``, and a send takes the fewest epochs,
+  from those that it needs at full bandwidth on, each of which lets an equal part of it through;
 * the chunk is there ``alpha`` after it left the link; latency does not hold the link.
 
 What several sends cross together (`Send.via` says what one send does with its links):

@@ -52,6 +52,8 @@ class Formulation:
         nobody knows.
     takes_start
         Whether it can begin with a given plan.
+    windows
+        Whether it knows that links may have less bandwidth for a time (`ccl.window`).
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
         depends on the problem.
@@ -68,6 +70,7 @@ class Formulation:
     run: Callable[[Run, Any], Result]
     measure: Callable[[Problem, Any], ModelSize | None] | None = None
     takes_start: bool = False
+    windows: bool = False
     whole_chunks: bool | Callable[[Problem], bool] = True
     mathematics: str = field(default="", repr=False)
 
@@ -81,6 +84,8 @@ class Formulation:
         kind = problem.collective.kind
         if kind not in self.collectives:
             return f"it does not solve {kind}; it solves {', '.join(sorted(self.collectives))}"
+        if problem.windows and not self.windows:
+            return "links have less bandwidth for a time, and here every link keeps its own"
         return self.refuses(problem)
 
 

@@ -8,24 +8,24 @@ meaning, where the noun is made (`ProblemError`). A result is verified and repla
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
 
-from ccl.bound import Bound, Cut, Path
 from ccl.collective import Chunk, Collective, custom, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.formats import wire
 from ccl.formats.text import misfit
+from ccl.formats.witnesses import bound_of, bound_to_json, named_by
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.window import Window
 
 Json = dict[str, Any]
 Shape = TypeVar("Shape")
@@ -83,11 +83,22 @@ def topology_from_json(value: Any) -> Topology:
 
 
 def problem_to_json(problem: Problem) -> Json:
-    """Return a problem: topology and collective."""
-    return {
+    """Return a problem: topology, collective and, where there are any, windows."""
+    value: Json = {
         "topology": topology_to_json(problem.topology),
         "collective": collective_to_json(problem.collective),
     }
+    if problem.windows:
+        value["windows"] = [
+            {
+                "links": [list(ends) for ends in each.links],
+                "begin": each.begin,
+                "end": each.end,
+                "share": each.share,
+            }
+            for each in problem.windows
+        ]
+    return value
 
 
 def problem_from_json(value: Any) -> Problem:
@@ -159,7 +170,7 @@ def result_to_json(result: Result) -> Json:
     return {
         "problem": problem_to_json(result.problem),
         "plan": plan_to_json(result.plan),
-        "bounds": [_bound_to_json(each) for each in result.bounds],
+        "bounds": [bound_to_json(each) for each in result.bounds],
         "stop": result.stop.name,
         "formulation": result.formulation,
         "options": dict(result.options),
@@ -232,7 +243,10 @@ def topology_of(value: wire.TopologyJson) -> Topology:
 def problem_of(value: wire.ProblemJson) -> Problem:
     """Make a problem of its shape; the meaning is checked here."""
     topology = topology_of(value.topology)
-    return Problem(topology, _collective(value.collective, len(topology.ranks)))
+    windows = tuple(
+        Window(tuple(each.links), each.begin, each.end, each.share) for each in value.windows
+    )
+    return Problem(topology, _collective(value.collective, len(topology.ranks)), windows)
 
 
 def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
@@ -306,37 +320,6 @@ def _fraction(text: str) -> Fraction:
         raise FormatError(msg) from None
 
 
-def _bound_to_json(bound: Bound) -> Json:
-    witness: Json | None = None
-    if isinstance(bound.witness, Cut):
-        witness = {
-            "witness": "cut",
-            "inside": list(bound.witness.inside),
-            "links": [list(ends) for ends in bound.witness.links],
-            "bandwidth": bound.witness.bandwidth,
-        }
-    elif isinstance(bound.witness, Path):
-        witness = {"witness": "path", "devices": list(bound.witness.devices)}
-    return {
-        "makespan": bound.makespan,
-        "kind": bound.kind,
-        "reference": bound.reference,
-        "witness": witness,
-        "whole_chunks": bound.whole_chunks,
-    }
-
-
-def _bound(value: wire.BoundJson) -> Bound:
-    witness: Cut | Path | None = None
-    if isinstance(value.witness, wire.CutJson):
-        witness = Cut(
-            tuple(value.witness.inside), tuple(value.witness.links), value.witness.bandwidth
-        )
-    elif isinstance(value.witness, wire.PathJson):
-        witness = Path(tuple(value.witness.devices))
-    return Bound(value.makespan, value.kind, witness, value.reference, value.whole_chunks)
-
-
 def result_of(value: wire.ResultJson) -> Result:
     """Make a result of its shape; its plan is verified and replayed again."""
     if not value.bounds:
@@ -349,7 +332,7 @@ def result_of(value: wire.ResultJson) -> Result:
     result = conclude(
         problem_of(value.problem),
         plan_of(value.plan),
-        bounds=tuple(_bound(each) for each in value.bounds),
+        bounds=tuple(bound_of(each) for each in value.bounds),
         stop=Stop[value.stop],
         formulation=value.formulation,
         options=value.options,
@@ -381,20 +364,10 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
         raise FormatError(msg)
     topology = result.problem.topology
     for bound in result.bounds:
-        for name in _named_by(bound):
+        for name in named_by(bound):
             if name not in topology.index:
                 msg = (
                     f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
                     f"which is not a device of {topology}; solve it again"
                 )
                 raise FormatError(msg)
-
-
-def _named_by(bound: Bound) -> Iterator[str]:
-    """Yield every device that the witness of a bound names."""
-    if isinstance(bound.witness, Path):
-        yield from bound.witness.devices
-    elif isinstance(bound.witness, Cut):
-        yield from bound.witness.inside
-        for ends in bound.witness.links:
-            yield from ends

@@ -93,11 +93,21 @@ class CollectiveJson(Struct, forbid_unknown_fields=True):
     root: int = 0
 
 
+class WindowJson(Struct, forbid_unknown_fields=True):
+    """Links, given by their ends, that have a share of their bandwidth between two times in µs."""
+
+    links: list[Ends]
+    begin: float
+    end: float
+    share: float
+
+
 class ProblemJson(Struct, forbid_unknown_fields=True):
-    """A collective on a topology."""
+    """A collective on a topology, some of whose links may have less bandwidth for a time."""
 
     topology: TopologyJson
     collective: CollectiveJson
+    windows: list[WindowJson] = field(default_factory=list)
 
 
 class ScheduleJson(Struct, forbid_unknown_fields=True, tag="schedule", tag_field="plan"):

@@ -1,10 +1,10 @@
 """Event-driven replay: links that serve jobs, and shared limits that slow them down.
 
 A link serves one job at a time: of the jobs that are ready the one of lowest rank, or, in order,
-always the next in rank. Links under a limit that binds get their rates anew at every event: in
-order of rank each job takes what its link and its limits still have. Where a schedule promises a
-link some bytes in an epoch, the link is sure of that rate first, so that no job ahead of its
-time can make another late.
+always the next in rank. Links under a limit that binds, and links that have less bandwidth for a
+time, get their rates anew at every event: in order of rank each job takes what its link and its
+limits still have. Where a schedule promises a link some bytes in an epoch, the link is sure of
+that rate first, so that no job ahead of its time can make another late.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ccl.simulate.slow import SlowTimes
 from ccl.topology import SharedLimit, Topology
 
 _SAME_RATE = 1e-9
@@ -89,6 +90,7 @@ class Engine:
         *,
         in_order: bool,
         promises: Promises | None = None,
+        slow: SlowTimes | None = None,
     ) -> None:
         self._jobs = jobs
         self._betas = [link.beta for link in topology.links]
@@ -97,6 +99,10 @@ class Engine:
         for i, limit in enumerate(self._limits):
             for ends in limit.links:
                 self._caps.setdefault(topology.link_index[ends], []).append(i)
+        self._slow = slow
+        if slow is not None:
+            for link in slow.of:
+                self._caps.setdefault(link, [])
         self._promises = promises
         self._events: list[tuple[float, int, int]] = []
         self._ready: list[list[int]] = [[] for _ in topology.links]
@@ -123,6 +129,9 @@ class Engine:
         if self._promises is not None:
             for epoch in range(1, self._promises.horizon):
                 self._push(epoch * self._promises.epoch_duration, -1, 0)
+        if self._slow is not None:
+            for moment in self._slow.moments():
+                self._push(moment, -1, 0)
         while self._events:
             self._step(self._events[0][0])
 
@@ -203,10 +212,10 @@ class Engine:
         for claim in (self._promised(now), None):
             for i in rates:
                 link = self._jobs[i].link
-                most = 1 / self._betas[link] - rates[i]
+                most = self._speed(link, now) - rates[i]
                 if claim is not None:
                     most = min(most, claim.get(i, 0.0))
-                more = min(most, *(room[cap] for cap in self._caps[link]))
+                more = min([most, *(room[cap] for cap in self._caps[link])])
                 if more * self._betas[link] > _NOTHING:
                     rates[i] += more
                     for cap in self._caps[link]:
@@ -214,6 +223,11 @@ class Engine:
         for i, rate in rates.items():
             if rate != self._rate[i]:
                 self._set_rate(i, rate, now)
+
+    def _speed(self, link: int, now: float) -> float:
+        """Return the bytes per µs that a link has from now on, whatever its limits."""
+        share = 1.0 if self._slow is None else self._slow.at(link, now)
+        return share / self._betas[link]
 
     def _set_rate(self, i: int, rate: float, now: float) -> None:
         """Let a job go on at another rate, and note when it will be done."""

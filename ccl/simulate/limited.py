@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import Engine, Job, Promises
-from ccl.simulate.plan import SAME_MOMENT, Crossing, Plan, epochs_of, held_back
+from ccl.simulate.plan import Crossing, Plan, held_back
+from ccl.simulate.slow import SAME_MOMENT, SlowTimes, Spans
 from ccl.simulate.ways import Way
 from ccl.timeline import Transfer
 
@@ -26,7 +27,8 @@ def replay_limited(
     Each link is sure of the rate that carries in an epoch what the schedule gives it there; what
     the limits have left goes to the transfers in the order of the schedule. What goes to a device
     with a limited buffer starts no earlier than its epoch, but may be there before the end of its
-    last, where limits leave it more than its share.
+    last, where limits leave it more than its share. With windows of less bandwidth nothing starts
+    before its epoch, where it might slip into one.
     """
     jobs: list[Job] = []
     first: list[int] = []
@@ -35,8 +37,13 @@ def replay_limited(
         epoch, nbytes = each.send.epoch, each.way.nbytes
         jobs += [Job(hop.link, nbytes, epoch=epoch) for hop in each.way.hops]
         _follow(jobs, each.way, base=first[-1])
-    for start, release in zip(first, held_back(problem, plan), strict=True):
+    for start, each, release in zip(first, plan.crossings, held_back(problem, plan), strict=True):
         jobs[start].release = release
+        if problem.windows:
+            for k, hop in enumerate(each.way.hops):
+                if not hop.after:
+                    begin = each.send.epoch * schedule.epoch_duration + hop.offset
+                    jobs[start + k].release = max(release, begin)
     for (leaving, member), those in zip(plan.of, needs, strict=True):
         way = plan.crossings[leaving].way
         if member and not way.joins:
@@ -49,8 +56,9 @@ def replay_limited(
                 rest = brought.latency[arriving] - brought.hops[k].offset
                 jobs[first[crossing] + k].on_end.append((head, rest))
                 jobs[head].waits += 1
-    promises = _promises(schedule, plan.crossings)
-    Engine(problem.topology, jobs, in_order=True, promises=promises).run()
+    slow = SlowTimes(problem) if problem.windows else None
+    promises = _promises(problem, schedule, plan.crossings)
+    Engine(problem.topology, jobs, in_order=True, promises=promises, slow=slow).run()
     return _results(plan, jobs)
 
 
@@ -84,15 +92,16 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
     return transfers, arrivals
 
 
-def _promises(schedule: Schedule, crossings: Sequence[Crossing]) -> Promises:
+def _promises(problem: Problem, schedule: Schedule, crossings: Sequence[Crossing]) -> Promises:
     """Spread the bytes of each send over a link under a limit evenly over its epochs."""
     epoch_duration = schedule.epoch_duration
+    spans = Spans(problem, schedule)
     rates: defaultdict[tuple[int, int], float] = defaultdict(float)
     for each in crossings:
         for hop in each.way.hops:
             if hop.limited:
-                late = math.floor(hop.offset / epoch_duration + SAME_MOMENT)
-                epochs = epochs_of(schedule, hop.busy)
-                for k in range(each.send.epoch + late, each.send.epoch + late + epochs):
+                first = each.send.epoch + math.floor(hop.offset / epoch_duration + SAME_MOMENT)
+                epochs = spans.epochs(hop, each.way.nbytes, first)
+                for k in range(first, first + epochs):
                     rates[hop.link, k] += each.way.nbytes / epochs / epoch_duration
     return Promises(rates, epoch_duration, schedule.horizon)

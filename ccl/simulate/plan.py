@@ -23,11 +23,9 @@ from typing import NamedTuple
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.simulate.slow import SAME_MOMENT, Spans
 from ccl.simulate.ways import Way, Ways, shared
 from ccl.topology import SharedLimit
-
-SAME_MOMENT = 1e-9
-"""Times closer than this share of the duration are one moment; likewise shares of a chunk."""
 
 _Moments = list[tuple[float, int]]
 """Times in µs, each with the place of a send."""
@@ -99,13 +97,16 @@ def held_back(problem: Problem, plan: Plan) -> list[float]:
 def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimit]) -> Plan:
     """Return what crosses links, in the order in which it is given to them.
 
-    Over links under `limits` a send takes the whole of its epochs, as in `ccl.verify`.
+    Over links under `limits` or with windows a send takes the whole of its epochs.
     """
     caps: dict[tuple[str, str], float] = {}
     for limit in limits:
         for link in limit.links:
             caps[link] = min(limit.bandwidth, caps.get(link, limit.bandwidth))
-    ways = Ways(problem, caps)
+    for window in problem.windows:
+        for link in window.links:
+            caps.setdefault(link, problem.topology.link(*link).bandwidth)
+    ways, spans = Ways(problem, caps), Spans(problem, schedule)
     sends = sorted(schedule.sends, key=attrgetter("epoch"))
     crossings = list(_crossings(problem, sends, ways))
     free = [0.0] * len(problem.topology.links)
@@ -121,7 +122,7 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
             free[hop.link] = start + hop.offset + hop.busy
         arrivals = way.durations
         if way.limited:
-            arrivals = _spread(schedule, way, late=start - begin)
+            arrivals = _spread(schedule, spans, way=way, epoch=send.epoch, late=start - begin)
             start = begin
         begins.append(start)
         for member, place in enumerate(places):
@@ -146,24 +147,25 @@ def _crossings(problem: Problem, sends: Sequence[Send], ways: Ways) -> Iterator[
             yield Crossing(way, places, group[0])
 
 
-def _spread(schedule: Schedule, way: Way, *, late: float) -> tuple[float, ...]:
+def _spread(
+    schedule: Schedule, spans: Spans, *, way: Way, epoch: int, late: float
+) -> tuple[float, ...]:
     """Return how many µs after the beginning of the epoch each send is there, under limits.
 
     Links that are under none serve it `late` µs after that.
     """
-    left = [
-        epochs_of(schedule, hop.busy) * schedule.epoch_duration if hop.limited else late + hop.busy
-        for hop in way.hops
-    ]
+    tau = schedule.epoch_duration
+    left = []
+    for hop in way.hops:
+        if hop.limited:
+            first = epoch + math.floor(hop.offset / tau + SAME_MOMENT)
+            left.append(spans.epochs(hop, way.nbytes, first) * tau)
+        else:
+            left.append(late + hop.busy)
     return tuple(
         max(left[k] for k in way.brings(member)) + latency
         for member, latency in enumerate(way.latency)
     )
-
-
-def epochs_of(schedule: Schedule, busy: float) -> int:
-    """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
-    return max(1, math.ceil(busy / schedule.epoch_duration - SAME_MOMENT))
 
 
 def needs_of(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[int]]:

@@ -11,7 +11,8 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import SAME_MOMENT, Plan, held_back, needs_of, plan_sends
+from ccl.simulate.plan import Plan, held_back, needs_of, plan_sends
+from ccl.simulate.slow import SAME_MOMENT
 from ccl.timeline import Timeline, Transfer
 
 _MOST_PASSES = 50
@@ -22,13 +23,14 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
 
     A send starts when its links are free, each at its own offset, and what it carries is there.
     What goes to a device with a limited buffer starts when the schedule starts it, no earlier.
+    With windows of less bandwidth (`ccl.window`) nothing starts before its epoch.
     No send starts later than the schedule starts it; where shared limits bind, this holds for
     its epoch, and not for sends that cross several links at once.
     """
     limits = binding(problem.topology)
     plan = plan_sends(problem, schedule, limits)
     needs = needs_of(problem, schedule, plan)
-    if limits:
+    if limits or problem.windows:
         transfers, arrivals = replay_limited(problem, schedule, plan=plan, needs=needs)
     else:
         slack = SAME_MOMENT * schedule.duration

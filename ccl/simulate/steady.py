@@ -17,6 +17,7 @@ from ccl.flow import Flow
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
+from ccl.simulate.slow import SlowTimes
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology
 
@@ -143,7 +144,8 @@ def _replay(problem: Problem, ways: Sequence[_Way], *, chunks: int | None) -> Ti
         nbytes = sizes[way.chunk] * way.share / count
         jobs += _jobs(topology, way, base=len(jobs), nbytes=nbytes)
         of_job += [(way.chunk, ends) for ends in way.links]
-    Engine(topology, jobs, in_order=False).run()
+    slow = SlowTimes(problem) if problem.windows else None
+    Engine(topology, jobs, in_order=False, slow=slow).run()
     return _timeline(problem, jobs, of_job=of_job, chunks=chunks)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.topology import Device
-from ccl.verify.times import TOLERANCE, Clock, Timed
+from ccl.verify.order import TOLERANCE
+from ccl.verify.times import Clock, Timed
 
 
 def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:

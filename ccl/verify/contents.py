@@ -15,7 +15,8 @@ from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Send
 from ccl.topology import Device
-from ccl.verify.times import TOLERANCE, Timed
+from ccl.verify.order import TOLERANCE
+from ccl.verify.times import Timed
 from ccl.verify.trees import meeting
 
 Content = float

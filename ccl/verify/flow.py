@@ -7,7 +7,7 @@ from collections import defaultdict
 from ccl.errors import ScheduleError
 from ccl.flow import Flow
 from ccl.problem import Problem
-from ccl.verify.times import TOLERANCE
+from ccl.verify.order import TOLERANCE
 
 
 def verify_flow(problem: Problem, flow: Flow) -> None:

@@ -15,6 +15,10 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.topology import Topology
 
+TOLERANCE = 1e-9
+"""The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
+and of loads as a share of a limit."""
+
 Route = tuple[str, ...]
 """The devices of a way, both ends included."""
 

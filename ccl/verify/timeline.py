@@ -10,13 +10,14 @@ from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import SharedLimit
-from ccl.verify.times import TOLERANCE
+from ccl.verify.order import TOLERANCE
 
 
 def verify_timeline(problem: Problem, timeline: Timeline) -> None:
     """Check a timeline as such, whatever plan it comes from.
 
-    Each link carries one transfer at a time and none faster than its bandwidth; over every
+    Each link carries one transfer at a time and none faster than its bandwidth, or than what
+    windows leave of it; over every
     window between the starts and ends of transfers, what the links of a limit must have carried
     in it fits; nothing leaves a device before the first of it could have come there (cut-through
     counted). It takes quadratic time in the transfers under a limit.
@@ -32,6 +33,7 @@ def verify_timeline(problem: Problem, timeline: Timeline) -> None:
         by_link[each.src, each.dst].append(each)
     for ends, transfers in by_link.items():
         _check_link(problem, ends, transfers=transfers, slack=slack)
+        _check_windows(problem, ends, transfers=transfers, slack=slack)
     for limit in problem.topology.limits:
         _check_limit(problem, limit, by_link=by_link, slack=slack)
     _check_causes(problem, timeline, slack)
@@ -55,6 +57,33 @@ def _check_link(
             msg = f"link {link} takes {each.end - each.sent:g} µs, not its {link.alpha:g} µs alpha"
             raise ScheduleError(msg, where=str(link), time=each.sent)
         free = each.sent
+
+
+def _check_windows(
+    problem: Problem, ends: tuple[str, str], *, transfers: list[Transfer], slack: float
+) -> None:
+    """Refuse a transfer that takes less time than windows would let it."""
+    windows = [window for window in problem.windows if ends in window.links]
+    if not windows:
+        return
+    moments = sorted({0.0, *(t for window in windows for t in (window.begin, window.end))})
+    shares = [
+        min((w.share for w in windows if w.begin <= moment < w.end), default=1.0)
+        for moment in moments
+    ]
+    link = problem.topology.link(*ends)
+    for each in transfers:
+        # At full bandwidth it would take as long as all of its time, each part by its share.
+        worth = sum(
+            share * max(0.0, min(each.sent, end) - max(each.start, begin))
+            for begin, end, share in zip(moments, [*moments[1:], np.inf], shares, strict=True)
+        )
+        if worth < each.nbytes * link.beta - slack:
+            msg = (
+                f"link {link} sends {each.nbytes:g} bytes from {each.start:g} to {each.sent:g} µs, "
+                "more than its windows let through"
+            )
+            raise ScheduleError(msg, where=str(link), time=each.start)
 
 
 def _check_limit(

@@ -4,7 +4,8 @@ The times are those that `ccl.schedule` defines. Over a link under a shared limi
 is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
 send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
 last epoch ends; the limit and the link itself are then kept in every epoch, and so over any window
-of epochs. A link under a limit that is below its own bandwidth has the limit's.
+of epochs. A link under a limit that is below its own bandwidth has the limit's. Links with windows
+of less bandwidth are treated likewise; in an epoch that a window overlaps they have its share.
 """
 
 from __future__ import annotations
@@ -19,12 +20,10 @@ from typing import NamedTuple
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from ccl.verify.order import Order, Route
+from ccl.topology import Link
+from ccl.verify.order import TOLERANCE, Order, Route
 from ccl.verify.trees import trees
-
-TOLERANCE = 1e-9
-"""The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
-and of loads as a share of a limit."""
+from ccl.verify.windows import Windows
 
 
 class Timed(NamedTuple):
@@ -40,12 +39,14 @@ class _Hop(NamedTuple):
 
     It holds the link from `offset` after its start, for `busy`, which is at the full bandwidth of
     the link or of the tightest limit that it is under, and has left it `room` after the beginning
-    of its epoch at the latest; under a limit that binds, then and not before.
+    of its epoch at the latest, which is that of so many epochs; on a link that is limited, then
+    and not before.
     """
 
     link: int
     offset: float
     busy: float
+    epochs: int
     room: float
     limited: bool
 
@@ -85,6 +86,7 @@ class Clock:
         for limit in self._limits:
             for ends in limit.links:
                 self._limited[ends].append(limit.bandwidth)
+        self._windows = Windows(problem, schedule)
         self._order = order
         self.slack = TOLERANCE * schedule.duration
         self.overload: ScheduleError | None = None
@@ -98,21 +100,26 @@ class Clock:
         """Yield, turn by turn, the epoch, the places of the sends that cross together, and how."""
         sizes = [chunk.size for chunk in self._problem.collective.chunks]
         in_tree = self.trees
-        alone: dict[tuple[int, float], _Crossing] = {}
-        together: dict[tuple[bool, tuple[int, ...], float], _Crossing] = {}
+        alone: dict[tuple[int, float, int], _Crossing] = {}
+        together: dict[tuple[bool, tuple[int, ...], float, int], _Crossing] = {}
+        # With windows the same way is another in another epoch.
+        constant = not self._problem.windows
         for i, (send, way) in enumerate(zip(self._order.sends, self._order.way, strict=True)):
             nbytes = sizes[send.chunk] * send.fraction
             if i not in in_tree:
-                crossing = alone.get((way, nbytes))
+                one = way, nbytes, 0 if constant else send.epoch
+                crossing = alone.get(one)
                 if crossing is None:
-                    crossing = alone[way, nbytes] = self._laid((way,), nbytes, joins=False)
+                    crossing = self._laid((way,), nbytes, one[2], joins=False)
+                    alone[one] = crossing
                 yield send.epoch, (i,), crossing
                 continue
             tree = in_tree[i]
             if tree.turn == i:
-                key = tree.joins, tuple([self._order.way[place] for place in tree.places]), nbytes
+                ways = tuple([self._order.way[place] for place in tree.places])
+                key = tree.joins, ways, nbytes, 0 if constant else send.epoch
                 if key not in together:
-                    together[key] = self._laid(key[1], nbytes, joins=tree.joins)
+                    together[key] = self._laid(ways, nbytes, key[3], joins=tree.joins)
                 yield send.epoch, tree.places, together[key]
 
     def _run(self) -> None:
@@ -145,12 +152,8 @@ class Clock:
             self.starts[place] = begin + lag
             self.ends[place] = max(left[number] for number in own) + latency
 
-    def _epochs(self, busy: float) -> int:
-        """Count the epochs that a transmission of `busy` µs needs when it starts with one."""
-        return max(1, math.ceil(busy / self._schedule.epoch_duration - TOLERANCE))
-
-    def _laid(self, ways: tuple[int, ...], nbytes: float, *, joins: bool) -> _Crossing:
-        """Lay out a way, or several that part or join, for so many bytes."""
+    def _laid(self, ways: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
+        """Lay out a way, or several that part or join, for so many bytes and an epoch."""
         topology = self._problem.topology
         routes = [[topology.link(*ends) for ends in pairwise(self._route(way))] for way in ways]
         alphas = [sum(link.alpha for link in links) for links in routes]
@@ -161,11 +164,7 @@ class Clock:
             offset = lag
             for link in links:
                 if link.ends not in hops:
-                    limits = self._limited.get(link.ends, [])
-                    busy = nbytes * max([link.beta, *(1e-3 / each for each in limits)])
-                    room = self._epochs(busy) * self._schedule.epoch_duration
-                    number = topology.link_index[link.ends]
-                    hops[link.ends] = _Hop(number, offset, busy, room, bool(limits))
+                    hops[link.ends] = self._hop(link, nbytes, epoch, offset=offset)
                 offset += link.alpha
         number_of = {ends: i for i, ends in enumerate(hops)}
         every = tuple(range(len(hops)))
@@ -185,6 +184,19 @@ class Clock:
                 for those, latency in zip(own, latencies, strict=True)
             ),
         )
+
+    def _hop(self, link: Link, nbytes: float, epoch: int, *, offset: float) -> _Hop:
+        """Make a hop that begins so many µs after a transmission of an epoch."""
+        limits = self._limited.get(link.ends, [])
+        tau = self._schedule.epoch_duration
+        busy = nbytes * max([link.beta, *(1e-3 / each for each in limits)])
+        epochs = max(1, math.ceil(busy / tau - TOLERANCE))
+        slowed = link.ends in self._windows.links
+        if slowed:
+            first = epoch + math.floor(offset / tau + TOLERANCE)
+            epochs = self._windows.epochs(link, nbytes, epochs, first=first)
+        number = self._problem.topology.link_index[link.ends]
+        return _Hop(number, offset, busy, epochs, epochs * tau, slowed or bool(limits))
 
     def _route(self, way: int) -> Route:
         return self._order.routes[way]
@@ -211,21 +223,22 @@ class Clock:
     def excess(self) -> ScheduleError | None:
         """Return the first epoch in which a limit or a link under one carries too much."""
         loads = self._loads()
-        caps = [(limit.name, limit.links, limit.bandwidth) for limit in self._limits]
+        tau = self._schedule.epoch_duration
+        caps = [(limit.name, limit.links, limit.bandwidth, False) for limit in self._limits]
         for ends in loads:
             link = self._problem.topology.link(*ends)
-            caps.append((str(link), (ends,), link.bandwidth))
+            caps.append((str(link), (ends,), link.bandwidth, ends in self._windows.links))
         found = []
-        for name, links, bandwidth in caps:
-            room = bandwidth * 1e3 * self._schedule.epoch_duration
+        for name, links, bandwidth, slowed in caps:
             totals: defaultdict[int, float] = defaultdict(float)
             for ends in links:
                 for epoch, load in loads.get(ends, {}).items():
                     totals[epoch] += load
-            over = [epoch for epoch, total in totals.items() if total > room * (1 + TOLERANCE)]
-            if over:
-                first = min(over)
-                found.append((first, name, totals[first], room))
+            for epoch, total in totals.items():
+                share = self._windows.share(links[0], epoch) if slowed else 1.0
+                room = bandwidth * 1e3 * tau * share
+                if total > room * (1 + TOLERANCE):
+                    found.append((epoch, name, total, room))
         if not found:
             return None
         epoch, name, total, room = min(found)
@@ -233,7 +246,7 @@ class Clock:
             f"epoch {epoch}: {name} carries {total:g} bytes, spread over the epochs of each send, "
             f"and its limit is {room:g} in an epoch; move a send to another epoch"
         )
-        time = epoch * self._schedule.epoch_duration
+        time = epoch * tau
         return ScheduleError(msg, where=name, time=time, epoch=epoch)
 
     def _loads(self) -> dict[tuple[str, str], defaultdict[int, float]]:
@@ -241,15 +254,14 @@ class Clock:
         loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        if not self._limits:
+        if not self._limits and not self._problem.windows:
             return loads
         tau = self._schedule.epoch_duration
         for first, _, crossing in self._transmissions():
             for hop in crossing.hops:
                 if hop.limited:
                     late = first + math.floor(hop.offset / tau + TOLERANCE)
-                    epochs = self._epochs(hop.busy)
                     ends = self._problem.topology.links[hop.link].ends
-                    for epoch in range(late, late + epochs):
-                        loads[ends][epoch] += crossing.nbytes / epochs
+                    for epoch in range(late, late + hop.epochs):
+                        loads[ends][epoch] += crossing.nbytes / hop.epochs
         return loads

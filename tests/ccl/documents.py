@@ -16,6 +16,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.window import Window
 from tests.ccl.clusters import ring, ring_all_gather
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(str.strip)
@@ -63,7 +64,15 @@ COUNTS = st.integers(1, 8)
 def problems(draw: st.DrawFn) -> Problem:
     """Any collective by name, or any demand."""
     topology = draw(topologies())
-    return Problem(topology, draw(collectives(len(topology.ranks))))
+    ends = st.sampled_from([link.ends for link in topology.links])
+    links = st.lists(ends, min_size=1, unique=True).map(tuple)
+    share = st.floats(min_value=0.0, max_value=1.0)
+    times = st.builds(
+        lambda links, begin, length, share: Window(links, begin, begin + length, share),
+        *(links, st.floats(0.0, 1e6), st.floats(1.0, 1e6), share),
+    )
+    windows = tuple(draw(st.lists(times, max_size=2)))
+    return Problem(topology, draw(collectives(len(topology.ranks))), windows)
 
 
 @st.composite
