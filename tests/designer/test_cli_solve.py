@@ -20,7 +20,7 @@ from ccl.formats.documents import document, read_document, write_document
 from ccl.result import Stop
 from designer.cli import main
 from designer.cli.solve import followed
-from formulations import available, option_fields
+from formulations import DEFAULT, available, option_fields
 from formulations.run import Progress
 from tests.ccl.clusters import ring
 from tests.ccl.documents import solved
@@ -42,6 +42,7 @@ KEYS = {
     "log",
 }
 NAMES = tuple(each.name for each in available())
+MILP = ("--formulation", "te-ccl-milp")
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_the_command_of_the_readme_prints_what_it_promises():
         timeout=120,
     )
 
-    assert json.loads(done.stdout)["formulation"] == "te-ccl-milp"
+    assert json.loads(done.stdout)["formulation"] == DEFAULT
     assert done.stderr == ""
 
 
@@ -160,18 +161,18 @@ def test_the_help_shows_the_flags_of_the_formulation(run, name):
     ("arguments", "sentence"),
     [
         (
-            ("ring", "--tau", "3"),
+            ("ring", *MILP, "--tau", "3"),
             "te-ccl-milp has no option --tau; its own options are --",
         ),
         (("ring", "--formulation", "ring", "--epoch", "x"), "it has no options of its own"),
         (("ring", "--formulation", "te-ccl-ml"), "did you mean te-ccl-"),
-        (("ring", "--horizon", "many"), "Invalid value for '--horizon'"),
-        (("ring", "--horizon", "0"), "option horizon is 0; give at least 1"),
+        (("ring", *MILP, "--horizon", "many"), "Invalid value for '--horizon'"),
+        (("ring", *MILP, "--horizon", "0"), "option horizon is 0; give at least 1"),
         (
-            ("ring", "--switches", "none"),
+            ("ring", *MILP, "--switches", "none"),
             "option switches is 'none'; choose one of as drawn, hyper",
         ),
-        (("line:gpus=4", "--horizon", "1"), "allow 3 "),
+        (("line:gpus=4", *MILP, "--horizon", "1"), "allow 3 "),
         (("ring", "--time-limit", "0"), "--time-limit is 0 s; give more than 0 s"),
         (("ring", "--time-limit", "nan"), "--time-limit is nan s; give more than 0 s"),
         (("ring", "--gap", "-0.1"), "--gap is -0.1; give 0 or more"),
@@ -246,7 +247,8 @@ def test_a_solve_that_nobody_interrupts_ends_as_it_ends():
 def test_ctrl_c_prints_the_best_plan_keeps_it_and_leaves_no_process(tmp_path):
     """A MILP far from its end when the greedy plan at its start shows on the terminal."""
     out = tmp_path / "kept.json"
-    command = "dgx-1v", "--size", "1MB", "--chunks", "4", "--horizon", "40", "--json", "--out", out
+    asked = "dgx-1v", "--size", "1MB", "--chunks", "4", *MILP, "--horizon", "40"
+    command = *asked, "--json", "--out", out
     terminal, stderr = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", "from designer.cli import main; main()", "solve", *command],

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ccl.result import Status, Stop
-from formulations import available, option_fields
+from formulations import available, formulation, option_fields
 from gallery import open_cluster
 from widgets import SolvePanel
 from widgets.solve_panel import option_row
@@ -98,6 +98,6 @@ def test_cancelling_keeps_the_best():
 
 
 def test_empty_rows_leave_the_choice_to_the_formulation():
-    fields = {field.name: field for field in option_fields(available()[0].options)}
+    fields = {field.name: field for field in option_fields(formulation("te-ccl-milp").options)}
 
     assert option_row(fields["horizon"]).answer is None
