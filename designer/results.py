@@ -217,7 +217,8 @@ def _proof(summary: Mapping[str, Any]) -> list[Any]:
     if not summary["optimal"] or not summary["bounds"]:
         return []
     bound = summary["bounds"][0]
-    told = f"{BOUND_LABELS[bound['kind']].lower()} ({bound['where']})"
+    label = BOUND_LABELS[bound["kind"]]
+    told = f"{label[0].lower()}{label[1:]} ({bound['where']})"
     return [" Proved by ", html.B(f"{told}, {text.duration(bound['makespan'])}"), "."]
 
 

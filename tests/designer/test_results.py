@@ -56,8 +56,10 @@ def test_who_found_the_plan_and_what_proves_it_are_told_also_from_a_file(result)
     words = texts(results.schedule_panel(results.summary_of(read)))
     assert "Found by List scheduling in continuous time" in re.sub(r"\s+", " ", words)
     proved = {**results.summary_of(read), "optimal": True}
-    bound = results.BOUND_LABELS[read.bound.kind].lower()
-    assert f"Proved by {bound}" in re.sub(r"\s+", " ", texts(results.schedule_panel(proved)))
+    bound = results.BOUND_LABELS[read.bound.kind]
+    assert f"Proved by {bound[0].lower()}{bound[1:]}" in re.sub(
+        r"\s+", " ", texts(results.schedule_panel(proved))
+    )
 
 
 def test_a_stale_schedule_says_so(result):

@@ -122,7 +122,7 @@ export function windowOf({ points, seconds, running }, log) {
   const span = Math.max(best - low, best * 0.04);
   const top = Math.min(Math.max(...bests), best + PAST.above * span);
   const bottom = Math.max(Math.min(low, ...bounds), low - PAST.below * span, 0);
-  const air = Math.max(top - bottom, span) * 0.12;
+  const air = Math.max((top - bottom) * 0.12, (span - (top - bottom)) / 2);
   return { left, right, bottom: Math.max(0, bottom - air), top: top + air, known: true };
 }
 

@@ -37,6 +37,12 @@ test("a bad first plan does not flatten what came after it", () => {
   assert.deepEqual([view.left, view.right], [0, 1]);
 });
 
+test("a plan that meets its bound at once is drawn in the middle of a wide enough view", () => {
+  // Four per cent of 50 µs around it, so that the axis has whole numbers.
+  const view = windowOf(course([[0.1, 50, 50]]), false);
+  assert.deepEqual([view.bottom, view.top], [49, 51]);
+});
+
 test("a running solve has an axis that stands still", () => {
   const ends = [3.1, 3.6, 4.4].map((seconds) => windowOf(course([[1, 20, 10]], { seconds, running: true }), false).right);
   assert.deepEqual(ends, [5, 5, 5]);
