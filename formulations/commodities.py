@@ -79,7 +79,8 @@ def commodities(problem: Problem, unit: float, *, symmetric: bool) -> Commoditie
     priority = np.array([key[2] for key in total])
     amount = np.array(list(total.values()))
     devices, links = np.arange(len(topology.devices))[None], np.arange(len(topology.links))[None]
-    if symmetric:
+    # A window takes bandwidth from one link and not from its images.
+    if symmetric and not problem.windows:
         group = symmetry_of(topology)
         alike = _alike(group.devices, kept, (start, end, priority, amount))
         devices, links = group.devices[alike], group.links[alike]

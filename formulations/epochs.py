@@ -17,7 +17,8 @@ Decisions where the sources are silent or wrong (TE-CCL, SIGCOMM 2024):
   largest latency is at most `SHORT` of the epoch, the epoch grows by it, so that such a hop still
   takes one epoch. The replay then closes the gaps that this leaves.
 * A link under a shared limit that binds is slowed down by the others: what it starts in an epoch
-  counts as spread over all of the epochs that it occupies, so it has left at their end.
+  counts as spread over all of the epochs that it occupies, so it has left at their end. So does
+  what crosses a link that has less bandwidth at times.
 * Fluid amounts need no whole number of chunks: their `room` is the real number of chunks whose
   last byte still arrives within the delay.
 """
@@ -33,6 +34,7 @@ import numpy as np
 
 from ccl.errors import ProblemError
 from ccl.topology import SharedLimit, Topology
+from ccl.window import Window
 
 EpochBy = Literal["auto", "fastest", "slowest"]
 
@@ -69,6 +71,8 @@ class EpochGrid:
     mirrored
         Whether plans on it will be read backwards (``formulations.mirror``). A send then holds
         its links at the end of its delay, because read backwards it does so at the beginning.
+    windows
+        Times in which links have less bandwidth; such links count as limited.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class EpochGrid:
     epoch_duration: float
     fluid: float | None = None
     mirrored: bool = False
+    windows: tuple[Window, ...] = ()
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):
@@ -108,11 +113,26 @@ class EpochGrid:
 
     @cached_property
     def limited(self) -> np.ndarray:
-        """Whether each link is under a shared limit that binds, shape (links,)."""
+        """Whether each link is under a shared limit that binds or has windows, shape (links,)."""
         under = np.zeros(len(self.topology.links), dtype=bool)
-        for limit in self._limits:
-            under[[self.topology.link_index[ends] for ends in limit.links]] = True
+        covered = [limit.links for limit in self._limits]
+        covered += [window.links for window in self.windows]
+        for links in covered:
+            under[[self.topology.link_index[ends] for ends in links]] = True
         return under
+
+    def shares(self, horizon: int) -> np.ndarray:
+        """Share of its bandwidth that each link has in each epoch, shape (horizon, links).
+
+        It is the least of the windows that overlap the epoch.
+        """
+        share = np.ones((horizon, len(self.topology.links)))
+        for window in self.windows:
+            first = math.floor(window.begin / self.epoch_duration + ROUNDING)
+            last = math.ceil(window.end / self.epoch_duration - ROUNDING)
+            links = [self.topology.link_index[ends] for ends in window.links]
+            share[first:last, links] = np.minimum(share[first:last, links], window.share)
+        return share
 
     @cached_property
     def alpha(self) -> np.ndarray:

@@ -30,6 +30,10 @@ HASTE = 1.0
 epoch before, and so on."""
 
 
+SPARE = 1e-6
+"""Share of the bandwidth that is left to the solver's tolerance where a plan has failed for it."""
+
+
 @dataclass(frozen=True)
 class _Cells:
     """The variables of one horizon: number of each, -1 where there is none.
@@ -80,6 +84,11 @@ class FlowModel:
         self.build_seconds = self.solve_seconds = 0.0
 
     @property
+    def checked(self) -> bool:
+        """Whether a plan may break a rule: buffers are limited, or bandwidths vary."""
+        return bool(self.hops.grid.windows) or self.buffered
+
+    @property
     def buffered(self) -> bool:
         """Whether any buffer is limited."""
         return any(each.buffer_bytes is not None for each in self.hops.topology.devices)
@@ -105,7 +114,8 @@ class FlowModel:
             What is least or most: ``thrift``, the time for which links are busy; ``haste``, the
             same, but of the last epochs more than of others; ``arrivals``, rewards for early ones.
         careful
-            Whether what may arrive in an epoch is kept together with all that leaves in it.
+            Whether what may arrive in an epoch is kept together with all that leaves in it, and
+            links are filled a little less than they could be.
 
         Raises
         ------
@@ -124,7 +134,8 @@ class FlowModel:
             cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
             for table in (cells.sent, cells.held, cells.read)
         )
-        rules = self._balance(cells, sent, held, read) + self._capacity(cells, sent)
+        rules = self._balance(cells, sent, held, read)
+        rules += self._capacity(cells, sent, spare=SPARE if careful else 0.0)
         rules += self._buffers(cells, (sent, held, read), careful=careful)
         objective: cp.Maximize | cp.Minimize = self._reward(cells, read)
         if aim != "arrivals":
@@ -187,7 +198,7 @@ class FlowModel:
             total @ read == flows.amount,
         ]
 
-    def _capacity(self, cells: _Cells, sent: cp.Variable) -> list[cp.Constraint]:
+    def _capacity(self, cells: _Cells, sent: cp.Variable, *, spare: float) -> list[cp.Constraint]:
         """Room of each link and shared limit in each epoch, images of what is sent counted.
 
         Rows that cannot bind and, of links or limits that are images of one another, all but one
@@ -200,14 +211,14 @@ class FlowModel:
         shape = (cells.horizon * len(topology.links), sent.size)
         matrix = rows(k * len(topology.links) + orbit[e], cell, shape, value=times[e])
         used = np.flatnonzero(np.diff(matrix.indptr))
-        room = np.tile(hops.room, cells.horizon)
+        room = (hops.room * grid.shares(cells.horizon)).ravel() * (1 - spare)
         rules = [matrix[used] @ sent <= room[used]]
         seen = set()
         for limit in topology.limits:
             inside = np.zeros(len(topology.links))
             inside[[topology.link_index[ends] for ends in limit.links]] = 1.0
             carried = inside[self.flows.links].sum(axis=0)
-            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
+            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size * (1 - spare)
             if (key := (most, carried.tobytes())) in seen:
                 continue
             seen.add(key)
@@ -286,7 +297,10 @@ class FlowModel:
         )
         found = paths(amounts, self.hops, flows)
         sends, horizon = sends_of(found, self.hops, self.run.problem)
-        tau = self.hops.grid.epoch_duration * self._overload(sends, horizon)
+        tau = self.hops.grid.epoch_duration
+        # Windows begin and end where they do, so with them epochs cannot become longer.
+        if not self.hops.grid.windows:
+            tau *= self._overload(sends, horizon)
         return Schedule(sends, tau, horizon)
 
     def _overload(self, sends: tuple[Send, ...], horizon: int) -> float:

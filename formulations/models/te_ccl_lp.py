@@ -2,7 +2,8 @@
 
 Sets: epochs k = 0 .. K, links e, devices v, sources s (what starts at one rank is one commodity).
 All amounts are in chunks. Constants: delay[e] in epochs and room[e] in chunks per epoch, a real
-number (``formulations.epochs``); demand[s, d].
+number (``formulations.epochs``); share[k, e], 1 but where windows take bandwidth from the link;
+demand[s, d].
 
 Variables, all >= 0: f[k, e, s], sent over e in epoch k; h[k, v, s], held back at v in epoch k;
 r[k, d, s], read at d at the beginning of epoch k.
@@ -11,7 +12,7 @@ r[k, d, s], read at d at the beginning of epoch k.
         = h[k, v, s] + r[k, v, s] + sum over e out of v of f[k, e, s]      v stores
     the same without h and r                                              v does not store
     h[0, s, s] + sum over e out of s of f[0, e, s] = sum over d of demand[s, d]
-    sum over s of f[k, e, s] <= room[e];  shared limits likewise
+    sum over s of f[k, e, s] <= room[e] * share[k, e];  shared limits likewise
     sum over k of r[k, d, s] = demand[s, d]
     sum over s of h[k, v, s] + r[0, v, s] + .. + r[k, v, s] + sum over e out of v of f[k, e, s]
         <= buffer[v], k > 0                                               v's buffer is limited
@@ -28,7 +29,7 @@ Symmetry: where automorphisms of the cluster leave the demand as it is, one sour
 a commodity, and rows count its images (``formulations.commodities``). The optimum is the same.
 
 Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendices
-A and B; tenants and priorities as in section 5.
+A and B; variable bandwidth, tenants and priorities as in section 5.
 Decisions: the paper's equation for the last epoch lets nothing held back be read in it, which
 only moves reads to earlier epochs; here reading is free in every epoch. The paper bounds what is
 held back; here a buffer also has what its device has read, which stays there, and what it is about
@@ -154,9 +155,10 @@ def run(run: Run, options: Options) -> Result:
 
 def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
     """Return the grids to try, one after the other."""
-    topology, size = run.problem.topology, run.problem.collective.chunk_size
+    problem = run.problem
+    topology, size = problem.topology, problem.collective.chunk_size
     if options.epoch_duration is not None:
-        return [EpochGrid(topology, size, options.epoch_duration, fluid=AIMS[0][1])]
+        return [_grid(problem, options.epoch_duration, AIMS[0][1])]
     longer = options.epoch_multiplier
     if longer > 1:
         run.note(f"epochs are {longer} times as long, as asked for")
@@ -165,7 +167,7 @@ def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
         if options.lengthen_short and (much := lengthened(topology, tau)) > tau:
             run.note(f"epochs of {tau:.6g} µs are short beside a latency and became {much:.6g} µs")
             tau = much
-        return [EpochGrid(topology, size, tau * longer, fluid=AIMS[0][1])]
+        return [_grid(problem, tau * longer, AIMS[0][1])]
     bound = run.bounds[0].makespan
     pairs = [(stretched(topology, bound / many), fluid) for many, fluid in AIMS]
     # Where chunks are few, whole ones in epochs of their own can fit without any remainder.
@@ -179,7 +181,12 @@ def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
     width = len(topology.links) * len(flows.sources)
     pairs += [(bound / many, AIMS[0][1]) for many in FINER if many * width <= SMALL]
     fit = dict.fromkeys((snapped(topology, tau), fluid) for tau, fluid in pairs)
-    return [EpochGrid(topology, size, tau * longer, fluid=fluid) for tau, fluid in fit]
+    return [_grid(problem, tau * longer, fluid) for tau, fluid in fit]
+
+
+def _grid(problem: Problem, tau: float, fluid: float) -> EpochGrid:
+    size = problem.collective.chunk_size
+    return EpochGrid(problem.topology, size, tau, fluid=fluid, windows=problem.windows)
 
 
 def _on_grid(model: FlowModel, options: Options) -> Stop:
@@ -243,7 +250,7 @@ def _check_buffers(model: FlowModel, low: int) -> None:
 
 
 def _solved(model: FlowModel, horizon: int, *, aim: Aim) -> Schedule:
-    """Return a plan within `horizon` epochs that keeps to the buffers.
+    """Return a plan within `horizon` epochs that keeps to buffers and windows.
 
     Raises
     ------
@@ -253,11 +260,11 @@ def _solved(model: FlowModel, horizon: int, *, aim: Aim) -> Schedule:
         If the time limit came first.
     """
     plan = model.solve(horizon, aim=aim)
-    if not model.buffered or _verified(model.run.problem, plan):
+    if not model.checked or _verified(model.run.problem, plan):
         return plan
     plan = model.solve(horizon, aim=aim, careful=True)
     if not _verified(model.run.problem, plan):
-        msg = f"no plan of {horizon} epochs was found that keeps to the buffers; allow more epochs"
+        msg = f"no plan of {horizon} epochs keeps to buffers and windows; allow more epochs"
         raise Infeasible(msg)
     return plan
 
@@ -278,6 +285,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    windows=True,
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

@@ -17,6 +17,7 @@ from ccl.result import Status
 from ccl.tenants import Tenant, tenants
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
+from ccl.window import Window
 from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.commodities import commodities
@@ -210,6 +211,50 @@ class TestBuffers:
 
         verify(problem, result.plan)
         assert result.makespan >= result.bound.makespan
+
+
+class TestWindows:
+    def test_half_the_bandwidth_for_a_while_costs_half_of_it(self):
+        """4 MB at 50 GB/s are 80 µs; from 20 to 60 µs half as much goes through: 20 µs more."""
+        slow = Window((("g0", "g1"),), 20.0, 60.0, 0.5)
+        problem = Problem(line(2), custom(2, [Chunk(4 * MB, (0,), (1,))]), (slow,))
+
+        result = lp(problem, epoch_duration=20.0)
+
+        assert result.makespan == pytest.approx(100.0, rel=1e-5)
+
+    def test_while_a_link_is_down_data_goes_round(self):
+        """3 MB from g0 to g1 in a triangle at 50 GB/s, g0->g1 down for 40 µs.
+
+        Round about 1 MB per 20 µs arrives from 20 µs on, directly from 40 µs on: the third has
+        arrived after 60 µs; were no link down, it had after 40.
+        """
+        down = Window((("g0", "g1"),), 0.0, 40.0, 0.0)
+        whole = Problem(mesh(3), custom(3, [Chunk(3 * MB, (0,), (1,))]))
+
+        broken = lp(replace(whole, windows=(down,)), epoch_duration=20.0)
+
+        assert broken.makespan == pytest.approx(60.0, rel=1e-5)
+        assert lp(whole, epoch_duration=20.0).makespan == pytest.approx(40.0, rel=1e-5)
+
+    def test_sources_do_not_stand_for_one_another(self):
+        slow = Window((("g0", "g1"),), 20.0, 60.0, 0.5)
+        problem = Problem(ring(4), all_to_all(4, 4 * MB), (slow,))
+
+        assert commodities(problem, MB, symmetric=True).order == 1
+
+    @pytest.mark.parametrize("cluster", ["ring:gpus=4", "star:gpus=4", "thesis-3.1"])
+    @pytest.mark.parametrize("share", [0.0, 0.3])
+    def test_plans_are_verified_where_windows_cut_epochs(self, cluster, share):
+        topology = open_cluster(cluster)
+        ranks, some = len(topology.ranks), tuple(link.ends for link in topology.links[:2])
+        window = Window(some, 7.0, 33.0, share)
+        problem = Problem(topology, all_to_all(ranks, ranks * MB), (window,))
+
+        result = lp(problem, epoch_duration=9.0)
+
+        verify(problem, result.plan)
+        assert result.makespan >= result.bound.makespan * (1 - 1e-9)
 
 
 class TestPriorities:
