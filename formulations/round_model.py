@@ -45,13 +45,17 @@ class RoundModel:
         What the round starts from.
     length
         Epochs in which sends may start.
+    closing
+        Whether every demand must be met at the end of the last of these epochs, without a
+        look-ahead and without a reward.
     """
 
-    def __init__(self, rounds: Rounds, state: State, length: int) -> None:
+    def __init__(self, rounds: Rounds, state: State, length: int, *, closing: bool = False) -> None:
         self.rounds, self.state, self.length = rounds, state, length
+        self.closing = closing
         self.hops = rounds.hops
         self.lacking, self.reach = state.lacking(rounds.demand), rounds.reach(state)
-        self.cells = rounds.cells(state, length)
+        self.cells = rounds.cells(state, length, ahead=0 if closing else None)
         self.most = rounds.most[self.cells.hop]
         self.levels = self._levels()
         self.sends = self._sends()
@@ -65,8 +69,11 @@ class RoundModel:
             *self._store_rows(),
             *self._switch_rows(),
             *self._link_rows(),
-            *self._level_rows(),
         ]
+        if self.closing:
+            met = self.cells.held[-1][self.lacking]
+            return cp.Problem(cp.Minimize(0), [*rules, self.buffers[met] == 1])
+        rules += self._level_rows()
         reward = self._worth() @ self.buffers + self.levels.worth @ self.near
         return cp.Problem(cp.Maximize(reward), rules)
 

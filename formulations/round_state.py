@@ -157,19 +157,23 @@ class Rounds:
         until = state.epoch + (hops.begin + hops.occupancy)[state.hop]
         return bool(flying.any() or (until > state.moment).any())
 
-    def count(self, state: State, length: int) -> int:
+    def count(self, state: State, length: int, *, ahead: int | None = None) -> int:
         """Count the sends of the round of `length` epochs that begins with `state`."""
-        first, stop = self._window(state, length)
+        first, stop = self._window(state, length, self.ahead if ahead is None else ahead)
         return int(np.maximum(stop - first, 0.0).sum())
 
-    def cells(self, state: State, length: int) -> Cells:
+    def cells(self, state: State, length: int, *, ahead: int | None = None) -> Cells:
         """Lay out the variables of the round of `length` epochs that begins with `state`.
+
+        The look-ahead is of `ahead` epochs, by default as many as anything may need to arrive.
 
         A send exists if it can be made, the chunk is not there or on its way there already, and
         it leads nearer to a device that lacks the chunk than all that have it.
         """
-        hops, last = self.hops, length + self.ahead
-        first, stop = self._window(state, length)
+        hops = self.hops
+        further = self.ahead if ahead is None else ahead
+        last = length + further
+        first, stop = self._window(state, length, further)
         epoch = np.arange(last)[:, None, None]
         able = (epoch >= first) & (epoch < stop)
         there = np.maximum(state.arrives - state.moment, 0.0)
@@ -181,9 +185,9 @@ class Rounds:
         epochs, hop, chunk = np.nonzero(able)
         return Cells(last, epochs, hop, chunk, held)
 
-    def _window(self, state: State, length: int) -> tuple[np.ndarray, np.ndarray]:
+    def _window(self, state: State, length: int, ahead: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the first epoch of each send and the one after the last, (hops, chunks)."""
-        hops, last = self.hops, length + self.ahead
+        hops, last = self.hops, length + ahead
         there = np.maximum(state.arrives - state.moment, 0.0)
         useful = np.isinf(there) & self._nearer(state)
         # What does not store sends on what came in by the end of the round.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccl.errors import LimitReached, SolveError
+from ccl.errors import Infeasible, LimitReached, SolveError
 from ccl.schedule import Schedule, Send
 from formulations.plans import schedule
 from formulations.round_state import Rounds, State, first_state
@@ -22,6 +22,9 @@ MOST = 3_000
 
 LONGEST = 4
 """Length of the longest rounds in multiples of the largest delay."""
+
+CLOSING = 5_000
+"""Most sends in the model of the last rounds together; it has no reward, so it is easier."""
 
 STALLS = 6
 """Rounds in a row without progress after which it is given up."""
@@ -45,44 +48,102 @@ class Journey:
         Relative gap of a round's reward at which its solver stops.
     seconds
         Limit for the solver in one round.
+    shorten
+        Whether the last rounds are asked again for fewer epochs.
     """
 
     def __init__(
-        self, run: Run, rounds: Rounds, *, length: int | None, gap: float, seconds: float
+        self,
+        run: Run,
+        rounds: Rounds,
+        *,
+        length: int | None,
+        gap: float,
+        seconds: float,
+        shorten: bool,
     ) -> None:
-        self.run, self.rounds = run, rounds
+        self.run, self.rounds, self.shorten = run, rounds, shorten
         self.gap, self.seconds = gap, seconds
         self.least, self.longest = length or 1, length or LONGEST * rounds.ahead
         self.number = self.stalls = 0
         self.stretch = 1
 
-    def plan(self) -> Schedule | None:
-        """Return the plan of all rounds, None if the time limit comes first.
+    def travel(self) -> bool:
+        """Offer the plan of all rounds, then shorter ones; return whether it came to the end.
 
         Raises
         ------
         SolveError
             If nothing is sent in round after round.
         """
-        hops, demand = self.rounds.hops, self.rounds.demand
-        state = first_state(demand)
-        while state.lacking(demand).any():
-            if self.run.expired:
-                return None
+        run, demand = self.run, self.rounds.demand
+        states = [first_state(demand)]
+        while states[-1].lacking(demand).any():
+            if run.expired:
+                return False
             if self.stalls >= STALLS:
                 msg = (
-                    f"{self.run.formulation}: {self.stalls} rounds in a row brought no chunk on "
-                    f"and {int(state.lacking(demand).sum())} demands are open; allow more seconds "
-                    "for a round"
+                    f"{run.formulation}: {self.stalls} rounds in a row brought no chunk on and "
+                    f"{int(states[-1].lacking(demand).sum())} demands are open; allow more "
+                    "seconds for a round"
                 )
                 raise SolveError(msg)
-            state = self._round(state)
+            after = self._round(states[-1])
+            if after is not states[-1]:
+                states.append(after)
+        tau = self.rounds.hops.grid.epoch_duration
+        run.offer(self._plan(states[-1]), message=f"rounds with epochs of {tau:.6g} µs")
+        if self.shorten:
+            self._close(states)
+        return True
+
+    def _plan(self, state: State) -> Schedule:
+        hops = self.rounds.hops
         listed = zip(state.epoch.tolist(), state.hop.tolist(), state.chunk.tolist(), strict=True)
         sends = []
         for epoch, hop, chunk in listed:
             route = hops.routes[hop]
             sends.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
-        return schedule(sends, hops, demand)
+        return schedule(sends, hops, self.rounds.demand)
+
+    def _close(self, states: list[State]) -> None:
+        """Ask for an epoch less, again and again, from as early as leaves a small model."""
+        run, rounds = self.run, self.rounds
+        wants = rounds.demand.wants
+        end = int(states[-1].arrives[wants].max())
+        begin = states[-1]
+        for state in reversed(states[:-1]):
+            if rounds.count(state, end - state.moment, ahead=0) > CLOSING:
+                break
+            begin = state
+        while not (run.expired or run.enough):
+            run.report(f"{rounds.demand.wants.sum()} chunks by epoch {end - 1}")
+            after = self._closed(begin, end - 1 - begin.moment)
+            if after is None:
+                break
+            end = int(after.arrives[wants].max())
+            run.offer(self._plan(after), message=f"the last rounds end with epoch {end}")
+
+    def _closed(self, state: State, length: int) -> State | None:
+        """Return a state `length` epochs after `state` with every demand met, if one is found."""
+        from formulations.round_model import RoundModel  # noqa: PLC0415  it loads the solver
+
+        wants = self.rounds.demand.wants
+        flying = state.arrives[wants & np.isfinite(state.arrives)].max(initial=0.0)
+        if length < 1 or flying > state.moment + length:
+            return None
+        model = RoundModel(self.rounds, state, length, closing=True)
+        if (model.cells.held[-1][model.lacking] < 0).any():
+            return None
+        limit = self.seconds if self.run.left is None else min(self.seconds, self.run.left)
+        try:
+            outcome = self.run.backend.solve(
+                model.problem(), time_limit=limit, on_report=lambda _: self.run.expired
+            )
+        except (Infeasible, LimitReached):
+            return None
+        self.run.met(outcome.size)
+        return model.outcome()
 
     def _round(self, state: State) -> State:
         """Return the state after the next round; the same state if the round is asked anew."""

@@ -51,6 +51,12 @@ D. Decisions where the paper is silent or slips:
 * A send exists only if it leads nearer to an open demand than all that have the chunk, since
   nothing else is rewarded but the beginning of a detour.
 
+The end: rewards for early arrivals say little about the last one. So (an option, not in the
+paper) the last rounds, as many as together have a small model, are asked again without rewards,
+for all demands within one epoch less each time, until there is no solution or a limit is reached:
+
+    b[K, d, c] = 1 for every demand (d, c) that was open when they began
+
 Length of a round: the option; left empty, 4 A, 2 A or A, the paper's least, whichever is the
 longest whose model is small, and where A itself is too long for a small model, halves of it:
 nothing here asks for more than one epoch, since the state reaches as far ahead as it must. The
@@ -81,7 +87,7 @@ from formulations.round_state import Rounds
 from formulations.rounds import Journey
 from formulations.run import Run
 
-CELLS = 10_000
+CELLS = 6_000
 """Most epochs times hops times chunks of a grid that is tried after the most promising one."""
 
 PATIENCE = 1.5
@@ -158,6 +164,13 @@ class Options:
             "help": "Devices that copy or not as drawn, or replaced by hyper-edges between GPUs",
         },
     )
+    shorten_end: bool = field(
+        default=True,
+        metadata={
+            "label": "Shorten the end",
+            "help": "Ask for the last rounds again, for one epoch less each time",
+        },
+    )
     greedy_start: bool = field(
         default=True,
         metadata={
@@ -206,16 +219,16 @@ def _find(run: Run, options: Options) -> Stop:
             return run.reached
         if number and _cells(run, hops) > CELLS:
             continue
-        plan = Journey(
+        journey = Journey(
             run,
             Rounds(hops, wanted, options.gamma),
             length=options.round_epochs,
             gap=options.round_gap / 100,
             seconds=options.round_seconds,
-        ).plan()
-        if plan is None:
+            shorten=options.shorten_end,
+        )
+        if not journey.travel():
             return Stop.TIME_LIMIT
-        run.offer(plan, message=f"rounds with epochs of {hops.grid.epoch_duration:.6g} µs")
     return run.reached if run.enough else Stop.CONSTRUCTED
 
 
