@@ -84,6 +84,7 @@ def close_gap(
     lower: float = 0.0,
     hint: TimedMoves | None = None,
     effort: Effort,
+    waits: bool = False,
 ) -> Iterator[News]:
     """Search for plans of a task and prove that there are no shorter ones.
 
@@ -101,6 +102,8 @@ def close_gap(
         A plan of the task to begin with.
     effort
         How long to search.
+    waits
+        Whether chunks may wait in devices that cannot store: for a bound, without plans.
 
     Raises
     ------
@@ -110,6 +113,7 @@ def close_gap(
     puzzle = make_puzzle(task, upper=upper)
     request = {
         **puzzle.request(lower=lower, hint=hint),
+        "waits": waits,
         "seconds": effort.seconds,
         "workers": effort.workers,
         "seed": effort.seed,

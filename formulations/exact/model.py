@@ -123,6 +123,10 @@ class Model:
     def _holds(self) -> None:
         self._alone()
         self._shared()
+        self._once_at_a_time()
+
+    def _once_at_a_time(self) -> None:
+        """Let a link be held by one chunk at a time, and what it carries fit in."""
         for held in self.held.values():
             self.model.add_no_overlap(each[0] for each in held)
             load = cp_model.LinearExpr.weighted_sum(

@@ -98,6 +98,8 @@ class Puzzle:
             "dst": moves.dst[self.move].tolist(),
             "delay": self.delay.tolist(),
             "ready": _largest(late, self.first).tolist(),
+            "latency": self.ticks.down(moves.latency[self.move]).tolist(),
+            "exact": self.ticks.exact,
             "first": self.first.tolist(),
             "resource": task.resource[moves.link[self.place]].tolist(),
             "begin": self.begin.tolist(),
@@ -288,7 +290,7 @@ def _useful(
 def _times(task: Task) -> np.ndarray:
     """Return all times in µs that the model is made of."""
     moves = task.moves
-    found = [task.there[np.isfinite(task.there)], task.free]
+    found = [task.there[np.isfinite(task.there)], task.free, moves.latency]
     for nbytes in np.unique(task.nbytes).tolist():
         begin = moves.lead + nbytes * moves.drag
         found += [moves.delay(nbytes), begin, begin + nbytes * moves.beta]

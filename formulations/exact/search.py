@@ -3,7 +3,9 @@
 Each side is planned for representatives under each symmetry first, then without. List scheduling
 gives the plan to begin with. What is proved for a quotient holds for symmetric plans only and is
 no bound; what is proved of the whole side is one where its model has every plan: where every way
-is one link and nothing else comes before or after.
+is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
+which moves do not; there a second model, whose solutions may (`formulations.exact.waiting`),
+proves the bound.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import SolveError
 from ccl.result import PROOF_TOLERANCE, Stop
+from ccl.topology import Topology
 from formulations.exact.closer import Effort, Ending, News, close_gap
+from formulations.hops import LONGEST_WAY
 from formulations.list_search import After, Finder, Side, binding
 from formulations.moves import Moves
 from formulations.quotient import Quotient
@@ -99,14 +103,20 @@ class _Attempt:
             self._take(hint, upper, reduced)
         elif reduced is None and self.plan is not None:
             hint, upper = self.plan, self.best
+        proves = reduced is None and self._counts()
         left = seconds - (run.seconds - begin)
         self.enough |= self.best <= self.goal * (1 + PROOF_TOLERANCE)
         if self.enough or hint is None or left <= 0:
             return
         run.report(f"constraint programming {name}")
-        effort = Effort(seconds=left, workers=finder.workers, seed=finder.seed)
+        direct = single_links(task.moves)
+        share = left if direct or not proves else left / 2
+        effort = Effort(seconds=share, workers=finder.workers, seed=finder.seed)
         try:
-            self._search(task, hint, reduced, name=name, effort=effort)
+            self._search(task, hint, reduced, name=name, effort=effort, proves=proves and direct)
+            left = seconds - (run.seconds - begin)
+            if proves and not direct and left > 0 and not run.enough:
+                self._bound(task, effort=replace(effort, seconds=left))
         except SolveError as error:
             run.note(f"constraint programming {name}: {error}")
             finder.endings.append(Stop.TOO_LARGE)
@@ -135,6 +145,7 @@ class _Attempt:
         *,
         name: str,
         effort: Effort,
+        proves: bool,
     ) -> None:
         run = self.finder.run
         for news in close_gap(task, upper=self.best, lower=self.goal, hint=hint, effort=effort):
@@ -142,11 +153,21 @@ class _Attempt:
                 run.met(news.size)
             if news.plan is not None and news.makespan is not None:
                 self._take(news.plan, news.makespan, reduced)
-            if reduced is None and self._counts():
+            if proves:
                 _prove(run, news.bound)
             if news.ending is not None:
                 self._ended(news, name)
             if self.enough or run.enough:
+                self.enough = True
+                return
+
+    def _bound(self, task: Task, *, effort: Effort) -> None:
+        """Prove a bound on plans that may let chunks wait in switches."""
+        run = self.finder.run
+        run.report("constraint programming: a bound on plans that wait in switches")
+        for news in close_gap(task, upper=self.best, lower=self.goal, effort=effort, waits=True):
+            _prove(run, news.bound)
+            if run.enough:
                 self.enough = True
                 return
 
@@ -166,15 +187,30 @@ class _Attempt:
 
     def _counts(self) -> bool:
         """Whether a bound on the whole side is one on the problem."""
-        return self.finder.sole and complete(self.task.moves)
+        moves = self.task.moves
+        known = single_links(moves) or bool((moves.drag == 0).all())
+        return self.finder.sole and known and not cut_short(moves.topology)
 
 
-def complete(moves: Moves) -> bool:
-    """Whether the moves are all that any plan can be made of.
-
-    Over several links a plan may let a chunk wait in a switch, which a move does not.
-    """
+def single_links(moves: Moves) -> bool:
+    """Whether every way is one link, so that nothing can wait on it."""
     return bool((np.diff(moves.first) == 1).all())
+
+
+def cut_short(topology: Topology) -> bool:
+    """Whether there may be ways of more links than are listed."""
+    stores = {each.name: each.stores for each in topology.devices}
+    waiting: list[tuple[str, ...]] = [
+        link.ends for link in topology.links if stores[link.src] and not stores[link.dst]
+    ]
+    while waiting:
+        way = waiting.pop()
+        onwards = [link.dst for link in topology.links_out[way[-1]]]
+        longer = [(*way, each) for each in onwards if not stores[each] and each not in way]
+        if longer and len(way) >= LONGEST_WAY:
+            return True
+        waiting += longer
+    return False
 
 
 def _prove(run: Run, makespan: float) -> None:

@@ -19,6 +19,7 @@ from typing import IO, Any
 from ortools.sat.python import cp_model
 
 from formulations.exact.model import Model
+from formulations.exact.waiting import Waiting
 
 
 class _Heard(cp_model.CpSolverSolutionCallback):
@@ -52,7 +53,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     request = json.loads(requests.readline())
     begin = time.monotonic()
     threading.Thread(target=_until_abandoned, args=(requests,), daemon=True).start()
-    model = Model(request)
+    model = Waiting(request) if request["waits"] else Model(request)
     proto = model.model.proto
     say(
         answers,
@@ -63,7 +64,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     )
     solver = _solver(request, built=time.monotonic() - begin)
     solver.best_bound_callback = lambda bound: say(answers, event="bound", bound=_ticks(bound))
-    status = solver.solve(model.model, _Heard(model, answers))
+    # Where chunks may wait on the way, a solution is no plan.
+    status = solver.solve(model.model, None if request["waits"] else _Heard(model, answers))
     names = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
     if status == cp_model.MODEL_INVALID:
         raise ValueError(model.model.validate())

@@ -21,9 +21,11 @@ in order. Moves of a chunk that part at devices that copy share one interval on 
 
 The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
 plan first (``formulations.quotient``): that proves nothing for other plans. The program of the
-whole problem proves a bound where every way is one link; over switches a chunk might wait, which
-is not modelled. List scheduling gives the plan to begin with, reductions are planned backwards,
-and sums for several ranks in two steps (``formulations.list_search``).
+whole problem proves a bound where every way is one link. Over switches a plan might let a chunk
+wait, which moves do not: there a second program, in which every link of a way has a moment of its
+own, proves the bound (``formulations.exact.waiting``). List scheduling gives the plan to begin
+with, reductions are planned backwards, and sums for several ranks in two steps
+(``formulations.list_search``).
 
 OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiGHS.
 """

@@ -14,6 +14,7 @@ from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve
 from formulations.exact.closer import Effort, Ending, close_gap
+from formulations.exact.search import cut_short
 from formulations.exact.ticks import ticks_for
 from formulations.list_search import Side
 from formulations.moves import moves_of
@@ -174,15 +175,55 @@ def test_a_reduction_takes_as_long_as_its_mirror():
     assert found[0].makespan == pytest.approx(found[1].makespan)
 
 
-def test_over_switches_nothing_is_claimed_of_plans_that_wait_there():
-    """What the model proves holds for plans that cross switches without waiting."""
-    problem = Problem(open_cluster("star:gpus=4"), make_collective("broadcast", 4, 0.25e6))
+@pytest.mark.parametrize(("copies", "makespan"), [(False, 12.8), (True, 6.4)])
+def test_over_switches_the_bound_holds_for_plans_that_wait_there_too(copies, makespan):
+    """The star above: waiting at the switch does not help.
+
+    Without copies g0's second and third chunk leave it at 10 and 15 at the earliest, so that the
+    third way out is g1's again, and that one has it at 6.4.
+    """
+    star = open_cluster(f"star:gpus=4,copies={str(copies).lower()}")
+    problem = Problem(star, make_collective("broadcast", 4, 0.25e6))
 
     result = solve(problem, "cp-sat", time_limit=60)
 
-    assert result.makespan == pytest.approx(12.8)
-    assert all(bound.kind != "solver" for bound in result.bounds)
-    assert result.stop in (Stop.SEARCHED, Stop.PROVED)
+    assert result.makespan == pytest.approx(makespan)
+    assert result.stop is Stop.PROVED
+
+
+def held_up(star: Topology) -> Problem:
+    """g2 wants two chunks of g0 and one of g1, and g0 and g1 want one of each other's too."""
+    wanted = [(0, (2,)), (0, (1, 2)), (1, (2, 0)), (1, (0,))]
+    chunks = [Chunk(2e5, (holder,), who) for holder, who in wanted]
+    return Problem(star, custom(3, chunks))
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("epoch", ["fastest", "slowest"])
+def test_no_plan_that_waits_in_a_switch_is_below_the_bound(copies, epoch):
+    """TE-CCL's model sends link by link and lets switches wait for the next epoch."""
+    star = open_cluster(f"star:gpus=3,copies={str(copies).lower()}")
+    problem = held_up(star)
+    task = Side(moves_of(star), problem.collective).task()
+    *_, news = close_gap(task, upper=100.0, effort=Effort(seconds=60), waits=True)
+
+    other = solve(problem, "te-ccl-milp", options={"epoch": epoch}, time_limit=20)
+
+    assert news.ending is Ending.PROVED
+    assert news.bound <= other.makespan * (1 + 1e-9)
+    assert news.bound <= closed(problem, upper=100.0)[0] * (1 + 1e-9)
+
+
+def test_deep_clusters_have_ways_that_are_not_listed():
+    """A row of switches longer than the longest way that is listed."""
+
+    def row(switches: int) -> Topology:
+        names = ["g0", *(f"s{i}" for i in range(switches)), "g1"]
+        kinds = ["gpu", *["switch"] * switches, "gpu"]
+        devices = tuple(device(kind, name) for kind, name in zip(kinds, names, strict=True))
+        return Topology("row", devices, tuple(Link(a, b, 50.0) for a, b in pairwise(names)))
+
+    assert [cut_short(row(switches)) for switches in (1, 5, 6, 9)] == [False, False, True, True]
 
 
 def test_times_that_are_multiples_are_counted_exactly():

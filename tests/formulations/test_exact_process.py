@@ -29,7 +29,7 @@ def work(cluster: str) -> Task:
 
 def request(cluster: str, *, upper: float, seconds: float) -> dict:
     asked = make_puzzle(work(cluster), upper=upper).request(lower=0.0, hint=None)
-    return {**asked, "seconds": seconds, "workers": 1, "seed": 0}
+    return {**asked, "waits": False, "seconds": seconds, "workers": 1, "seed": 0}
 
 
 def gone(pid: int, *, within: float) -> bool:
