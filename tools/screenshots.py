@@ -100,11 +100,11 @@ def empty(page: Page) -> None:
 
 def solving(page: Page) -> None:
     """Catch a long solve in its course."""
-    open_cluster(page, "DGX A100", counted="11 switches", hosts=2)
+    open_cluster(page, "MI250", counted="32 GPUs", hosts=2)
     page.click("#solve")
     page.locator("#schedule .ds-stats").wait_for(timeout=PATIENCE)
-    page.locator("#gap-plot .gp-best").first.wait_for(timeout=PATIENCE)
-    page.wait_for_timeout(6000)
+    page.locator("#gap-plot svg").wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(15_000)
 
 
 def error(page: Page) -> None:
