@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from ccl.collective import Collective
 from ccl.errors import ProblemError
@@ -51,29 +51,33 @@ class Problem:
                 f"make it for {have}"
             )
             raise ProblemError(msg)
+        reached: dict[tuple[bool, tuple[int, ...]], frozenset[int]] = {}
         for number, chunk in enumerate(self.collective.chunks):
-            if chunk.reduced:
-                for rank in chunk.holders:
-                    self._reach(number, rank, chunk.destinations)
-            else:
-                self._reach_any(number, chunk.holders, chunk.destinations)
+            # All contributions of a sum must be able to come, and of others one copy.
+            key = chunk.reduced, chunk.holders
+            if key not in reached:
+                each = [self._reachable[rank] for rank in chunk.holders]
+                join = frozenset.intersection if chunk.reduced else frozenset.union
+                reached[key] = join(*each)
+            if not reached[key].issuperset(chunk.destinations):
+                self._refuse(number)
 
-    def _reach(self, number: int, rank: int, destinations: tuple[int, ...]) -> None:
-        self._reach_any(number, (rank,), destinations)
-
-    def _reach_any(
-        self, number: int, holders: tuple[int, ...], destinations: tuple[int, ...]
-    ) -> None:
-        reached = set().union(*(self._reachable[rank] for rank in holders))
-        for rank in destinations:
-            if rank not in reached:
-                ranks = self.topology.ranks
-                msg = (
-                    f"rank {rank} ({ranks[rank]}) cannot be reached from "
-                    f"{', '.join(ranks[each] for each in holders)}, which has chunk {number} of "
-                    f"{self.collective.kind} for it; add a link"
-                )
-                raise ProblemError(msg)
+    def _refuse(self, number: int) -> NoReturn:
+        """Name the first destination of a chunk that is cut off, and what it is cut off from."""
+        chunk, ranks = self.collective.chunks[number], self.topology.ranks
+        groups = [(rank,) for rank in chunk.holders] if chunk.reduced else [chunk.holders]
+        rank, holders = next(
+            (rank, holders)
+            for holders in groups
+            for rank in chunk.destinations
+            if not any(rank in self._reachable[holder] for holder in holders)
+        )
+        msg = (
+            f"rank {rank} ({ranks[rank]}) cannot be reached from "
+            f"{', '.join(ranks[each] for each in holders)}, which has chunk {number} of "
+            f"{self.collective.kind} for it; add a link"
+        )
+        raise ProblemError(msg)
 
     @cached_property
     def _reachable(self) -> tuple[frozenset[int], ...]:
