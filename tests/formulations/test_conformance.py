@@ -34,6 +34,12 @@ KINDS = tuple(kind for kind in COLLECTIVES if kind != "custom")
 NAMES = tuple(each.name for each in available())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _loaded():
+    """Load the solver once; the first time takes as long as some of the limits here."""
+    import cvxpy  # noqa: F401, PLC0415
+
+
 def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int = 1) -> Problem:
     topology = open_cluster(cluster)
     ranks = len(topology.ranks)
