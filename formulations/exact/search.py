@@ -24,6 +24,7 @@ from formulations.hops import LONGEST_WAY
 from formulations.list_search import After, Finder, Side, binding
 from formulations.moves import Moves
 from formulations.quotient import Quotient
+from formulations.registry import formulation
 from formulations.restarts import Task, passes
 from formulations.run import Run
 from formulations.timed import TimedMoves
@@ -154,7 +155,7 @@ class _Attempt:
             if news.plan is not None and news.makespan is not None:
                 self._take(news.plan, news.makespan, reduced)
             if proves:
-                _prove(run, news.bound)
+                prove(run, news.bound)
             if news.ending is not None:
                 self._ended(news, name)
             if self.enough or run.enough:
@@ -166,7 +167,7 @@ class _Attempt:
         run = self.finder.run
         run.report("constraint programming: a bound on plans that wait in switches")
         for news in close_gap(task, upper=self.best, lower=self.goal, effort=effort, waits=True):
-            _prove(run, news.bound)
+            prove(run, news.bound)
             if run.enough:
                 self.enough = True
                 return
@@ -213,10 +214,12 @@ def cut_short(topology: Topology) -> bool:
     return False
 
 
-def _prove(run: Run, makespan: float) -> None:
+def prove(run: Run, makespan: float) -> None:
     """Add a bound to a run and to its best result."""
     if makespan <= run.bounds[0].makespan * (1 + PROOF_TOLERANCE / 10):
         return
+    if not formulation(run.formulation).keeps_chunks(run.problem):
+        return  # other plans of this run may split chunks
     bound = Bound(
         makespan,
         "solver",

@@ -13,11 +13,13 @@ from ccl.simulate import simulate
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve
+from formulations.bounds import lower_bounds
 from formulations.exact.closer import Effort, Ending, close_gap
-from formulations.exact.search import cut_short
+from formulations.exact.search import cut_short, prove
 from formulations.exact.ticks import ticks_for
 from formulations.list_search import Side
 from formulations.moves import moves_of
+from formulations.run import Run
 from formulations.timed import in_epochs
 from gallery import open_cluster
 
@@ -161,6 +163,18 @@ def test_what_is_proved_of_a_whole_problem_is_a_bound():
     assert result.status is Status.OPTIMAL
     assert result.stop is Stop.PROVED
     assert result.gap <= 1e-6 < result.makespan / result.bounds[1].makespan - 1
+
+
+def test_a_bound_on_whole_chunks_is_none_for_a_run_that_may_split_them():
+    """The linear program splits chunks of an all-to-all, so 1 ms is no bound on its plans."""
+    problem = Problem(open_cluster("dgx-1v"), make_collective("all-to-all", 8, 1e6))
+    runs = [
+        Run(problem, name, {}, bounds=lower_bounds(problem)) for name in ("cp-sat", "te-ccl-lp")
+    ]
+    for run in runs:
+        prove(run, 1000.0)
+
+    assert [run.bounds[0].kind == "solver" for run in runs] == [True, False]
 
 
 def test_a_reduction_takes_as_long_as_its_mirror():
