@@ -51,6 +51,7 @@ class ChunkRows:
             *self._switch_rows(),
             *self._capacity_rows(),
             *self._limit_rows(),
+            *self._share_rows(),
         ]
 
     def _buffer_rows(self) -> list[cp.Constraint]:
@@ -139,7 +140,8 @@ class ChunkRows:
         shape = (uses.shape[0] * width, len(cells.epoch))
         matrix = rows(link * width + epoch[spread], which[spread], shape)
         room = np.repeat(hops.room, width)
-        binding = np.flatnonzero(matrix @ self.most > room)
+        alone = np.repeat(~self._slowed, width)
+        binding = np.flatnonzero(alone & (matrix @ self.most > room))
         return [matrix[binding] @ self.sends <= room[binding]] if binding.size else []
 
     def _limit_rows(self) -> list[cp.Constraint]:
@@ -158,6 +160,31 @@ class ChunkRows:
                 most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
                 rules.append(matrix @ self.sends <= most * (1 + ROUNDING))
         return rules
+
+    @property
+    def _slowed(self) -> np.ndarray:
+        """Whether each link has less bandwidth at times, shape (links,)."""
+        topology, found = self.hops.topology, np.zeros(len(self.hops.room), dtype=bool)
+        for window in self.hops.grid.windows:
+            found[[topology.link_index[ends] for ends in window.links]] = True
+        return found
+
+    def _share_rows(self) -> list[cp.Constraint]:
+        """Keep links with windows to what they have in each epoch."""
+        grid, slowed = self.hops.grid, self._slowed
+        which, epoch = self._spans()
+        if not slowed.any() or not which.size:
+            return []
+        hop = self.cells.hop[which]
+        link = np.array([links[0] for links in self.hops.links])[hop]
+        width = int(epoch.max()) + 1
+        shape = (width * len(slowed), len(self.cells.epoch))
+        part = 1.0 / self.hops.occupancy[hop]
+        matrix = rows(epoch * len(slowed) + link, which, shape, value=part)
+        alone = np.array([each.beta for each in grid.topology.links]) * grid.chunk_size
+        most = (grid.shares(width) * (grid.epoch_duration / alone)).ravel()
+        kept = np.flatnonzero(np.tile(slowed, width) & (matrix @ self.most > most))
+        return [matrix[kept] @ self.sends <= most[kept] * (1 + ROUNDING)] if kept.size else []
 
     def _shares(self, under: set[int]) -> list[np.ndarray]:
         """Return (epochs after its own, share of a chunk) of each hop over links under a limit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
@@ -22,6 +23,7 @@ from formulations.memory import memory
 from formulations.place import onto
 from formulations.plans import schedule
 from formulations.run import Run
+from formulations.slowed import LONGEST, settled, slowed
 
 if TYPE_CHECKING:
     from formulations.chunk_model import ChunkModel
@@ -86,7 +88,7 @@ def _model(run: Run, options: ChunkOptions, hops: Hops) -> ChunkModel:
     from formulations.chunk_model import ChunkModel  # noqa: PLC0415  it loads the solver
 
     return ChunkModel(
-        hops,
+        slowed(hops),
         demand(run.problem),
         run,
         memory=memory(run.problem),
@@ -103,7 +105,11 @@ def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bo
         If the horizon is too small.
     """
     run = model.run
-    start = None if run.start is None else onto(run.start, model.hops, model.demand)
+    start = (
+        None
+        if run.start is None or run.problem.windows
+        else onto(run.start, model.hops, model.demand)
+    )
     if start is not None and start.horizon <= enough and _offered(run, options, start):
         enough, known = start.horizon, True
         run.note(f"the plan given sets the horizon: {enough} epochs")
@@ -140,7 +146,7 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
             if not starts and hops is grids[-1]:
                 raise
             continue
-        plan = schedule(sends, hops, wanted)
+        plan = _after_windows(schedule(sends, hops, wanted), hops)
         fits = plan.horizon <= (options.horizon or plan.horizon)
         makespan = run.replay(plan) if fits else math.inf
         # A finer grid costs a larger model, so it must be worth it.
@@ -151,6 +157,13 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
         if known and (run.enough or run.expired):
             break
     return starts[first:]
+
+
+def _after_windows(plan: Schedule, hops: Hops) -> Schedule:
+    """Let a plan that knows no windows begin when the last of them has ended."""
+    later = settled(hops.grid)
+    sends = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)
+    return Schedule(sends, plan.epoch_duration, plan.horizon + later)
 
 
 def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
@@ -186,7 +199,9 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
 def _hops(run: Run, epoch_duration: float, *, through: bool) -> Hops:
     problem = run.problem
     size = problem.collective.chunk_size
-    grid = EpochGrid(problem.topology, size, epoch_duration, mirrored=run.mirrored)
+    grid = EpochGrid(
+        problem.topology, size, epoch_duration, mirrored=run.mirrored, windows=problem.windows
+    )
     return hyper_edges(grid) if through else link_hops(grid)
 
 
@@ -199,6 +214,12 @@ def _grids(run: Run, options: ChunkOptions) -> list[Hops]:
     found: list[Hops] = []
     for tau in sorted(taus, reverse=True):
         hops = _hops(run, tau, through=options.switches == "hyper-edges")
+        if settled(hops.grid) > LONGEST:
+            run.note(
+                f"epochs of {tau:.6g} µs were not tried: links have less bandwidth for "
+                f"{settled(hops.grid):,} of them"
+            )
+            continue
         epochs = max(1.0, run.bounds[0].makespan / tau)
         cells = epochs * len(hops.routes) * len(problem.collective.chunks)
         if epochs <= EPOCHS and (not found or cells <= CELLS):

@@ -49,6 +49,9 @@ class Hops:
         Which hop holds which link, sparse 0/1 of shape (links, n).
     room
         Chunks that may start on each link in that link's occupancy, shape (links,).
+    opened
+        Whether a send may start over each hop in each epoch, shape (epochs, n); later epochs are
+        as the last. None where all are open always.
     """
 
     grid: EpochGrid
@@ -60,6 +63,13 @@ class Hops:
     begin: np.ndarray
     uses: sparse.csr_array
     room: np.ndarray
+    opened: np.ndarray | None = None
+
+    def open_in(self, epochs: int) -> np.ndarray:
+        """Whether a send may start over each hop in each epoch, shape (epochs, n)."""
+        if self.opened is None:
+            return np.ones((epochs, len(self.routes)), dtype=bool)
+        return np.asarray(self.opened[np.minimum(np.arange(epochs), len(self.opened) - 1)])
 
     @property
     def topology(self) -> Topology:
@@ -105,7 +115,8 @@ class Hops:
         late = 0.0
         for link in ordered:
             first = math.floor(late / grid.epoch_duration + ROUNDING)
-            spans[link] = range(first, first + int(grid.occupancy[link]))
+            many = self.occupancy[hop] if len(links) == 1 else grid.occupancy[link]
+            spans[link] = range(first, first + int(many))
             late += float(grid.alpha[link])
         if not grid.mirrored:
             return [spans[link] for link in links]

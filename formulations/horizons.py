@@ -70,6 +70,7 @@ class Horizons:
         start: Schedule | None = None,
     ) -> None:
         self.start = start
+        self.ruled_out = 0
         self.model, self.options, self.run = model, options, model.run
         self.most = options.horizon or enough
         self.high = min(self.most, enough)
@@ -106,6 +107,7 @@ class Horizons:
             plan = self.model.solve(horizon)
         except Infeasible:
             self.run.note(f"{tried}: no schedule exists")
+            self.ruled_out = max(self.ruled_out, horizon)
             return None
         except LimitReached:
             self.run.note(f"{tried}: undecided within the time limit")
@@ -138,7 +140,7 @@ class Horizons:
         """Ask for one epoch less until there is no solution."""
         if not self.known:
             self._first()
-        while not self.run.enough and self.high > self.model.least:
+        while not self.run.enough and self.high > max(self.model.least, self.ruled_out + 1):
             if self.run.expired:
                 return Stop.TIME_LIMIT
             plan = self._ask(self.high - 1)
@@ -151,7 +153,7 @@ class Horizons:
         """Halve what lies between a horizon that is too small and one that is enough."""
         if not self.known:
             self._first()
-        low = self.model.least - 1
+        low = max(self.model.least - 1, self.ruled_out)
         while not self.run.enough and self.high - low > 1:
             if self.run.expired:
                 return Stop.TIME_LIMIT

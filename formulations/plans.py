@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -21,12 +21,12 @@ def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
     them where it does not.
     """
     index = hops.topology.index
-    took = delays(hops)
+    took = duration_of(hops)
     listed = sorted(sends)
     # Sends by number: two may be equal, where a switch that cannot copy is sent a chunk twice.
     arrivals: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     for number, send in enumerate(listed):
-        arrived = send.epoch + took[send.src, *send.via, send.dst]
+        arrived = send.epoch + took(send)
         arrivals[index[send.dst], send.chunk].append((arrived, number))
     kept: set[int] = set()
     done = set()
@@ -54,10 +54,10 @@ def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
 def schedule(sends: Sequence[Send], hops: Hops, demand: Demand) -> Schedule:
     """Make a schedule of pruned sends: within an epoch, those with the longest way to go first."""
     to_go = farthest(sends, hops)
-    took = delays(hops)
+    took = duration_of(hops)
     needed = pruned(sends, hops, demand)
     ordered = sorted(needed, key=lambda send: (send.epoch, -to_go[send], send.chunk, send))
-    last = max(send.epoch + took[send.src, *send.via, send.dst] for send in ordered)
+    last = max(send.epoch + took(send) for send in ordered)
     return Schedule(tuple(ordered), hops.grid.epoch_duration, last)
 
 
@@ -75,6 +75,23 @@ def farthest(sends: Sequence[Send], hops: Hops) -> dict[Send, float]:
         start = send.src, send.chunk
         onwards[start] = max(onwards[start], to_go[send])
     return to_go
+
+
+def duration_of(hops: Hops) -> Callable[[Send], int]:
+    """Return what says how many epochs after its own a send is there."""
+    if hops.opened is None:
+        took = delays(hops)
+        return lambda send: took[send.src, *send.via, send.dst]
+    numbers: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, route in enumerate(hops.routes):
+        numbers[route].append(number)
+    opened = hops.opened
+
+    def during(send: Send) -> int:
+        row = opened[min(send.epoch, len(opened) - 1)]
+        return int(next(hops.delay[hop] for hop in numbers[send.src, send.dst] if row[hop]))
+
+    return during
 
 
 def delays(hops: Hops) -> dict[tuple[str, ...], int]:

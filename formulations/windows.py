@@ -105,6 +105,7 @@ class Windows:
             (start >= self.earliest[hops.src])
             & (start + hops.delay[:, None] <= latest[hops.dst])
             & ~demand.has[hops.dst]
+            & hops.open_in(horizon)[:, :, None]
         )
         epoch, hop, chunk = np.nonzero(useful)
         moment = np.arange(horizon + 1)[:, None, None]
@@ -115,7 +116,10 @@ class Windows:
         return Cells(horizon, epoch, hop, chunk, held)
 
     def measure(self, horizon: int) -> ModelSize:
-        """Count variables, constraints and nonzeros of a model of `horizon` epochs."""
+        """Count variables, constraints and nonzeros of a model of `horizon` epochs.
+
+        Where links have less bandwidth at times, it is more than there are.
+        """
         return _Count(self, horizon).size()
 
 

@@ -23,7 +23,8 @@ not before the chunk can be at src(e), and arrival not after it can still be of 
 Options change these rows: a limited buffer adds evictions (`formulations.memory`, appendix B);
 without store-and-forward a device that stores sends what it was not given at the start as a
 switch that copies does, in the epoch of its arrival or never; without copies every destination of
-a chunk is sent a chunk of its own, and the result is one of that larger problem.
+a chunk is sent a chunk of its own, and the result is one of that larger problem. Over a link that
+has less bandwidth at times, occupancy and delay depend on the epoch (`formulations.slowed`).
 
 Objectives, named for what they optimise:
 
@@ -60,6 +61,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ccl.collective import COLLECTIVES
+from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.bounds import lower_bounds
@@ -87,6 +89,8 @@ def refuses(problem: Problem) -> str | None:
             return f"{device.name} stores and cannot copy, and here all that stores copies"
     if len({chunk.size for chunk in problem.collective.chunks}) > 1:
         return "its chunks differ in size, and here one chunk size sets the epoch"
+    if problem.windows and problem.collective.reduces:
+        return "links have less bandwidth at times, and sums are found here backwards in time"
     small = too_small(problem)
     if small is not None:
         return small
@@ -99,12 +103,15 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     ProblemError
-        If a reduction is asked for without copies.
+        If a reduction is asked for without copies, or hyper-edges with windows.
     Infeasible
         If the horizon is too small.
     LimitReached
         If the time limit came before a schedule.
     """
+    if run.problem.windows and options.switches == "hyper-edges":
+        msg = "hyper-edges know no links with less bandwidth at times; take switches as drawn"
+        raise ProblemError(msg)
     if not options.copy:
         problem = without_copies(run.problem)
         run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))
@@ -136,5 +143,6 @@ FORMULATION = Formulation(
     run=run,
     measure=measure,
     takes_start=True,
+    windows=True,
     mathematics=__doc__ or "",
 )
