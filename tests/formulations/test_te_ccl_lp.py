@@ -134,6 +134,17 @@ class TestSymmetry:
         assert any("128 sources that look alike" in sentence for sentence in result.log)
 
 
+@pytest.mark.slow
+def test_direct_all_to_all_of_128_gpus_on_rails_is_one_shard_above_the_cut():
+    """4,800 µs for what leaves a host, two latencies of 1.3, and 40 µs for the last shard of
+    1 MB, which leaves the switch of its rail at 25 GB/s when it has wholly come."""
+    problem = Problem(open_cluster("dgx-a100:hosts=16"), all_to_all(128, 128 * MB))
+
+    result = solve(problem, "direct", time_limit=60)
+
+    assert result.makespan == pytest.approx(4800.0 + 40.0 + 2 * 1.3)
+
+
 class TestBuffers:
     def test_a_relay_keeps_no_more_than_its_buffer(self):
         """On a line 6 MB cross g1, whose buffer takes 2 MB: 120 µs over each link, and g1 begins
