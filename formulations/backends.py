@@ -2,8 +2,8 @@
 
 Models are CVXPY problems with few large sparse rows. Of its backends for compiling, SciPy's takes
 least on them: 0.02 s for an integer program of 30,000 nonzeros and 1.2 s for one of 1.8 million,
-where COO takes 1.4 s and C++ 1.8 s. For HiGHS, the default, CVXPY compiles them and the arrays go to
-``highspy`` directly, because CVXPY's own interface has no callbacks; every solution comes back
+where COO takes 1.4 s and C++ 1.8 s. For HiGHS, the default, CVXPY compiles them and the arrays go
+to ``highspy`` directly, because CVXPY's own interface has no callbacks; every solution comes back
 through CVXPY, so that variables and duals have their values. Any other installed solver is called
 through CVXPY and reports nothing until it ends.
 """

@@ -106,14 +106,8 @@ class ChunkModel:
         run, begin = self.run, time.perf_counter()
         run.report(f"building the model of {horizon} epochs")
         cells = self.windows.cells(horizon)
-        sends, buffers = self._sends(cells), cp.Variable(cells.buffers, bounds=[0, 1])
-        rules = ChunkRows(
-            self.windows, cells, sends=sends, buffers=buffers, at_once=self.at_once
-        ).rules()
-        if self.memory is not None:
-            rules += Keeping(self.windows, cells, self.memory).rules(sends, buffers)
-        objective, more = self._objective(aim, cells, buffers)
-        model = cp.Problem(objective, rules + more)
+        sends = self._sends(cells)
+        model = self._model(cells, sends, aim)
         built = time.perf_counter() - begin
 
         def improved() -> None:
@@ -137,6 +131,16 @@ class ChunkModel:
         self.outcome = outcome
         run.met(outcome.size)
         return self._schedule(cells, sends)
+
+    def _model(self, cells: Cells, sends: cp.Variable, aim: Aim) -> cp.Problem:
+        buffers = cp.Variable(cells.buffers, bounds=[0, 1])
+        rules = ChunkRows(
+            self.windows, cells, sends=sends, buffers=buffers, at_once=self.at_once
+        ).rules()
+        if self.memory is not None:
+            rules += Keeping(self.windows, cells, self.memory).rules(sends, buffers)
+        objective, more = self._objective(aim, cells, buffers)
+        return cp.Problem(objective, rules + more)
 
     @property
     def proved(self) -> bool:
