@@ -11,7 +11,7 @@ from ccl.errors import CclError, Infeasible, LimitReached, ProblemError, SolveEr
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
-from formulations import available, formulation, solve
+from formulations import available, formulation, option_fields, solve
 from gallery import open_cluster
 
 BANDWIDTHS = ((50.0,), (25.0, 50.0), (12.5, 25.0, 300.0), (1.0, 900.0), (7.3, 11.9, 33.3, 417.0))
@@ -39,8 +39,8 @@ def draw(seed: int) -> Case | None:
         return None
     name = chance.choice(NAMES)
     options = _options(chance, problem) if name.startswith("te-ccl") else {}
-    if name != "te-ccl-milp":
-        options = {key: options[key] for key in options if key not in ("switches", "greedy_start")}
+    own = {row.name for row in option_fields(formulation(name).options)}
+    options = {key: value for key, value in options.items() if key in own}
     return Case(problem, name, options, chance.choice((None, None, None, 0.2)))
 
 
