@@ -163,6 +163,8 @@ class TestStar:
 
         assert min(each.start for each in timeline.transfers if each.chunk == 1) == 0
         assert min(each.start for each in timeline.transfers if each.chunk == 0) == 20
+        error = refused(problem, ways[0], between, ways[1], epoch_duration=40, horizon=1)
+        assert str(error).startswith("epoch 0: chunk 0 ")
 
     def test_the_place_of_a_sum_is_that_of_its_last_send(self):
         """Backwards: what was given its links before another is given them after it."""
@@ -175,6 +177,9 @@ class TestStar:
 
         assert min(each.start for each in timeline.transfers if each.chunk == 0) == 0
         assert min(each.start for each in timeline.transfers if each.chunk == 1) == 20
+        # So it is the sum that comes too late, at 41 µs, where 40 is all there is.
+        error = refused(problem, ways[0], between, ways[1], epoch_duration=40, horizon=1)
+        assert str(error).startswith("epoch 0: chunk 1 ")
 
     def test_what_cannot_copy_may_multicast_once(self):
         """It leaves the memory once; after that the memory has none."""
@@ -280,6 +285,21 @@ class TestTwoLevels:
         assert error.where == "g0"
         assert "contribution of g3" in str(error)
 
+    def test_so_it_is_under_a_limit(self):
+        """The link from s to l0 has 40 GB/s of its own under a limit: 25 µs in two epochs of 20."""
+        far = Link("g3", "g1", 1000 / 21, 0.0)
+        topology = two_levels(sums=True, more=(far,))
+        problem = Problem(
+            replace(topology, limits=(SharedLimit("bus", (("s", "l0"),), 40),)), reduce(4, MB)
+        )
+        sends = (
+            Send(0, 0, "g3", "g1"),
+            Send(1, 0, "g1", "g0", ("l0",)),
+            Send(1, 0, "g2", "g0", ("l1", "s", "l0")),
+        )
+
+        assert replay(problem, Schedule(sends, 20, 4)).makespan <= 20 + 40 + 2
+
     def test_a_contribution_is_in_a_sum_once(self):
         """g2 has the contribution of g3 already when both go into one sum, which l1 adds up."""
         near = Link("g3", "g2", 50)
@@ -322,6 +342,30 @@ class TestNoTrees:
 
         assert [each.start for each in timeline.transfers[:3]] == pytest.approx([0, 20, 20])
         assert refused(problem, *sends[:2], Send(1, 0, "s", "g2")).where == "g0->s"
+
+    def test_nor_is_one_that_crosses_another_switch_first(self):
+        """Both cross r, and the one ends in s, where the other goes on: g0->r is held twice."""
+        switches = device("switch", "r", copies=True), device("switch", "s", copies=True)
+        names = [("g0", "r"), ("r", "s"), ("s", "g1"), ("s", "g2")]
+        topology = Topology("t", (*gpus(3), *switches), tuple(Link(*ends, 50) for ends in names))
+        problem = Problem(topology, broadcast(3, MB))
+        sends = Send(0, 0, "g0", "s", ("r",)), Send(0, 0, "g0", "g1", ("r", "s"))
+
+        timeline = replay(problem, Schedule((*sends, Send(1, 0, "s", "g2")), 40, 2))
+
+        assert len(timeline.transfers) == 6
+        assert refused(problem, *sends, Send(1, 0, "s", "g2")).where == "g0->r"
+
+    def test_what_leaves_a_device_that_cannot_store_goes_one_by_one(self):
+        """Its sends of an epoch may be different sums; so s->r is held twice, copy or not."""
+        switches = device("switch", "s", copies=True), device("switch", "r", copies=True)
+        names = [("g0", "s"), ("s", "r"), ("r", "g1"), ("r", "g2")]
+        topology = Topology("t", (*gpus(3), *switches), tuple(Link(*ends, 50) for ends in names))
+        problem = Problem(topology, broadcast(3, MB))
+        sends = Send(0, 0, "g0", "s"), *(Send(1, 0, "s", f"g{to}", ("r",)) for to in (1, 2))
+
+        assert len(replay(problem, Schedule(sends, 40, 2)).transfers) == 5
+        assert refused(problem, *sends).where == "s->r"
 
     def test_ways_that_meet_again_are_not_a_tree(self):
         """g0->a and a->b, a->c; both come to d, and d->g1 and d->g2 would be one way each, but

@@ -187,6 +187,17 @@ class TestEpochs:
         assert replay(problem, Schedule(ways, 20, 3)).makespan == pytest.approx(41)
         assert refused(problem, *ways, horizon=2)
 
+    def test_the_later_links_of_a_way_have_the_window_of_when_they_are_crossed(self):
+        """After 20 µs of latency s->g1 is crossed in epoch 1: at half of its bandwidth it takes
+        that one and the next, and after 20 µs more the chunk is there."""
+        problem = send_one(star(2, alpha=20.0))
+        way = Send(0, 0, "g0", "g1", ("s",))
+        slow = replace(problem, windows=(Window((("s", "g1"),), 20, 60, 0.5),))
+        early = replace(problem, windows=(Window((("s", "g1"),), 0, 20, 0.0),))
+
+        assert replay(slow, Schedule((way,), 20, 4)).makespan == pytest.approx(80)
+        assert replay(early, Schedule((way,), 20, 3)).makespan == pytest.approx(60)
+
 
 class TestReplays:
     def test_a_timeline_that_slips_into_a_window_is_refused(self):
