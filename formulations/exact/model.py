@@ -107,7 +107,8 @@ class Model:
             place = asked["chunk"][pair], asked["src"][pair]
             start, chosen = self.start(pair), self.chosen[pair]
             ready = max(asked["ready"][pair], self.there.get(place, 0))
-            if ready > 0:
+            # A quicker way there may let the chunk come before this one could bring it.
+            if ready + asked["delay"][pair] > asked["earliest"][place[0]][asked["dst"][pair]]:
                 model.add(start >= ready).only_enforce_if(chosen)
             if place in self.there:
                 continue

@@ -46,6 +46,8 @@ class Closer(Finder):
         Whether a bound on the one side is a bound on the whole problem, if its model is complete.
     endings
         Why the searches ended, in their order.
+    asked
+        What the sides so far were for.
     """
 
     workers: int = 1
@@ -53,6 +55,7 @@ class Closer(Finder):
     sides: int = 1
     sole: bool = True
     endings: list[Stop] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
 
     def plans(
         self,
@@ -61,17 +64,21 @@ class Closer(Finder):
         goal: float,
         found: Callable[[TimedMoves], bool],
         after: After | None = None,
+        final: bool = True,
     ) -> None:
         """Hand over plans, each better than those before, until one is good enough."""
+        del final  # a better start than its own it could not use
         task = side.task(after=after)
         reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
-        share = self.sides if after is None else 1
-        until = self.run.seconds + (self.until - self.run.seconds) / share
-        part = "" if self.sides == 1 else "to add up " if after is None else "to spread after it "
+        left = max(1, self.sides - len(self.asked))
+        until = self.run.seconds + (self.until - self.run.seconds) / left
+        self.asked.append(
+            "to spread after it " if after else "to spread " if self.asked else "to add up "
+        )
+        part = self.asked[-1] if self.sides > 1 else ""
         attempt = _Attempt(self, task, goal, found, part)
         for turn, each in enumerate([*reduced, None]):
-            left = len(reduced) + 1 - turn
-            seconds = (until - self.run.seconds) / left
+            seconds = (until - self.run.seconds) / (len(reduced) + 1 - turn)
             # The first passes are run in any case, so that there is a plan.
             if attempt.enough or (seconds <= 0 and attempt.plan is not None):
                 return

@@ -120,7 +120,8 @@ def run(run: Run, options: Options) -> Result:
         options.symmetry,
         workers=options.workers,
         until=until,
-        sides=2 if head is not None and tail is not None else 1,
+        # A sum for several is added up, then spread alone and behind it.
+        sides=3 if head is not None and tail is not None else 1,
         sole=not problem.collective.reduces or (tail is None and adding(problem) is problem),
     )
     answer(closer)

@@ -119,6 +119,23 @@ def test_the_proved_optimum_is_the_best_of_all_plans(seed):
     assert bound == pytest.approx(least, rel=1e-5)
 
 
+def test_no_move_starts_before_the_beginning():
+    """Two chunks for g2: over g1 in 1 + 1 µs, the second a µs later; on the link in 2.4 + 0.1 µs.
+
+    So one takes each way and 2.5 µs are the least, though the chunk on the link could have been
+    there after 2 µs on the other way.
+    """
+    devices = tuple(device("gpu", name) for name in ("g0", "g1", "g2"))
+    quick = (Link("g0", "g1", 100.0), Link("g1", "g2", 100.0))
+    topology = Topology("bypass", devices, (*quick, Link("g0", "g2", 1000.0, 2.4)))
+    problem = Problem(topology, custom(3, [Chunk(1e5, (0,), (2,))] * 2))
+
+    makespan, bound = closed(problem, upper=10.0)
+
+    assert makespan == pytest.approx(2.5)
+    assert bound == pytest.approx(2.5)
+
+
 def test_a_broadcast_over_a_switch_that_cannot_copy_takes_two_rounds():
     """0.25 MB at 50 GB/s takes 5 µs, a way over the switch 1.4 µs more.
 
