@@ -277,13 +277,43 @@ class TestTwoLevels:
             Send(1, 0, "g2", "g0", ("l1", "s", "l0")),
         )
 
-        timeline = replay(problem, Schedule(sends, 20, 3))
-        assert timeline.makespan == pytest.approx(21 + 21)
-        assert critical_path(problem, timeline)[0].start == 0
+        for order in (sends, sends[::-1]):
+            timeline = replay(problem, Schedule(order, 20, 3))
+            assert timeline.makespan == pytest.approx(21 + 21)
+            path = [(each.src, each.dst) for each in critical_path(problem, timeline)]
+            assert path == [("g3", "g1"), ("g1", "l0"), ("l0", "g0")]
         slower = replace(problem, topology=two_levels(sums=True, more=(replace(far, alpha=0.01),)))
         error = refused(slower, *sends, horizon=3)
         assert error.where == "g0"
         assert "contribution of g3" in str(error)
+
+    def test_the_critical_path_begins_with_what_a_send_meets(self):
+        """g1 sends another chunk behind its part of the sum, which waited 1 µs for that of g2."""
+        sum_of_all, behind = Chunk(MB, (1, 2, 3), (0,), reduced=True), Chunk(MB, (1,), (0,))
+        problem = Problem(two_levels(sums=True), custom(4, [sum_of_all, behind]))
+        up = backwards(Schedule(self.down, 22, 1)).sends
+        schedule = Schedule((*up, Send(1, 1, "g1", "g0", ("l0",))), 22, 2)
+
+        path = critical_path(problem, replay(problem, schedule))
+
+        assert [each.chunk for each in path][-2:] == [1, 1]
+        assert path[0].start == 0
+
+    def test_the_critical_path_goes_through_the_part_that_came_last(self):
+        """g1 starts at 20 µs with 1 µs to s; g2, next to s, has all of its part at 21 µs."""
+        links = (
+            *(Link("g1", "s", 50, 1.0), Link("g2", "s", 50), Link("s", "g0", 50)),
+            Link("g3", "g2", 1000 / 21),
+        )
+        topology = Topology("t", (*gpus(4), device("switch", "s", reduces=True)), links)
+        chunk = Chunk(MB, (1, 2, 3), (0,), reduced=True)
+        problem = Problem(topology, custom(4, [chunk]))
+        parts = tuple(Send(1, 0, name, "g0", ("s",)) for name in ("g1", "g2"))
+
+        timeline = replay(problem, Schedule((Send(0, 0, "g3", "g2"), *parts), 20, 3))
+
+        path = [(each.src, each.dst) for each in critical_path(problem, timeline)]
+        assert path == [("g3", "g2"), ("g2", "s"), ("s", "g0")]
 
     def test_so_it_is_under_a_limit(self):
         """The link from s to l0 has 40 GB/s of its own under a limit: 25 µs in two epochs of 20."""
