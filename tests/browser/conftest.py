@@ -156,6 +156,7 @@ class CanvasDriver:
         mouse = self.page.mouse
         mouse.move(*start)
         mouse.move(start[0] + 1, start[1])
+        self.settle()  # a port shows in the frame after the pointer has come
         mouse.down()
         mouse.move((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, steps=4)
         mouse.move(*end, steps=4)

@@ -266,8 +266,10 @@ export class Canvas {
   #cutsChanged() {
     this.cutView.refresh();
     this.timeline.refresh();
-    // A region may reach beyond what was in view.
-    if (this.stage.isFitted) this.fit();
+    // Another region may reach beyond what was in view.
+    const regions = JSON.stringify((this.model.get("cuts") ?? []).map(({ inside }) => inside));
+    if (this.stage.isFitted && regions !== this.regions) this.fit();
+    this.regions = regions;
     this.redrawAll();
   }
 
