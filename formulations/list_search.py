@@ -28,14 +28,14 @@ from formulations.restarts import Task, passes
 from formulations.run import Run
 from formulations.timed import TimedMoves, backwards, ends, in_epochs
 
-HUGE = 300_000_000
-"""Steps of a pass (`steps`) above which symmetric plans are enough, where there are any."""
-
 LARGE = 20_000
 """Moves of a plan above which only the best of each search is verified and replayed."""
 
-WORK = 30_000_000
-"""Steps that all passes of one search may come to, about four seconds."""
+WORK = 150_000_000
+"""Steps that all passes of one search may come to, a few seconds."""
+
+PACE = 20_000_000
+"""Steps in a second, to be within a time limit."""
 
 MET = 1e-9
 """A makespan within this share of the goal meets it."""
@@ -155,7 +155,7 @@ class Finder:
     seed
         Of the random numbers.
     passes
-        Passes for each symmetry; fewer where plans are large.
+        Passes for each symmetry; fewer where they come to too much work.
     symmetry
         Whether symmetric plans are looked for.
     """
@@ -172,17 +172,18 @@ class Finder:
         goal: float,
         found: Callable[[TimedMoves], bool],
         after: After | None = None,
+        final: bool = True,
     ) -> None:
-        """Hand over plans, each better than those before, until one is good enough."""
+        """Hand over plans, each better than those before, until one is good enough.
+
+        If they are `final`, they also have to be better than what the run has already.
+        """
         task = side.task(after=after)
         reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
-        best, enough = np.inf, False
+        known = self.run.best if final else None
+        best, enough = np.inf if known is None else known.makespan, False
         for number, each in enumerate([*reduced, None]):
-            if (
-                enough
-                or best <= goal * (1 + MET)
-                or (each is None and best < np.inf and steps(task) > HUGE)
-            ):
+            if enough or best <= goal * (1 + MET):
                 return
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
@@ -199,20 +200,14 @@ class Finder:
         found = passes(
             chosen,
             seed=self.seed + turn,
-            most=max(2, min(self.passes, WORK // (1 + steps(chosen)))),
+            most=self.passes,
+            steps=WORK if self.run.left is None else min(WORK, self.run.left * PACE),
             goal=goal,
             limit=limit,
             over=lambda: self.run.expired,
         )
         for plan, makespan in found:
             yield (plan if each is None else each.lifted(plan)), makespan
-
-
-def steps(task: Task) -> int:
-    """Estimate how often a pass asks whether a move helps a destination."""
-    wanted = task.wants.sum(axis=1)
-    degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
-    return int((wanted.astype(float) ** 2).sum() * degree)
 
 
 def binding(moves: Moves) -> bool:
@@ -241,41 +236,58 @@ def answer(finder: Finder) -> None:
     else:
         moves = moves_of(adding(run.problem).topology)
         offers = Offers(run, moves)
-        _sums(finder, moves, halves(collective), offers=offers)
+        head, tail = halves(collective)
+        added = None if head is None else _added(finder, moves, head, offers, alone=tail is None)
+        if tail is not None and (head is None or added is not None):
+            _spread(finder, moves, tail, offers, added=added)
     offers.last()
 
 
-def _sums(
-    finder: Finder, moves: Moves, parts: tuple[Half | None, Half | None], *, offers: Offers
+def _added(
+    finder: Finder, moves: Moves, head: Half, offers: Offers, *, alone: bool
+) -> TimedMoves | None:
+    """Plan what adds up, backwards; offer it if that is all, and return the best plan."""
+    run, best = finder.run, None
+    back = mirrored(moves_of(moves.topology.reversed()))
+    numbers = np.array(head.numbers)
+    side = Side(back, head.collective.reversed())
+
+    def keep(plan: TimedMoves) -> bool:
+        nonlocal best
+        turned, _ = backwards(moves, back, plan, side.nbytes)
+        best = replace(turned, chunk=numbers[turned.chunk])
+        return alone and offers.take(best)
+
+    goal = run.bounds[0].makespan if alone else _least(moves, head.collective)
+    finder.plans(side, goal=goal, found=keep, final=alone)
+    return best
+
+
+def _spread(
+    finder: Finder, moves: Moves, tail: Half, offers: Offers, *, added: TimedMoves | None
 ) -> None:
-    """Plan what adds up, backwards, then what spreads after it."""
-    head, tail = parts
-    run, added = finder.run, None
-    sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
-    if head is not None:
-        back = mirrored(moves_of(moves.topology.reversed()))
-        numbers = np.array(head.numbers)
-        inner = sizes[numbers]
-        only = tail is None
+    """Plan what spreads, as it would be alone and put behind, then among what adds up."""
+    run, best = finder.run, None
+    numbers = np.array(tail.numbers)
+    side = Side(moves, tail.collective)
 
-        def keep(plan: TimedMoves) -> bool:
-            nonlocal added
-            turned, _ = backwards(moves, back, plan, inner)
-            added = replace(turned, chunk=numbers[turned.chunk])
-            return only and offers.take(added)
+    def keep(plan: TimedMoves) -> bool:
+        nonlocal best
+        best = replace(plan, chunk=numbers[plan.chunk])
+        return False
 
-        side = Side(back, head.collective.reversed())
-        goal = run.bounds[0].makespan if only else _least(moves, head.collective)
-        finder.plans(side, goal=goal, found=keep)
-    if tail is not None and (head is None or added is not None):
-        numbers_ = np.array(tail.numbers)
-        after = None if added is None else _after(moves, added, tail, sizes)
+    def join(plan: TimedMoves) -> bool:
+        return offers.take(_joined(added, replace(plan, chunk=numbers[plan.chunk])))
 
-        def join(plan: TimedMoves) -> bool:
-            return offers.take(_joined(added, replace(plan, chunk=numbers_[plan.chunk])))
-
-        side = Side(moves, tail.collective)
-        finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
+    after = None
+    if added is not None:
+        sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
+        stop = float(ends(moves, added, sizes).max())
+        finder.plans(side, goal=_least(moves, tail.collective), found=keep, final=False)
+        if best is not None and offers.take(_joined(added, replace(best, start=best.start + stop))):
+            return
+        after = _after(moves, added, tail, sizes)
+    finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
 
 
 def _least(moves: Moves, collective: Collective) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from formulations.compiled.dispatch import Net, Weights, Work, dispatch
+from formulations.compiled.arrays import Net, State, Weights, Work, begin
+from formulations.compiled.dispatch import dispatch
 from formulations.moves import Moves
 from formulations.timed import TimedMoves
 
@@ -171,6 +172,7 @@ def passes(
     most: int,
     goal: float,
     limit: float = np.inf,
+    steps: float = np.inf,
     over: Callable[[], bool],
 ) -> Iterator[tuple[TimedMoves, float]]:
     """Run passes and yield each plan that is better than those before, with its makespan in µs.
@@ -187,6 +189,8 @@ def passes(
         Lower bound on the makespan in µs; a plan that meets it ends the search.
     limit
         µs of a plan that is known; worse ones are given up.
+    steps
+        Work of all passes together (`Weights.steps`); the first may take more if no plan is known.
     over
         Whether time is up; the first pass is run in any case.
     """
@@ -196,34 +200,53 @@ def passes(
     work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
     scale = float(task.moves.delay(float(sizes[-1])).max())
     best, good = limit, FIXED[0]
+    spent = 0.0
     for turn in range(most):
-        if turn and over():
+        if (turn and over()) or spent >= steps:
             return
-        now, part = _weights(turn, good, chance)
-        makespan, *found = dispatch(
-            net,
-            work,
-            Weights(
-                slack=now[0],
-                tail=now[1],
-                few=now[2],
-                many=now[3],
-                chance=part,
-                choosy=bool(chance.random() < CHOOSY),
-                of_chunk=chance.random(len(task.nbytes)),
-                of_move=chance.random(len(task.moves)),
-                limit=best,
-                scale=scale,
-            ),
-        )
+        now, part = _deciding(turn, good, chance)
+        left = steps - spent if best < np.inf else np.inf
+        weights = _weights(task, now, chance=chance, part=part, limit=(best, left, scale))
+        state = begin(net, work)
+        makespan = dispatch(net, work, weights, state)
+        spent += float(state.tally[4])
         if makespan < best * (1 - 1e-9):
             best, good = makespan, now
-            yield _needed(task, TimedMoves(*found)), makespan
+            yield _needed(task, _sent(state)), makespan
             if best <= goal * (1 + 1e-9):
                 return
 
 
-def _weights(turn: int, good: Deciding, chance: np.random.Generator) -> tuple[Deciding, float]:
+def _sent(state: State) -> TimedMoves:
+    many = int(state.tally[0])
+    return TimedMoves(state.move[:many], state.chunk[:many], state.start[:many], state.group[:many])
+
+
+def _weights(
+    task: Task,
+    now: Deciding,
+    *,
+    chance: np.random.Generator,
+    part: float,
+    limit: tuple[float, float, float],
+) -> Weights:
+    """Return how a pass decides; its limits are µs, steps, and the µs of a long hop."""
+    return Weights(
+        slack=now[0],
+        tail=now[1],
+        few=now[2],
+        many=now[3],
+        chance=part,
+        choosy=bool(chance.random() < CHOOSY),
+        of_chunk=chance.random(len(task.nbytes)),
+        of_move=chance.random(len(task.moves)),
+        limit=limit[0],
+        steps=limit[1],
+        scale=limit[2],
+    )
+
+
+def _deciding(turn: int, good: Deciding, chance: np.random.Generator) -> tuple[Deciding, float]:
     """Return the weights of a pass and how much chance counts in it."""
     if turn < len(FIXED):
         return FIXED[turn], 0.0

@@ -18,160 +18,47 @@ The functions here are compiled by numba and know only arrays; `formulations.res
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-NEVER = np.inf
+from formulations.compiled.arrays import NEVER, Net, State, Weights, Work
+
 SAME = 1e-9
 """Times closer than this share of a long hop are one moment."""
 
 
-class Net(NamedTuple):
-    """Moves for the kernel; n moves, m crossings, r resources, v devices, k sizes of chunks.
-
-    Parameters
-    ----------
-    src, dst, first, link, resource, beta, lead, drag, parts, latency, slowest
-        As in `formulations.moves.Moves`, with the resource of each link.
-    out
-        Where the moves of each device begin, shape (v + 1,): they are sorted by `src`.
-    users, user_first
-        Moves that cross each resource: flat, and where each begins.
-    early, early_first
-        How long before a resource is free moves may start: the different values of each.
-    far
-        Quickest way in µs from device to device, for each size, shape (k, v, v).
-    hop
-        First move of the quickest way, -1 where there is none, shape (k, v, v).
-    caps, cap_first
-        Shared limits that each resource is under: flat, and where each begins.
-    room
-        Bytes per µs of each shared limit.
-    under, under_first
-        Resources under each shared limit: flat, and where each begins.
-    """
-
-    src: np.ndarray
-    dst: np.ndarray
-    first: np.ndarray
-    link: np.ndarray
-    resource: np.ndarray
-    beta: np.ndarray
-    lead: np.ndarray
-    drag: np.ndarray
-    parts: np.ndarray
-    latency: np.ndarray
-    slowest: np.ndarray
-    out: np.ndarray
-    users: np.ndarray
-    user_first: np.ndarray
-    early: np.ndarray
-    early_first: np.ndarray
-    far: np.ndarray
-    hop: np.ndarray
-    caps: np.ndarray
-    cap_first: np.ndarray
-    room: np.ndarray
-    under: np.ndarray
-    under_first: np.ndarray
-
-
-class Work(NamedTuple):
-    """What has to be done; c chunks.
-
-    Parameters
-    ----------
-    nbytes, kind
-        Size of each chunk, and its place in `Net.far`.
-    rank
-        What is sent first, whatever else: larger before smaller, shape (c,).
-    there
-        When each chunk is at each device, infinite where it is not, shape (c, v).
-    wants
-        Who needs it, shape (c, v).
-    free
-        From when on each resource is free, shape (r,).
-    """
-
-    nbytes: np.ndarray
-    kind: np.ndarray
-    rank: np.ndarray
-    there: np.ndarray
-    wants: np.ndarray
-    free: np.ndarray
-
-
-class Weights(NamedTuple):
-    """How one pass decides.
-
-    Parameters
-    ----------
-    slack
-        Share of its own time by which a move may be later than what is expected.
-    tail, few, many
-        Weight of the way still to go after the move, of how few hold the chunk, and of how many
-        it helps.
-    chance
-        Weight of `of_chunk` and `of_move`.
-    choosy
-        Whether of all moves that are possible those go first that help most; else by chance.
-    of_chunk, of_move
-        Random numbers, shapes (c,) and (n,).
-    limit
-        µs after which the pass is given up.
-    scale
-        µs of a long hop, by which times are measured.
-    """
-
-    slack: float
-    tail: float
-    few: float
-    many: float
-    chance: float
-    choosy: bool
-    of_chunk: np.ndarray
-    of_move: np.ndarray
-    limit: float
-    scale: float
-
-
-class State(NamedTuple):
-    """Where a pass stands; `tally` counts sends, chunk-destinations left and transmissions."""
-
-    there: np.ndarray
-    own: np.ndarray
-    todo: np.ndarray
-    lacking: np.ndarray
-    held: np.ndarray
-    holds: np.ndarray
-    spread: np.ndarray
-    free: np.ndarray
-    load: np.ndarray
-    rate: np.ndarray
-    together: np.ndarray
-    mark: np.ndarray
-    tally: np.ndarray
-    move: np.ndarray
-    chunk: np.ndarray
-    start: np.ndarray
-    group: np.ndarray
-
-
 @njit(cache=True)
-def dispatch(
-    net: Net, work: Work, weights: Weights
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Run one pass.
+def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
+    """Run one pass; what is sent stands in `state` afterwards.
 
     Returns
     -------
-    tuple
-        Makespan in µs, infinite if it was given up; move, chunk, start in µs and number of the
-        transmission of each send, each shape (sends,).
+    float
+        Makespan in µs, infinite if the pass was given up.
     """
-    state = _begin(net, work)
+    events = _first(net, work, state)
+    looked = np.empty(len(net.src), np.int64)
+    now = 0.0
+    while state.tally[1] > 0:
+        eager = len(events) == 0
+        if eager:
+            many = _all(net, looked)
+        else:
+            now = events[0][0]
+            many = _happened(net, work, state, events, looked, now + weights.scale * SAME)
+        if now >= weights.limit or state.tally[4] > weights.steps:
+            return NEVER
+        sent = state.tally[0]
+        _look(net, work, state, weights, events, looked[:many], now, eager)
+        if eager and state.tally[0] == sent:
+            return NEVER
+    return _end(work, state)
+
+
+@njit
+def _first(net, work, state):
+    """Return the events of the beginning: what is there, and when links are free."""
     devices = work.wants.shape[1]
     resources = len(net.user_first) - 1
     events = [(0.0, 0)]
@@ -183,70 +70,7 @@ def dispatch(
     for resource in range(resources):
         if state.free[resource] > 0:
             _watch(net, state, events, resource)
-    looked = np.empty(len(net.src), np.int64)
-    now = 0.0
-    while state.tally[1] > 0:
-        eager = len(events) == 0
-        if eager:
-            many = _all(net, looked)
-        else:
-            now = events[0][0]
-            many = _happened(net, work, state, events, looked, now + weights.scale * SAME)
-        if now >= weights.limit:
-            return NEVER, state.move[:0], state.chunk[:0], state.start[:0], state.group[:0]
-        sent = state.tally[0]
-        _look(net, work, state, weights, events, looked[:many], now, eager)
-        if eager and state.tally[0] == sent:
-            return NEVER, state.move[:0], state.chunk[:0], state.start[:0], state.group[:0]
-    sends = state.tally[0]
-    return (
-        _end(work, state),
-        state.move[:sends],
-        state.chunk[:sends],
-        state.start[:sends],
-        state.group[:sends],
-    )
-
-
-@njit
-def _begin(net, work):
-    chunks, devices = work.wants.shape
-    most = chunks * devices
-    state = State(
-        work.there.copy(),
-        np.zeros((chunks, devices), np.int32),
-        np.zeros((chunks, devices), np.int32),
-        np.zeros(chunks, np.int64),
-        np.zeros((devices, chunks), np.int32),
-        np.zeros(devices, np.int64),
-        np.zeros(chunks, np.int64),
-        work.free.copy(),
-        np.zeros(len(net.room)),
-        np.zeros(len(net.user_first) - 1),
-        np.zeros(net.link.max() + 1, np.int64),
-        np.zeros(len(net.src), np.int64),
-        np.zeros(4, np.int64),
-        np.zeros(most, np.int64),
-        np.zeros(most, np.int64),
-        np.zeros(most),
-        np.zeros(most, np.int64),
-    )
-    for chunk in range(chunks):
-        kind = work.kind[chunk]
-        for device in range(devices):
-            state.spread[chunk] += work.there[chunk, device] < NEVER
-            if not work.wants[chunk, device] or work.there[chunk, device] < NEVER:
-                continue
-            state.todo[chunk, state.lacking[chunk]] = device
-            state.lacking[chunk] += 1
-            state.tally[1] += 1
-            best = NEVER
-            for holder in range(devices):
-                when = work.there[chunk, holder] + net.far[kind, holder, device]
-                if when < best:
-                    best = when
-                    state.own[chunk, device] = holder
-    return state
+    return events
 
 
 @njit
@@ -425,6 +249,7 @@ def _score(net, work, state, weights, move, chunk, now, eager):
     src, dst = net.src[move], net.dst[move]
     tail = -1.0
     helped = 0
+    state.tally[4] += state.lacking[chunk]
     for place in range(state.lacking[chunk]):
         device = state.todo[chunk, place]
         mine = now + took + net.far[kind, dst, device]

@@ -17,13 +17,11 @@ SAME = 1e-9
 @njit(cache=True)
 def place(ways, sends, sizes, caps, scale):
     """Give each transmission the first epoch in which it can go; return epochs and the horizon."""
-    _, dst, first, link, beta, lead = ways
-    move, chunk, group, lag, joins = sends
-    nbytes, latency, meets = sizes
+    move, _, group, _, _ = sends
+    nbytes, _, meets = sizes
     links, devices, tau = scale
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
-    stamp = np.full(links, -1, np.int64)
     came = np.zeros((len(nbytes), devices))
     # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
@@ -46,29 +44,52 @@ def place(ways, sends, sizes, caps, scale):
                 break
             epoch = later
         _, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, True)
-        left = 0.0
         for i in range(low, high):
             epochs[i] = epoch
-            if not joins[i]:
-                left = 0.0
-            for j in range(first[move[i]], first[move[i] + 1]):
-                busy = nbytes[chunk[i]] * beta[j]
-                limited = caps[1][link[j]] < caps[1][link[j] + 1]
-                gone = (epoch + _many(busy, tau)) * tau if limited else start + busy
-                left = max(left, gone)
-                last[link[j]] = epoch
-                if stamp[link[j]] != low:
-                    stamp[link[j]] = low
-                    free[link[j]] = start + lag[i] + lead[j] + busy
-            # What is added up on the way arrives at once, with the last of it.
-            arrival = left + lag[i] + latency[move[i]]
-            came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
-            end = max(end, arrival)
-            if meets:
-                apart[chunk[i], link[first[move[i]]]] = epoch
-                apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
+        times = start, tau, epoch
+        end = max(end, _gone(ways, sends, sizes, caps, (free, last, came, apart), low, high, times))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
+
+
+@njit
+def _gone(ways, sends, sizes, caps, tables, low, high, times):
+    """Hold the links of a transmission; return when all of it is there."""
+    _, dst, first, link, beta, lead = ways
+    move, chunk, _, lag, joins = sends
+    nbytes, latency, meets = sizes
+    free, last, came, apart = tables
+    start, _, epoch = times
+    together = end = 0.0
+    for i in range(low, high):
+        together = max(together, _left(ways, sends, nbytes, caps, i, times))
+        for j in range(first[move[i]], first[move[i] + 1]):
+            last[link[j]] = epoch
+            # Those that cross it together agree on this.
+            free[link[j]] = start + lag[i] + lead[j] + nbytes[chunk[i]] * beta[j]
+        if meets:
+            apart[chunk[i], link[first[move[i]]]] = epoch
+            apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
+    for i in range(low, high):
+        # What is added up on the way arrives at once, with the last of it.
+        left = together if joins[i] else _left(ways, sends, nbytes, caps, i, times)
+        arrival = left + lag[i] + latency[move[i]]
+        came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
+        end = max(end, arrival)
+    return end
+
+
+@njit
+def _left(ways, sends, nbytes, caps, i, times):
+    """Return when the last byte of a move would have left, without its latencies."""
+    _, _, first, link, beta, _ = ways
+    start, tau, epoch = times
+    left = 0.0
+    for j in range(first[sends[0][i]], first[sends[0][i] + 1]):
+        busy = nbytes[sends[1][i]] * beta[j]
+        limited = caps[1][link[j]] < caps[1][link[j] + 1]
+        left = max(left, (epoch + _many(busy, tau)) * tau if limited else start + busy)
+    return left
 
 
 @njit
