@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import astar, build, figures, table8
+from benchmarks import astar, build, figures, schedules, table8
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
 app.command("build")(build.main)
 app.command("figures")(figures.main)
 app.command("astar")(astar.main)
+app.command("schedules")(schedules.main)
 
 if __name__ == "__main__":
     app()

@@ -24,6 +24,7 @@ from formulations.registry import Formulation, available, formulation
 
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
+    from formulations.chunk_counts import pareto, sweep
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -34,8 +35,10 @@ __all__ = [
     "formulation",
     "measure",
     "option_fields",
+    "pareto",
     "solve",
     "start",
+    "sweep",
 ]
 
 DEFAULT = "auto"
@@ -169,6 +172,16 @@ def measure(
     chosen = _chosen(problem, formulation)
     made = make_options(chosen.options, options or {})
     return None if chosen.measure is None else chosen.measure(problem, made)
+
+
+def __getattr__(name: str) -> Any:
+    """Return what needs `solve` itself, once it is there."""
+    if name in {"pareto", "sweep"}:
+        from formulations import chunk_counts  # noqa: PLC0415
+
+        return getattr(chunk_counts, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 def _chosen(problem: Problem, name: str, *, begins: bool = False) -> Formulation:

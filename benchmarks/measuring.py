@@ -1,0 +1,227 @@
+"""Rows of the benchmarks: what is asked, whole solves of it, and how they look in a table.
+
+Seconds are those of whole solves on a clock on the wall: bounds, search, verification and replay,
+and the last verification and replay of what is handed over. Every solve gets a problem of its
+own, so that nothing is remembered from the one before.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ccl.collective import CollectiveKind, make_collective
+from ccl.errors import CclError
+from ccl.formats.size import parse_size
+from ccl.problem import Problem
+from ccl.result import Result
+from formulations import solve
+from gallery import open_cluster
+
+WARM_UP = "1MB"
+"""Size of the solve before all others, which loads solvers and compiled functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a row has to reach: µs, gap as a share of the bound, seconds; at most."""
+
+    makespan: float = math.inf
+    gap: float = math.inf
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One row.
+
+    Parameters
+    ----------
+    cluster, kind, size, chunks
+        What is solved; the cluster by its name in the gallery.
+    formulation, options, time_limit
+        How, with seconds at most.
+    published
+        Texts for the columns of published figures.
+    goal
+        What it has to reach, or None where nothing was asked for.
+    """
+
+    cluster: str
+    size: str
+    kind: CollectiveKind = "all-gather"
+    chunks: int = 1
+    formulation: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    time_limit: float | None = None
+    published: tuple[str, ...] = ()
+    goal: Goal | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """A new problem, which remembers nothing."""
+        topology = open_cluster(self.cluster)
+        made = make_collective(
+            self.kind, len(topology.ranks), parse_size(self.size), chunks=self.chunks
+        )
+        return Problem(topology, made)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.cluster} {self.size} {self.formulation}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How all rows are run.
+
+    Parameters
+    ----------
+    repeat
+        Solves of each row.
+    time_limit
+        Seconds instead of the rows' own, or None.
+    only
+        Rows whose text has this in it are run.
+    """
+
+    repeat: int = 3
+    time_limit: float | None = None
+    only: str = ""
+
+    def chosen(self, rows: Iterable[Asked]) -> list[Asked]:
+        """Return the rows that are run, with their limits."""
+        return [
+            row if self.time_limit is None else replace(row, time_limit=self.time_limit)
+            for row in rows
+            if self.only in str(row)
+        ]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a row came to.
+
+    Parameters
+    ----------
+    asked
+        The row.
+    result
+        That of the middle makespan, or None where one solve found no plan.
+    seconds
+        Median of the whole solves.
+    failure
+        Why there is none.
+    """
+
+    asked: Asked
+    result: Result | None
+    seconds: float
+    failure: str = ""
+
+    @property
+    def makespan(self) -> float:
+        """µs; infinite without a plan."""
+        return math.inf if self.result is None else self.result.makespan
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether it is what was asked for; None where nothing was."""
+        goal, result = self.asked.goal, self.result
+        if goal is None:
+            return None
+        return (
+            result is not None
+            and result.makespan <= goal.makespan * (1 + 1e-9)
+            and result.gap <= goal.gap
+            and self.seconds <= goal.seconds
+        )
+
+
+def measured(asked: Asked, settings: Settings) -> Measured:
+    """Solve a row as often as asked for."""
+    seconds: list[float] = []
+    results: list[Result] = []
+    for _ in range(settings.repeat):
+        problem = asked.problem
+        begin = time.perf_counter()
+        try:
+            found = solve(
+                problem,
+                asked.formulation,
+                options=asked.options,
+                time_limit=asked.time_limit,
+            )
+        except CclError as error:
+            return Measured(asked, None, time.perf_counter() - begin, str(error))
+        seconds.append(time.perf_counter() - begin)
+        results.append(found)
+    middle = sorted(results, key=lambda each: each.makespan)[len(results) // 2]
+    done = Measured(asked, middle, statistics.median(seconds))
+    # A part takes minutes, and its table comes at the end.
+    Console(stderr=True, highlight=False).print(
+        f"{asked}: {middle.makespan:.6g} µs, {middle.gap:.2%}, {done.seconds:.2f} s", style="dim"
+    )
+    return done
+
+
+def warm_up(row: Asked) -> None:
+    """Solve once what is like `row`: nobody waits twice for what the first solve loads."""
+    measured(replace(row, size=WARM_UP, goal=None), Settings(repeat=1))
+
+
+def figures(done: Measured) -> list[str]:
+    """Return makespan, bound, its kind, gap, who found it and seconds as texts."""
+    result = done.result
+    if result is None:
+        return ["none", "", "", "", done.failure, f"{done.seconds:.2f}"]
+    return [
+        f"{result.makespan:.7g}",
+        f"{result.bound.makespan:.7g}",
+        result.bound.kind,
+        f"{result.gap:.2%}",
+        result.found_by or result.formulation,
+        f"{done.seconds:.2f}",
+    ]
+
+
+FIGURES = ("makespan µs", "bound µs", "by", "gap", "found by", "s")
+"""Headings of `figures`."""
+
+
+def table(title: str, ours: Sequence[str], published: Sequence[str] = ()) -> Table:
+    """Return a table with headings for what was asked and measured, and for published figures."""
+    made = Table(title=title)
+    for heading in ours:
+        made.add_column(heading, justify="right")
+    for heading in published:
+        made.add_column(heading, justify="right", style="dim")
+    return made
+
+
+def filled(
+    title: str, rows: Sequence[Asked], settings: Settings, *, published: Sequence[str] = ()
+) -> Table:
+    """Measure `rows` and return their table, with how many came to what was asked for."""
+    made = table(title, ("cluster", "size", *FIGURES, "as asked"), published)
+    reached = []
+    for row in rows:
+        done = measured(row, settings)
+        reached.append(done.reached)
+        told = "" if done.reached is None else said(done.reached)
+        made.add_row(row.cluster, row.size, *figures(done), told, *row.published)
+    asked = [each for each in reached if each is not None]
+    if asked:
+        made.caption = f"as asked: {sum(asked)} of {len(asked)} rows"
+    return made
+
+
+def said(true: bool) -> str:
+    """Return a truth as a word."""
+    return "yes" if true else "no"
