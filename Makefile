@@ -70,6 +70,8 @@ $(VENV)/.for-run: pyproject.toml $(LOCK) | $(PY)
 	$(call say,installing (a minute or two the first time))
 	@$(PIP) install -c $(LOCK) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
 	@$(PIP) install -c $(LOCK) --no-build-isolation -e .
+	$(call say,compiling the list scheduler)
+	@$(PY) -m formulations.compiled
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml $(LOCK) $(VENV)/.for-run

@@ -94,9 +94,10 @@ def solve(
     """
     chosen = _chosen(problem, formulation, begins=begin_with is not None)
     made = make_options(chosen.options, options or {})
-    from formulations.bounds import lower_bounds  # noqa: PLC0415
+    from formulations.bounds import lower_bounds, quick_bounds  # noqa: PLC0415
     from formulations.run import Run  # noqa: PLC0415
 
+    bounds = quick_bounds if chosen.quick else lower_bounds
     begin = time.perf_counter()
     if solver != SOLVER:
         from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
@@ -107,7 +108,7 @@ def solve(
         formulation=chosen.name,
         options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
         solver=solver,
-        bounds=lower_bounds(problem, whole_chunks=chosen.keeps_chunks(problem)),
+        bounds=bounds(problem, whole_chunks=chosen.keeps_chunks(problem)),
         time_limit=time_limit,
         gap=gap,
         progress=progress,

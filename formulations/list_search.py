@@ -31,7 +31,7 @@ from formulations.timed import TimedMoves, backwards, ends, in_epochs
 LARGE = 20_000
 """Moves of a plan above which only the best of each search is verified and replayed."""
 
-WORK = 150_000_000
+WORK = 40_000_000
 """Steps that all passes of one search may come to, a few seconds."""
 
 PACE = 20_000_000

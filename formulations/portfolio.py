@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ccl.collective import COLLECTIVES
-from ccl.errors import Infeasible, LimitReached, SolveError
+from ccl.errors import SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.options import option_fields
@@ -28,12 +28,14 @@ from formulations.run import Run
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
 
-CLOSED = ("direct", "ring")
-"""Closed forms."""
+QUICK = ("list", "direct", "ring")
+"""What needs no solver."""
+
+EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
+"""What needs one."""
 
 MANY = 20_000
-"""Chunks times destinations above which closed forms and exact methods are left alone, unless
-there is no plan yet."""
+"""Chunks times destinations above which exact methods are left alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
-    reasons = [formulation(name).why_not(problem) for name in _names(problem)]
+    reasons = [formulation(name).why_not(problem) for name in (*QUICK, *EXACT)]
     return None if None in reasons or not reasons else reasons[0]
 
 
@@ -79,6 +81,8 @@ def run(run: Run, options: Options) -> Result:
     for name, seconds in _tries(run.problem, options):
         if run.enough or run.expired:
             break
+        if seconds is not None:
+            _proved_more(run)
         stop = _tried(run, name, seconds=seconds, seed=options.seed, failed=failed)
     if run.best is None and failed and not run.expired:
         raise failed[0]
@@ -87,9 +91,14 @@ def run(run: Run, options: Options) -> Result:
     return run.finish(Stop.TIME_LIMIT if run.expired else stop)
 
 
-def _names(problem: Problem) -> tuple[str, ...]:
-    del problem
-    return ("list", *CLOSED, "te-ccl-lp", "te-ccl-milp")
+def _proved_more(run: Run) -> None:
+    """Add the bounds that need a solver, once."""
+    from formulations.bounds import flow_bounds  # noqa: PLC0415
+
+    if not any(each.kind == "flow" for each in run.bounds):
+        run.report("a bound on all demands flowing together")
+        more = flow_bounds(run.problem, proved=run.bounds[0].makespan)
+        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda bound: -bound.makespan))
 
 
 def _tries(problem: Problem, options: Options) -> Iterator[tuple[str, float | None]]:
@@ -97,13 +106,10 @@ def _tries(problem: Problem, options: Options) -> Iterator[tuple[str, float | No
     exact = EFFORT[options.effort]
     work = sum(len(chunk.destinations) for chunk in problem.collective.chunks)
     large = work > MANY
-    yield "list", None
-    if large:
-        return
-    for name in CLOSED:
+    for name in QUICK:
         yield name, None
-    if exact:
-        for name in ("te-ccl-lp", "te-ccl-milp"):
+    if exact and not large:
+        for name in EXACT:
             yield name, exact
 
 
@@ -114,20 +120,37 @@ def _tried(
     chosen = formulation(name)
     if chosen.why_not(run.problem) is not None:
         return Stop.PASSES
-    made = chosen.options()
-    if "seed" in {row.name for row in option_fields(chosen.options)}:
-        made = replace(made, seed=seed)
     limit = run.time_limit
     if seconds is not None and (run.left is None or seconds < run.left):
         limit = run.seconds + seconds
     inner = replace(run, time_limit=limit, method=name)
     stop = Stop.PASSES
     try:
-        stop = chosen.run(inner, made).stop
-    except (Infeasible, LimitReached, SolveError) as error:
+        stop = chosen.run(inner, _options(chosen, seed=seed, seconds=seconds)).stop
+    except SolveError as error:
         failed.append(error)
-    run.best, run.size = inner.best, inner.size
+    _kept(run, inner)
     return stop
+
+
+def _options(chosen: Formulation, *, seed: int, seconds: float | None) -> Any:
+    """Return the options of a method: its own, with the seed and the time."""
+    given: dict[str, Any] = {"seed": seed}
+    if seconds is not None:
+        given["seconds"] = seconds
+    names = {row.name for row in option_fields(chosen.options)}
+    return chosen.options(**{name: value for name, value in given.items() if name in names})
+
+
+def _kept(run: Run, inner: Run) -> None:
+    """Keep what a method has added: a better plan, and bounds that hold for all plans here."""
+    found = inner.best
+    if found is not None and (run.best is None or found.makespan < run.best.makespan):
+        run.best = found
+    if inner.size is not None:
+        run.met(inner.size)
+    if not splits(run.problem):
+        run.bounds = inner.bounds
 
 
 FORMULATION = Formulation(
@@ -138,6 +161,8 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    windows=True,
+    quick=True,
     whole_chunks=lambda problem: not splits(problem),
     mathematics=__doc__ or "",
 )

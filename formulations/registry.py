@@ -57,6 +57,8 @@ class Formulation:
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
         depends on the problem.
+    quick
+        Whether it begins with the bounds that need no solver and asks for the others itself.
     mathematics
         Its module's docstring, shown beside the solve.
     """
@@ -71,6 +73,7 @@ class Formulation:
     measure: Callable[[Problem, Any], ModelSize | None] | None = None
     takes_start: bool = False
     windows: bool = False
+    quick: bool = False
     whole_chunks: bool | Callable[[Problem], bool] = True
     mathematics: str = field(default="", repr=False)
 

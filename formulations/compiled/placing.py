@@ -16,16 +16,21 @@ SAME = 1e-9
 
 @njit(cache=True)
 def place(ways, sends, sizes, caps, scale):
-    """Give each transmission the first epoch in which it can go; return epochs and the horizon."""
+    """Give each transmission the first epoch in which it can go; return epochs and the horizon.
+
+    Of each transmission alone the shared limits must let all links through at once.
+    """
     move, _, group, _, _ = sends
     nbytes, _, meets = sizes
     links, devices, tau = scale
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
+    stamp = np.full(links, -1, np.int64)
     came = np.zeros((len(nbytes), devices))
     # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
+    counted = np.zeros(links + 1, np.int64)
     epochs = np.zeros(len(move), np.int64)
     end = 0.0
     low = 0
@@ -39,57 +44,48 @@ def place(ways, sends, sizes, caps, scale):
         while True:
             start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
             if later == epoch:
-                later, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, False)
+                later, load = _loads(
+                    ways, sends, nbytes, caps, load, counted, low, high, epoch, tau
+                )
             if later == epoch:
                 break
             epoch = later
-        _, load = _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, True)
-        for i in range(low, high):
-            epochs[i] = epoch
-        times = start, tau, epoch
-        end = max(end, _gone(ways, sends, sizes, caps, (free, last, came, apart), low, high, times))
+        epochs[low:high] = epoch
+        state = free, last, stamp, came, apart
+        end = max(end, _taken(ways, sends, sizes, caps, state, low, high, epoch, start, tau))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
 
 
 @njit
-def _gone(ways, sends, sizes, caps, tables, low, high, times):
-    """Hold the links of a transmission; return when all of it is there."""
+def _taken(ways, sends, sizes, caps, state, low, high, epoch, start, tau):
+    """Note what a transmission holds and brings; return when the last of it is there."""
     _, dst, first, link, beta, lead = ways
     move, chunk, _, lag, joins = sends
     nbytes, latency, meets = sizes
-    free, last, came, apart = tables
-    start, _, epoch = times
-    together = end = 0.0
+    free, last, stamp, came, apart = state
+    end = 0.0
+    left = 0.0
     for i in range(low, high):
-        together = max(together, _left(ways, sends, nbytes, caps, i, times))
+        if not joins[i]:
+            left = 0.0
         for j in range(first[move[i]], first[move[i] + 1]):
+            busy = nbytes[chunk[i]] * beta[j]
+            limited = caps[1][link[j]] < caps[1][link[j] + 1]
+            gone = (epoch + _many(busy, tau)) * tau if limited else start + busy
+            left = max(left, gone)
             last[link[j]] = epoch
-            # Those that cross it together agree on this.
-            free[link[j]] = start + lag[i] + lead[j] + nbytes[chunk[i]] * beta[j]
-        if meets:
-            apart[chunk[i], link[first[move[i]]]] = epoch
-            apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
-    for i in range(low, high):
+            if stamp[link[j]] != low:
+                stamp[link[j]] = low
+                free[link[j]] = start + lag[i] + lead[j] + busy
         # What is added up on the way arrives at once, with the last of it.
-        left = together if joins[i] else _left(ways, sends, nbytes, caps, i, times)
         arrival = left + lag[i] + latency[move[i]]
         came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
         end = max(end, arrival)
+        if meets:
+            apart[chunk[i], link[first[move[i]]]] = epoch
+            apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
     return end
-
-
-@njit
-def _left(ways, sends, nbytes, caps, i, times):
-    """Return when the last byte of a move would have left, without its latencies."""
-    _, _, first, link, beta, _ = ways
-    start, tau, epoch = times
-    left = 0.0
-    for j in range(first[sends[0][i]], first[sends[0][i] + 1]):
-        busy = nbytes[sends[1][i]] * beta[j]
-        limited = caps[1][link[j]] < caps[1][link[j] + 1]
-        left = max(left, (epoch + _many(busy, tau)) * tau if limited else start + busy)
-    return left
 
 
 @njit
@@ -142,30 +138,40 @@ def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
 
 
 @njit
-def _loads(ways, sends, nbytes, caps, load, low, high, epoch, tau, take):
-    """Return the epoch if the shared limits let it through, else the next; or take its share."""
+def _loads(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau):
+    """Take its share of the shared limits and return the epoch; the next if they are too full."""
+    if not len(caps[2]):
+        return epoch, load
+    fits, load = _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, 1.0)
+    if fits:
+        return epoch, load
+    _, load = _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, -1.0)
+    return epoch + 1, load
+
+
+@njit
+def _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, sign):
+    """Add what a transmission takes of each limit, or take it away; say whether it fits."""
     _, _, first, link, beta, lead = ways
     move, chunk, _, lag, _ = sends
     flat, begin, room = caps
-    if not len(room):
-        return epoch, load
-    for sign in (1.0, -1.0):
-        fits = True
-        for i in range(low, high):
-            for j in range(first[move[i]], first[move[i] + 1]):
-                many = _many(nbytes[chunk[i]] * beta[j], tau)
-                since = epoch + int(np.floor((lag[i] + lead[j]) / tau + SAME))
-                if since + many > load.shape[1]:
-                    longer = np.zeros((load.shape[0], 2 * (since + many)))
-                    longer[:, : load.shape[1]] = load
-                    load = longer
-                for place in range(begin[link[j]], begin[link[j] + 1]):
-                    for k in range(since, since + many):
-                        load[flat[place], k] += sign * nbytes[chunk[i]] / many
-                        if load[flat[place], k] > room[flat[place]] * tau * (1 + SAME / 2):
-                            fits = False
-        if sign > 0 and fits and take:
-            return epoch, load
-        if sign > 0:
-            good = fits
-    return (epoch if good else epoch + 1), load
+    fits = True
+    # A link that several moves of the transmission cross is crossed once.
+    counted[-1] += 1
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            if counted[link[j]] == counted[-1]:
+                continue
+            counted[link[j]] = counted[-1]
+            many = _many(nbytes[chunk[i]] * beta[j], tau)
+            since = epoch + int(np.floor((lag[i] + lead[j]) / tau + SAME))
+            if since + many > load.shape[1]:
+                longer = np.zeros((load.shape[0], 2 * (since + many)))
+                longer[:, : load.shape[1]] = load
+                load = longer
+            for place in range(begin[link[j]], begin[link[j] + 1]):
+                for k in range(since, since + many):
+                    load[flat[place], k] += sign * nbytes[chunk[i]] / many
+                    if load[flat[place], k] > room[flat[place]] * tau * (1 + SAME / 2):
+                        fits = False
+    return fits, load

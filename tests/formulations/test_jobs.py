@@ -40,16 +40,16 @@ def gone(pid: int, *, within: float) -> bool:
 
 
 def test_a_job_answers_as_a_solve_in_this_process_does(small):
-    job = start(small, time_limit=60)
+    job = start(small, "te-ccl-milp", time_limit=60)
     news = list(job)
 
-    assert job.result().plan == solve(small, time_limit=60).plan
+    assert job.result().plan == solve(small, "te-ccl-milp", time_limit=60).plan
     assert news[-1].incumbent == pytest.approx(job.result().makespan)
     assert not job.running
 
 
 def test_better_plans_come_with_the_news(large):
-    job = start(large, time_limit=60)
+    job = start(large, "te-ccl-milp", time_limit=60)
     try:
         first = next(news.result for news in job if news.result is not None)
     finally:
@@ -59,7 +59,7 @@ def test_better_plans_come_with_the_news(large):
 
 
 def test_cancelling_keeps_the_best_and_ends_the_process_at_once(large):
-    job = start(large, time_limit=600)
+    job = start(large, "te-ccl-milp", time_limit=600)
     for news in job:
         if "solving" in news.message:
             break
@@ -80,7 +80,7 @@ def test_cancelling_before_the_first_plan_says_so(large):
 
 
 def test_an_error_of_the_child_is_raised_here(small):
-    job = start(small, options={"horizon": 1})
+    job = start(small, "te-ccl-milp", options={"horizon": 1})
 
     with pytest.raises(Infeasible, match=r"allow \d+ epochs or more"):
         job.result()
@@ -88,7 +88,7 @@ def test_an_error_of_the_child_is_raised_here(small):
 
 def test_wrong_options_are_refused_before_a_process_starts(small):
     with pytest.raises(ProblemError, match="unknown"):
-        start(small, options={"colour": "red"})
+        start(small, "te-ccl-milp", options={"colour": "red"})
 
 
 def test_a_solver_that_dies_is_reported(large):

@@ -1,0 +1,19 @@
+"""Compile everything once, so that no first solve has to wait: ``python -m formulations.compiled``.
+
+The compiled functions are kept beside their sources or, where these cannot be written to, in the
+user's cache; they are compiled again when a source changes.
+"""
+
+from __future__ import annotations
+
+from ccl.collective import all_gather
+from ccl.problem import Problem
+from ccl.topology import Topology, device, duplex
+from formulations import solve
+
+if __name__ == "__main__":
+    gpus = tuple(device("gpu", f"g{number}") for number in range(2))
+    solve(
+        Problem(Topology("pair", gpus, duplex("g0", "g1", bandwidth=1.0)), all_gather(2, 1.0)),
+        "list",
+    )
