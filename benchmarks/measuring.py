@@ -74,7 +74,8 @@ class Asked:
         return Problem(topology, made)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.cluster} {self.size} {self.formulation}"
+        chunks = f" in {self.chunks} chunks" if self.chunks > 1 else ""
+        return f"{self.kind} {self.cluster} {self.size}{chunks} {self.formulation}"
 
 
 @dataclass(frozen=True, kw_only=True)

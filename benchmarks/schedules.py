@@ -51,9 +51,9 @@ LIMIT = 0.9
 """Share of the seconds asked for that a search gets."""
 
 DROPPED = 2.7
-"""µs of latency from a GPU to the farthest of the other NDv2, over NVLink, network and NVLink
-(0.7 + 1.3 + 0.7). TE-CCL drops latencies below a tenth of an epoch, so from 16 MB up, where the
-epochs of its better column take 20 µs and more."""
+"""µs of latency from the GPU at the port to the farthest ones on the other NDv2, over the network
+and two NVLinks (1.3 + 0.7 + 0.7). TE-CCL drops latencies below a tenth of an epoch, so all of it
+from 16 MB up, where the epochs of its better column take 20 µs and more."""
 
 DROPPED_FROM = 16e6
 
@@ -172,13 +172,7 @@ def _front(cluster: str, rows: list[Asked], settings: Settings, *, most: float) 
     bound = common_bound(found).makespan
     for each in done:
         gap = f"{each.makespan / bound - 1:.2%}"
-        made.add_row(
-            str(each.asked.chunks),
-            *figures(each),
-            gap,
-            f"{each.seconds:.2f}",
-            *each.asked.published,
-        )
+        made.add_row(str(each.asked.chunks), *figures(each), gap, *each.asked.published)
     best = min(result.makespan for result in found)
     made.caption = f"best {best:.7g} µs; bound for any number of chunks {bound:.7g} µs"
     if most < math.inf:

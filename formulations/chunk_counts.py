@@ -70,6 +70,41 @@ def sweep(  # noqa: PLR0913  those of `formulations.solve`
     SolveError
         If no count has a plan: that of the first.
     """
+
+    def solved(count: int, seconds: float | None) -> Result:
+        made = make_collective(kind, len(topology.ranks), size, chunks=count, root=root)
+        return solve(
+            Problem(topology, made),
+            formulation,
+            options=options,
+            time_limit=seconds,
+            gap=gap,
+            progress=progress,
+            solver=solver,
+        )
+
+    return tried(solved, counts, time_limit=time_limit, gap=gap)
+
+
+def tried(
+    solved: Callable[[int, float | None], Result],
+    counts: Iterable[int],
+    *,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> tuple[Result, ...]:
+    """Call `solved` with each number of chunks and its seconds; `sweep` says when it ends.
+
+    Parameters
+    ----------
+    solved
+        Returns a result for a number of chunks and seconds, or raises a `SolveError`.
+    counts, time_limit, gap
+        As for `sweep`.
+    over
+        Whether to be content with what is there.
+    """
     waiting = sorted(set(counts))
     if not waiting:
         msg = "no number of chunks per shard is given; give at least one, such as 1"
@@ -78,27 +113,21 @@ def sweep(  # noqa: PLR0913  those of `formulations.solve`
     found: list[Result] = []
     failed: list[SolveError] = []
     for place, count in enumerate(waiting):
-        made = make_collective(kind, len(topology.ranks), size, chunks=count, root=root)
-        left = None if end is None else max(0.01, end - time.perf_counter())
         try:
-            result = solve(
-                Problem(topology, made),
-                formulation,
-                options=options,
-                time_limit=None if left is None else left / (len(waiting) - place),
-                gap=gap,
-                progress=progress,
-                solver=solver,
-            )
+            found.append(solved(count, _share(end, len(waiting) - place)))
         except SolveError as error:
             failed.append(error)
-            continue
-        found.append(result)
-        if common_gap(result, found) <= max(gap or 0.0, PROOF_TOLERANCE):
+        near = found and common_gap(found[-1], found) <= max(gap or 0.0, PROOF_TOLERANCE)
+        if near or over():
             break
     if not found:
         raise failed[0]
     return tuple(found)
+
+
+def _share(end: float | None, many: int) -> float | None:
+    """Return the seconds of one of `many` solves that have to be done at `end`."""
+    return None if end is None else max(0.01, end - time.perf_counter()) / many
 
 
 def common_bound(results: Sequence[Result]) -> Bound:
