@@ -17,6 +17,7 @@ among these moves and from nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -96,13 +97,16 @@ class Moves:
 def moves_of(topology: Topology) -> Moves:
     """List the moves of a topology, sorted by the devices that they leave.
 
+    A way that crosses a shared limit so often that one chunk on it is too much is left out.
+
     Raises
     ------
     SolveError
         If there are too many.
     """
     routes: list[tuple[str, ...]] = []
-    for route in ways(topology):
+    passable = _passable(topology)
+    for route in filter(passable, ways(topology)):
         routes.append(route)
         if len(routes) > MOST_MOVES:
             msg = (
@@ -138,6 +142,24 @@ def moves_of(topology: Topology) -> Moves:
         latency=total,
         slowest=np.maximum.reduceat(beta, starts) if routes else np.zeros(0),
     )
+
+
+def _passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
+    """Return what says whether shared limits let a chunk through on all links of a way at once."""
+    rate = 1e-3 / betas(topology)
+    index = topology.link_index
+    limits = [
+        (limit.bandwidth * (1 + 1e-9), {index[ends] for ends in limit.links})
+        for limit in topology.limits
+    ]
+
+    def passable(route: tuple[str, ...]) -> bool:
+        links = [index[pair] for pair in pairwise(route)] if limits else []
+        return all(
+            sum(rate[link] for link in links if link in under) <= most for most, under in limits
+        )
+
+    return passable
 
 
 def mirrored(moves: Moves) -> Moves:

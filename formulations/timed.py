@@ -11,7 +11,7 @@ Moves of one transmission (a chunk that parts at devices that copy) share their 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,6 +81,7 @@ def in_epochs(problem: Problem, moves: Moves, timed: TimedMoves) -> Schedule:
     """Return the schedule that keeps the order and the dependences of `timed`."""
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
     tau = _epoch_duration(problem, moves, timed, sizes)
+    timed = _parted(problem, moves, timed)
     placed = timed.chosen(_ordered(timed))
     lag, joins = _aligned(moves, placed)
     meets = any(
@@ -106,6 +107,28 @@ def in_epochs(problem: Problem, moves: Moves, timed: TimedMoves) -> Schedule:
         )
     )
     return Schedule(sends, tau, int(horizon))
+
+
+def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
+    """Part transmissions that are too much for a shared limit by themselves."""
+    binding = _binding(problem)
+    if not binding:
+        return timed
+    members: dict[int, list[int]] = {}
+    for turn, number in enumerate(timed.group.tolist()):
+        members.setdefault(number, []).append(turn)
+    group = timed.group.copy()
+    after = int(group.max(initial=0)) + 1
+    for turns in members.values():
+        rate: dict[int, float] = {}
+        for move in timed.move[turns].tolist():
+            span = slice(moves.first[move], moves.first[move + 1])
+            rate |= dict(zip(moves.link[span].tolist(), 1e-3 / moves.beta[span], strict=True))
+        loads = [(sum(rate.get(link, 0.0) for link in links), most) for links, most in binding]
+        if any(load > most * (1 + SAME) for load, most in loads):
+            group[turns] = range(after, after + len(turns))
+            after += len(turns)
+    return replace(timed, group=group)
 
 
 def _epoch_duration(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:

@@ -30,7 +30,7 @@ def place(ways, sends, sizes, caps, scale):
     # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
-    counted = np.zeros(links + 1, np.int64)
+    held = free, np.zeros(links + 1, np.int64)
     epochs = np.zeros(len(move), np.int64)
     end = 0.0
     low = 0
@@ -41,20 +41,25 @@ def place(ways, sends, sizes, caps, scale):
         epoch = _earliest(ways, sends, came, last, low, high, tau)
         if meets:
             epoch = max(epoch, _apart(ways, sends, apart, low, high) + 1)
-        while True:
-            start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
-            if later == epoch:
-                later, load = _loads(
-                    ways, sends, nbytes, caps, load, counted, low, high, epoch, tau
-                )
-            if later == epoch:
-                break
-            epoch = later
+        epoch, start, load = _placed(ways, sends, nbytes, caps, held, load, low, high, epoch, tau)
         epochs[low:high] = epoch
         state = free, last, stamp, came, apart
         end = max(end, _taken(ways, sends, sizes, caps, state, low, high, epoch, start, tau))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
+
+
+@njit
+def _placed(ways, sends, nbytes, caps, held, load, low, high, epoch, tau):
+    """Return the first epoch from one on in which it can go, its start, and the limits' load."""
+    free, counted = held
+    while True:
+        start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
+        if later == epoch:
+            later, load = _loads(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau)
+        if later == epoch:
+            return epoch, start, load
+        epoch = later
 
 
 @njit

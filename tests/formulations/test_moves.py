@@ -1,0 +1,374 @@
+"""Moves by hand, and plans in continuous time that keep their times when they are put in epochs."""
+
+import random
+
+import numpy as np
+import pytest
+
+from ccl.collective import Chunk, broadcast, custom
+from ccl.errors import SolveError
+from ccl.problem import Problem
+from ccl.simulate import simulate
+from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
+from ccl.verify import verify
+from formulations import moves as moves_module
+from formulations.moves import Moves, betas, mirrored, moves_of
+from formulations.timed import TimedMoves, backwards, ends, in_epochs
+from gallery import open_cluster
+from tests.formulations.test_random_clusters import draw
+
+
+def gpus(count: int) -> tuple[Device, ...]:
+    return tuple(device("gpu", f"g{number}") for number in range(count))
+
+
+def crossed(moves: Moves, *route: str) -> tuple[int, slice]:
+    """Return the number of a move and where its links lie."""
+    number = moves.routes.index(route)
+    return number, slice(moves.first[number], moves.first[number + 1])
+
+
+def plan_of(moves: Moves, *sends: tuple[int, float, int, str]) -> TimedMoves:
+    """Make a plan of (chunk, start in µs, transmission, route such as "g0 s g1")."""
+    return TimedMoves(
+        np.array([moves.routes.index(tuple(route.split())) for *_, route in sends]),
+        np.array([chunk for chunk, *_ in sends]),
+        np.array([start for _, start, *_ in sends]),
+        np.array([group for _, _, group, _ in sends]),
+    )
+
+
+def in_time(problem: Problem, moves: Moves, plan: TimedMoves) -> float:
+    """Put a plan in epochs, verify it, and return the makespan of its replay in µs."""
+    schedule = in_epochs(problem, moves, plan)
+    verify(problem, schedule)
+    made = simulate(problem, schedule).makespan
+    assert made <= schedule.duration * (1 + 1e-9)
+    return made
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_moves_over_a_star_are_all_ordered_pairs(copies):
+    """Four GPUs: 12 moves of two links, 0.7 µs each at 50 GB/s, 2e-5 µs a byte."""
+    moves = moves_of(open_cluster(f"star:gpus=4,copies={str(copies).lower()}"))
+
+    assert len(moves) == 12
+    assert sorted(moves.routes) == sorted(
+        (f"g{a}", "switch", f"g{b}") for a in range(4) for b in range(4) if a != b
+    )
+    assert moves.latency.tolist() == pytest.approx([1.4] * 12)
+    assert moves.slowest.tolist() == pytest.approx([2e-5] * 12)
+    assert moves.lead.tolist() == pytest.approx([0.0, 0.7] * 12)
+    assert moves.parts.tolist() == [True, copies] * 12
+    assert moves.delay(1e6).tolist() == pytest.approx([21.4] * 12)
+    assert moves.of_link.tolist() == [number for number in range(12) for _ in range(2)]
+    assert (np.diff(moves.src) >= 0).all()
+
+
+def two_levels() -> Topology:
+    """g0, g1 at s0 and g2, g3 at s1; 50 GB/s and 0.5 µs there, 10 GB/s and 2 µs to the top."""
+    switches = [device("switch", name) for name in ("s0", "s1", "top")]
+    links = [
+        *duplex("g0", "s0", bandwidth=50.0, alpha=0.5),
+        *duplex("g1", "s0", bandwidth=50.0, alpha=0.5),
+        *duplex("g2", "s1", bandwidth=50.0, alpha=0.5),
+        *duplex("g3", "s1", bandwidth=50.0, alpha=0.5),
+        *duplex("s0", "top", bandwidth=10.0, alpha=2.0),
+        *duplex("s1", "top", bandwidth=10.0, alpha=2.0),
+    ]
+    return Topology("two levels", (*gpus(4), *switches), tuple(links))
+
+
+def test_moves_over_two_levels_of_switches():
+    """2 x 2 within, 8 across; across a link is held 0, 0.5, 2.5 and 4.5 µs after the start.
+
+    The top is the slowest: 1e-4 µs a byte, and 5 µs of latency in all.
+    """
+    moves = moves_of(two_levels())
+    near, _ = crossed(moves, "g0", "s0", "g1")
+    far, links = crossed(moves, "g0", "s0", "top", "s1", "g3")
+
+    assert len(moves) == 12
+    assert moves.latency[near] == pytest.approx(1.0)
+    assert moves.latency[far] == pytest.approx(5.0)
+    assert moves.slowest[far] == pytest.approx(1e-4)
+    assert moves.lead[links].tolist() == pytest.approx([0.0, 0.5, 2.5, 4.5])
+    assert moves.beta[links].tolist() == pytest.approx([2e-5, 1e-4, 1e-4, 2e-5])
+    assert moves.drag.tolist() == [0.0] * len(moves.link)
+
+
+def test_a_move_ends_at_a_device_that_stores():
+    """Over a memory there are two moves, to it and from it, and none past it."""
+    links = (*duplex("g0", "m", bandwidth=10.0), *duplex("m", "g1", bandwidth=10.0))
+    moves = moves_of(Topology("memory", (*gpus(2), device("memory", "m")), links))
+
+    assert sorted(moves.routes) == [("g0", "m"), ("g1", "m"), ("m", "g0"), ("m", "g1")]
+
+
+def one_way() -> Topology:
+    """g0 to g1 over s: 1 µs and 10 GB/s to it, 3 µs and 50 GB/s from it; and a way back."""
+    links = (
+        Link("g0", "s", 10.0, 1.0),
+        Link("s", "g1", 50.0, 3.0),
+        Link("g1", "g0", 10.0, 0.0),
+    )
+    return Topology("one way", (*gpus(2), device("switch", "s")), links)
+
+
+def test_mirrored_moves_hold_links_when_the_send_that_they_stand_for_does():
+    """n bytes from t: g0->s is held from t on, s->g1 from t + 1 on, there at t + 4 + n * 1e-4.
+
+    Seen from the end u = 0, s->g1 is free again 4 + n * 1e-4 - 1 - n * 2e-5 before it, that is
+    3 µs and 8e-5 µs a byte after a mirrored move from g1 has started; g0->s 4 µs after it.
+    """
+    back = mirrored(moves_of(one_way().reversed()))
+    number, links = crossed(back, "g1", "s", "g0")
+
+    assert back.lead[links].tolist() == pytest.approx([3.0, 4.0])
+    assert back.drag[links].tolist() == pytest.approx([8e-5, 0.0])
+    assert back.latency[number] == pytest.approx(4.0)
+    assert back.slowest[number] == pytest.approx(1e-4)
+
+
+def test_the_way_back_of_every_move_is_found():
+    topology = two_levels()
+    moves, back = moves_of(topology), moves_of(topology.reversed())
+
+    assert [back.routes[number][::-1] for number in moves.reversed] == list(moves.routes)
+
+
+def test_a_link_is_as_slow_as_the_tightest_limit_that_it_is_under():
+    """Links of 10 and 50 GB/s under a limit of 20: the first keeps its 10."""
+    limit = SharedLimit("limit", (("g0", "s"), ("g1", "g0"), ("s", "g1")), 20.0)
+    topology = Topology("limited", one_way().devices, one_way().links, (limit,))
+
+    assert betas(topology).tolist() == pytest.approx([1e-4, 5e-5, 1e-4])
+
+
+def chain(bandwidth: float) -> Topology:
+    """g0 and g1 over s at 100 GB/s, or at 10 GB/s directly; the way there is under one limit."""
+    links = (
+        *duplex("g0", "s", bandwidth=100.0),
+        *duplex("s", "g1", bandwidth=100.0),
+        *duplex("g0", "g1", bandwidth=10.0),
+    )
+    limit = SharedLimit("bus", (("g0", "s"), ("s", "g1")), bandwidth)
+    return Topology("chain", (*gpus(2), device("switch", "s")), links, (limit,))
+
+
+def test_a_way_that_one_chunk_alone_overloads_is_no_move():
+    """Both links of the way carry 100 GB/s at once: 200 of 200 is possible, of 199 it is not."""
+    assert ("g0", "s", "g1") in moves_of(chain(200.0)).routes
+    assert ("g0", "s", "g1") not in moves_of(chain(199.0)).routes
+    assert ("g1", "s", "g0") in moves_of(chain(199.0)).routes
+    assert ("g0", "g1") in moves_of(chain(199.0)).routes
+
+
+def test_too_many_ways_are_refused_in_words(monkeypatch):
+    monkeypatch.setattr(moves_module, "MOST_MOVES", 11)
+
+    with pytest.raises(SolveError, match=r"more than 11 ways .* fewer levels of switches"):
+        moves_of(open_cluster("star:gpus=4"))
+
+
+def test_ends_are_latency_and_the_slowest_link_after_the_start():
+    """10,000 bytes over s: 1 + 3 µs, and 1 µs at 10 GB/s."""
+    moves = moves_of(one_way())
+
+    assert ends(moves, plan_of(moves, (0, 2.0, 1, "g0 s g1")), np.array([1e4])).tolist() == (
+        pytest.approx([7.0])
+    )
+
+
+def test_one_transmission_serves_all_behind_a_switch_that_copies():
+    """0.25 MB at 50 GB/s and twice 0.7 µs, for all three at once."""
+    problem = Problem(open_cluster("star:gpus=4,copies=true"), broadcast(4, 0.25e6))
+    moves = moves_of(problem.topology)
+    plan = plan_of(moves, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
+
+    assert in_time(problem, moves, plan) == pytest.approx(6.4)
+
+
+def test_sends_that_a_switch_cannot_copy_follow_one_another():
+    """The same without copies: three times 5 µs out of g0, and 1.4 µs."""
+    problem = Problem(open_cluster("star:gpus=4"), broadcast(4, 0.25e6))
+    moves = moves_of(problem.topology)
+    sends = [(0, 5.0 * turn, turn, f"g0 switch g{turn + 1}") for turn in range(3)]
+
+    assert in_time(problem, moves, plan_of(moves, *sends)) == pytest.approx(16.4)
+
+
+def test_sums_in_a_switch_are_the_mirror_of_a_multicast():
+    """Three contributions of 5 µs meet at the switch: 6.4 µs; one after the other 16.4 µs."""
+    wanted = custom(4, [Chunk(0.25e6, (0, 1, 2, 3), (0,), reduced=True)])
+    problem = Problem(open_cluster("star:gpus=4,reduces=true"), wanted)
+    moves = moves_of(problem.topology)
+    together = [(0, 0.0, 1, f"g{number} switch g0") for number in (1, 2, 3)]
+    apart = [(0, 5.0 * turn, turn, f"g{turn + 1} switch g0") for turn in range(3)]
+
+    assert in_time(problem, moves, plan_of(moves, *together)) == pytest.approx(6.4)
+    assert in_time(problem, moves, plan_of(moves, *apart)) == pytest.approx(16.4)
+
+
+def test_backwards_a_plan_ends_when_it_began():
+    """A chunk of 10,000 bytes crosses g1->s->g0 from 2 to 7 µs on the reversed cluster.
+
+    A second one from 0 to 5 there is the last here: both are 5 µs long, and all ends at 7 µs.
+    """
+    topology = one_way()
+    moves, back = moves_of(topology), mirrored(moves_of(topology.reversed()))
+    plan = plan_of(back, (0, 2.0, 1, "g1 s g0"), (1, 0.0, 2, "g1 s g0"))
+
+    turned, last = backwards(moves, back, plan, np.array([1e4, 1e4]))
+
+    assert last == pytest.approx(7.0)
+    assert [moves.routes[move] for move in turned.move] == [("g0", "s", "g1")] * 2
+    assert turned.start.tolist() == pytest.approx([0.0, 2.0])
+    assert turned.chunk.tolist() == [0, 1]
+
+
+def test_chunks_of_different_sizes_keep_their_times():
+    """30,000 bytes at 10 GB/s take 3 µs, 10,000 take 1 µs behind it, 5,000 0.5 µs and on.
+
+    The last one waits at g1 from 4.5 µs until the first has been passed on, from 3 to 6 µs.
+    """
+    links = [link for a, b in (("g0", "g1"), ("g1", "g2")) for link in duplex(a, b, bandwidth=10.0)]
+    wanted = custom(
+        3, [Chunk(3e4, (0,), (2,)), Chunk(1e4, (0,), (1,)), Chunk(5e3, (0,), (2,), priority=2.0)]
+    )
+    problem = Problem(Topology("row", gpus(3), tuple(links)), wanted)
+    moves = moves_of(problem.topology)
+    plan = plan_of(
+        moves,
+        (0, 0.0, 0, "g0 g1"),
+        (1, 3.0, 1, "g0 g1"),
+        (2, 4.0, 2, "g0 g1"),
+        (0, 3.0, 3, "g1 g2"),
+        (2, 6.0, 4, "g1 g2"),
+    )
+
+    assert in_time(problem, moves, plan) == pytest.approx(6.5)
+
+
+@pytest.mark.parametrize(("bandwidth", "least"), [(30.0, 10.0), (20.0, 10.0), (10.0, 20.0)])
+def test_a_shared_limit_is_kept(bandwidth, least):
+    """g0 sends 0.1 MB to each of two at 10 GB/s: 10 µs, if 20 GB/s may leave it, else 20 µs.
+
+    Sends under a limit are spread over epochs of a 16th of a hop, and lose less than one each.
+    """
+    links = [link for name in ("g1", "g2") for link in duplex("g0", name, bandwidth=10.0)]
+    limit = SharedLimit("out", (("g0", "g1"), ("g0", "g2")), bandwidth)
+    topology = Topology("fork", gpus(3), tuple(links), (limit,))
+    wanted = custom(3, [Chunk(1e5, (0,), (1,)), Chunk(1e5, (0,), (2,))])
+    moves = moves_of(topology)
+    plan = plan_of(moves, (0, 0.0, 0, "g0 g1"), (1, 0.0, 1, "g0 g2"))
+
+    made = in_time(Problem(topology, wanted), moves, plan)
+
+    assert least * (1 - 1e-9) <= made <= least * (1 + 2 / 16)
+
+
+def limited_star(out: float, into: float) -> Problem:
+    """A broadcast of 0.1 MB over a switch that copies; limits on g0's link and on all ways out."""
+    star = open_cluster("star:gpus=4,copies=true,bandwidth=10,alpha=0")
+    limits = (
+        SharedLimit("out", (("g0", "switch"), ("g1", "switch")), out),
+        SharedLimit("in", tuple(("switch", f"g{number}") for number in (1, 2, 3)), into),
+    )
+    return Problem(Topology("star", star.devices, star.links, limits), broadcast(4, 1e5))
+
+
+def multicast(moves: Moves) -> TimedMoves:
+    return plan_of(moves, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
+
+
+def test_a_transmission_counts_once_in_a_limit_on_the_link_that_it_leaves_by():
+    """10 of the 15 GB/s that g0 and g1 have together are enough for one send, not for three."""
+    problem = limited_star(15.0, 30.0)
+    moves = moves_of(problem.topology)
+
+    assert in_time(problem, moves, multicast(moves)) == pytest.approx(10.0, rel=2 / 16)
+
+
+def test_a_transmission_that_a_limit_cannot_take_is_parted():
+    """Into three GPUs it would take 30 GB/s; of 15 there is room for one after the other."""
+    problem = limited_star(20.0, 15.0)
+    moves = moves_of(problem.topology)
+
+    assert in_time(problem, moves, multicast(moves)) == pytest.approx(30.0, rel=6 / 16)
+
+
+def at_random(problem: Problem, moves: Moves, chance: random.Random) -> tuple[TimedMoves, float]:
+    """Make a plan of moves that chance chooses, and its makespan in µs.
+
+    They start one after the other, each when its chunk is there and all its links are free.
+    """
+    collective, topology = problem.collective, problem.topology
+    place = [topology.index[name] for name in topology.ranks]
+    sizes = [chunk.size for chunk in collective.chunks]
+    there = {
+        (number, place[rank]): 0.0
+        for number, chunk in enumerate(collective.chunks)
+        for rank in chunk.holders
+    }
+    lacking = {
+        (number, place[rank])
+        for number, chunk in enumerate(collective.chunks)
+        for rank in chunk.destinations
+    } - there.keys()
+    free, now = np.zeros(len(topology.links)), 0.0
+    found: list[tuple[int, int, float, int]] = []
+    while lacking:
+        able = [
+            (move, number)
+            for move in range(len(moves))
+            for number in range(len(sizes))
+            if (number, moves.src[move]) in there and (number, moves.dst[move]) not in there
+        ]
+        move, number = chance.choice(able)
+        span = slice(moves.first[move], moves.first[move + 1])
+        clear = (free[moves.link[span]] - moves.lead[span]).max()
+        now = max(now, there[number, moves.src[move]], clear)
+        free[moves.link[span]] = now + moves.lead[span] + sizes[number] * moves.beta[span]
+        end = now + moves.latency[move] + sizes[number] * moves.slowest[move]
+        there[number, moves.dst[move]] = end
+        lacking.discard((number, moves.dst[move]))
+        found.append((move, number, now, len(found)))
+    columns = [np.array(column) for column in zip(*found, strict=True)]
+    last = max(there[n, place[r]] for n, c in enumerate(collective.chunks) for r in c.destinations)
+    return TimedMoves(*columns), last
+
+
+def drawn(limits: bool) -> list[int]:
+    """Return seeds of clusters with or without limits, and collectives without sums."""
+    found = []
+    for seed in range(400):
+        case = draw(seed)
+        if case is None or case.problem.collective.reduces:
+            continue
+        chunks = case.problem.collective.chunks
+        moved = any(set(chunk.destinations) - set(chunk.holders) for chunk in chunks)
+        if moved and len(chunks) <= 12 and bool(case.problem.topology.limits) == limits:
+            found.append(seed)
+    return found[:40]
+
+
+@pytest.mark.parametrize("seed", drawn(limits=False))
+def test_in_epochs_nothing_is_later_than_it_was(seed):
+    """The replay is as early as the order of sends on links lets it; the plan was at most that."""
+    problem = draw(seed).problem
+    moves = moves_of(problem.topology)
+
+    plan, makespan = at_random(problem, moves, random.Random(seed))
+
+    assert in_time(problem, moves, plan) <= makespan * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", drawn(limits=True))
+def test_in_epochs_shared_limits_are_kept(seed):
+    """Times of its own it cannot keep: sends at the same time may be too much for a limit."""
+    problem = draw(seed).problem
+    moves = moves_of(problem.topology)
+    plan, _ = at_random(problem, moves, random.Random(seed))
+
+    assert in_time(problem, moves, plan) > 0.0
