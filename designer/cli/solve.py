@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +22,6 @@ from ccl.formats.documents import document, write_document
 from ccl.result import Result, Stop
 from designer import text
 from designer.cli.asked import (
-    ChunksOption,
     Cluster,
     CollectiveOption,
     JsonOption,
@@ -33,10 +32,13 @@ from designer.cli.asked import (
     positive,
     writable,
 )
+from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
 from designer.cli.show import print_facts, print_json, remark
-from formulations import Formulation, OptionField
+from formulations import Formulation, OptionField, pareto
+from formulations.chunk_counts import tried
 
 if TYPE_CHECKING:
+    from ccl.problem import Problem
     from formulations.jobs import SolveJob
 
 INTERRUPTED = 130
@@ -122,7 +124,7 @@ def solve(  # noqa: PLR0913  one for each flag
     *,
     collective: CollectiveOption = None,
     size: SizeOption = None,
-    chunks: ChunksOption = None,
+    chunks: ChunkCountsOption = None,
     root: RootOption = None,
     formulation: FormulationOption = formulations.DEFAULT,
     time_limit: TimeLimitOption = None,
@@ -137,22 +139,61 @@ def solve(  # noqa: PLR0913  one for each flag
     positive("--gap", gap, unit="", zero=True)
     writable(out)
     opened = open_document(cluster)
-    problem = ask(opened, collective=collective, size=size, chunks=chunks, root=root)
-    job = formulations.start(
-        problem, formulation, options=options, time_limit=time_limit, gap=gap, solver=solver
+    problems = {
+        count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
+        for count in read_counts(chunks)
+    }
+    begin = partial(
+        formulations.start, formulation=formulation, options=options, gap=gap, solver=solver
     )
-    result, interrupted = followed(job)
+    results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap)
+    result = pareto(results)[-1]
     if out is not None:
         write_document(out, document(result, positions=opened.positions))
-    if as_json:
-        print_json(answer(result))
-    else:
-        _print(result)
+    _tell(results, several=len(problems) > 1, as_json=as_json)
     if out is not None:
         remark(f"the result is in {out}")
     if interrupted:
         remark("interrupted; this is the best schedule found so far")
         raise typer.Exit(INTERRUPTED)
+
+
+def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
+    """Print the best result; if it is of several numbers of chunks, what the others came to."""
+    result = pareto(results)[-1]
+    if as_json:
+        print_json({**answer(result), **({"front": front_rows(results)} if several else {})})
+        return
+    if several:
+        print_front(results)
+    _print(result)
+
+
+class Interrupted(SolveError):
+    """Ctrl-C came before the first schedule."""
+
+
+def _each(
+    problems: Mapping[int, Problem],
+    begin: Callable[..., SolveJob],
+    *,
+    time_limit: float | None,
+    gap: float | None,
+) -> tuple[tuple[Result, ...], bool]:
+    """Solve the problem of each number of chunks; return the results, and whether Ctrl-C came."""
+    interrupted = False
+
+    def solved(count: int, seconds: float | None) -> Result:
+        nonlocal interrupted
+        try:
+            result, interrupted = followed(begin(problems[count], time_limit=seconds))
+        except Interrupted:
+            interrupted = True
+            raise
+        return result
+
+    results = tried(solved, problems, time_limit=time_limit, gap=gap, over=lambda: interrupted)
+    return results, interrupted
 
 
 def answer(result: Result) -> dict[str, Any]:
@@ -201,7 +242,7 @@ def followed(job: SolveJob) -> tuple[Result, bool]:
                 raise
             if job.best is None:
                 msg = "interrupted before the first schedule was found; nothing is kept"
-                raise SolveError(msg) from None
+                raise Interrupted(msg) from None
             return replace(job.best, stop=Stop.CANCELLED), True
 
 
