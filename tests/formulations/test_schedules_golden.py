@@ -83,6 +83,31 @@ def test_auto_meets_or_beats_the_all_to_alls_of_table_8(size):
     assert result.makespan <= better("alltoall")[size]
 
 
+@pytest.mark.parametrize("cluster", ["ndv2:hosts=4", "dgx-2-te-ccl"])
+@pytest.mark.parametrize("size", better("allgather"))
+def test_auto_proves_32_gpus_behind_switches_that_copy(cluster, size):
+    """The bound knows nothing of how plans are found, and the plan meets it."""
+    result = solve(asked(cluster, "all-gather", size, copies=True), time_limit=20)
+
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("cluster", "makespan"), [("ndv2:hosts=4", 61_879.0), ("dgx-2-te-ccl", 7_750.7)]
+)
+def test_1_gb_for_32_gpus_behind_switches_that_copy(cluster, makespan):
+    """A shard is 31.25 MB.
+
+    The port of an NDv2 takes in the 24 shards of the other boxes at 12.5 GB/s, in 60,000 µs after
+    2 × 1.3 µs of latency; the last goes on over two NVLinks of 50 and 25 GB/s, 1,875 µs and 1.4 µs
+    of latency. On DGX-2 an odd GPU has nothing but its link of 125 GB/s to take in 31 shards, in
+    7,750 µs after 2 × 0.35 µs.
+    """
+    result = solve(asked(cluster, "all-gather", "1GB", copies=True))
+
+    assert result.makespan == pytest.approx(makespan)
+
+
 def test_with_chunks_free_1_gb_on_two_ndv2_is_within_a_percent_of_the_bound():
     """The 500 MB of a box pass one port of 12.5 GB/s in 40,000 µs, and its latency is 1.3 µs.
 
