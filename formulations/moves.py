@@ -24,9 +24,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ccl.errors import SolveError
+from ccl.errors import Infeasible, SolveError
 from ccl.topology import Topology
-from formulations.hops import ways
+from formulations.hops import no_way, ways
 
 MOST_MOVES = 3_000_000
 """Most moves that are listed; more take more memory and time than there is."""
@@ -103,6 +103,8 @@ def moves_of(topology: Topology) -> Moves:
     ------
     SolveError
         If there are too many.
+    Infeasible
+        If there are none.
     """
     routes: list[tuple[str, ...]] = []
     passable = _passable(topology)
@@ -114,6 +116,8 @@ def moves_of(topology: Topology) -> Moves:
                 "draw fewer levels of switches or join parallel ones"
             )
             raise SolveError(msg)
+    if not routes:
+        raise Infeasible(no_way(topology.ranks[-1]))
     crossed = [len(route) - 1 for route in routes]
     first = np.concatenate([[0], np.cumsum(crossed)]).astype(np.int64)
     position = topology.link_index
@@ -125,7 +129,7 @@ def moves_of(topology: Topology) -> Moves:
     alpha = np.array([each.alpha for each in topology.links], dtype=float)
     beta = betas(topology)[link]
     starts = first[:-1]
-    total = np.add.reduceat(alpha[link], starts) if routes else np.zeros(0)
+    total = np.add.reduceat(alpha[link], starts)
     until = np.cumsum(alpha[link]) - alpha[link]
     lead = until - np.repeat(until[starts], crossed)
     return Moves(
@@ -140,7 +144,7 @@ def moves_of(topology: Topology) -> Moves:
         drag=np.zeros(len(link)),
         parts=copies[before[link]],
         latency=total,
-        slowest=np.maximum.reduceat(beta, starts) if routes else np.zeros(0),
+        slowest=np.maximum.reduceat(beta, starts),
     )
 
 

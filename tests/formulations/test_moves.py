@@ -1,12 +1,13 @@
 """Moves by hand, and plans in continuous time that keep their times when they are put in epochs."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from ccl.collective import Chunk, broadcast, custom
-from ccl.errors import SolveError
+from ccl.errors import Infeasible, SolveError
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
@@ -169,6 +170,21 @@ def test_too_many_ways_are_refused_in_words(monkeypatch):
 
     with pytest.raises(SolveError, match=r"more than 11 ways .* fewer levels of switches"):
         moves_of(open_cluster("star:gpus=4"))
+
+
+@pytest.mark.parametrize("switches", [5, 6])
+def test_no_ways_at_all_are_said_in_words(switches):
+    """A way has at most six links: over five switches there is one, over six there is none."""
+    names = ["g0", *(f"s{number}" for number in range(switches)), "g1"]
+    kinds = ["gpu", *["switch"] * switches, "gpu"]
+    devices = tuple(device(kind, name) for kind, name in zip(kinds, names, strict=True))
+    row = Topology("row", devices, tuple(Link(a, b, 50.0) for a, b in pairwise(names)))
+
+    if switches == 5:
+        assert moves_of(row).routes == (tuple(names),)
+    else:
+        with pytest.raises(Infeasible, match=r"no way of at most 6 links .* leads to g1"):
+            moves_of(row)
 
 
 def test_ends_are_latency_and_the_slowest_link_after_the_start():
