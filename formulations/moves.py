@@ -106,18 +106,7 @@ def moves_of(topology: Topology) -> Moves:
     Infeasible
         If there are none.
     """
-    routes: list[tuple[str, ...]] = []
-    passable = _passable(topology)
-    for route in filter(passable, ways(topology)):
-        routes.append(route)
-        if len(routes) > MOST_MOVES:
-            msg = (
-                f"{topology} has more than {MOST_MOVES:,} ways from GPU to GPU over its switches; "
-                "draw fewer levels of switches or join parallel ones"
-            )
-            raise SolveError(msg)
-    if not routes:
-        raise Infeasible(no_way(topology.ranks[-1]))
+    routes = _routes(topology)
     crossed = [len(route) - 1 for route in routes]
     first = np.concatenate([[0], np.cumsum(crossed)]).astype(np.int64)
     position = topology.link_index
@@ -146,6 +135,23 @@ def moves_of(topology: Topology) -> Moves:
         latency=total,
         slowest=np.maximum.reduceat(beta, starts),
     )
+
+
+def _routes(topology: Topology) -> list[tuple[str, ...]]:
+    """List the ways of the moves, not too many and not none."""
+    routes: list[tuple[str, ...]] = []
+    passable = _passable(topology)
+    for route in filter(passable, ways(topology)):
+        routes.append(route)
+        if len(routes) > MOST_MOVES:
+            msg = (
+                f"{topology} has more than {MOST_MOVES:,} ways from GPU to GPU over its switches; "
+                "draw fewer levels of switches or join parallel ones"
+            )
+            raise SolveError(msg)
+    if not routes:
+        raise Infeasible(no_way(topology.ranks[-1]))
+    return routes
 
 
 def _passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
