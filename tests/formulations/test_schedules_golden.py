@@ -53,12 +53,9 @@ def marked(values: Iterable[Any], *, slow: Iterable[Any]) -> list[Any]:
     ]
 
 
-def asked(
-    cluster: str, kind: CollectiveKind, size: str, *, chunks: int = 1, copies: bool = False
-) -> Problem:
-    topology = open_cluster(f"{cluster}:copies=true" if copies else cluster)
-    made = make_collective(kind, len(topology.ranks), parse_size(size), chunks=chunks)
-    return Problem(topology, made)
+def asked(cluster: str, kind: CollectiveKind, size: str) -> Problem:
+    topology = open_cluster(cluster)
+    return Problem(topology, make_collective(kind, len(topology.ranks), parse_size(size)))
 
 
 def test_table_8_has_eleven_sizes_of_each():
@@ -83,18 +80,19 @@ def test_auto_meets_or_beats_the_all_to_alls_of_table_8(size):
     assert result.makespan <= better("alltoall")[size]
 
 
-@pytest.mark.parametrize("cluster", ["ndv2:hosts=4", "dgx-2-te-ccl"])
+COPYING = ("ndv2:hosts=4,copies=true", "dgx-2-te-ccl:copies=true")
+
+
+@pytest.mark.parametrize("cluster", COPYING)
 @pytest.mark.parametrize("size", better("allgather"))
 def test_auto_proves_32_gpus_behind_switches_that_copy(cluster, size):
     """The bound knows nothing of how plans are found, and the plan meets it."""
-    result = solve(asked(cluster, "all-gather", size, copies=True), time_limit=20)
+    result = solve(asked(cluster, "all-gather", size), time_limit=20)
 
     assert result.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize(
-    ("cluster", "makespan"), [("ndv2:hosts=4", 61_879.0), ("dgx-2-te-ccl", 7_750.7)]
-)
+@pytest.mark.parametrize(("cluster", "makespan"), [(COPYING[0], 61_879.0), (COPYING[1], 7_750.7)])
 def test_1_gb_for_32_gpus_behind_switches_that_copy(cluster, makespan):
     """A shard is 31.25 MB.
 
@@ -103,7 +101,7 @@ def test_1_gb_for_32_gpus_behind_switches_that_copy(cluster, makespan):
     of latency. On DGX-2 an odd GPU has nothing but its link of 125 GB/s to take in 31 shards, in
     7,750 µs after 2 × 0.35 µs.
     """
-    result = solve(asked(cluster, "all-gather", "1GB", copies=True))
+    result = solve(asked(cluster, "all-gather", "1GB"))
 
     assert result.makespan == pytest.approx(makespan)
 
