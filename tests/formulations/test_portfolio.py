@@ -1,0 +1,254 @@
+"""Automatic: proofs without a solver, no method alone is better, limits and gaps are kept."""
+
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from ccl.collective import Chunk, custom, make_collective
+from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.problem import Problem
+from ccl.result import Status, Stop
+from ccl.topology import Link, SharedLimit, Topology, device, duplex
+from formulations import available, formulation, solve
+from formulations.run import Progress
+from gallery import open_cluster
+
+MB = 1e6
+
+
+def asked(spec: str, kind: str, size: float) -> Problem:
+    """Return a collective on a cluster of the gallery."""
+    topology = open_cluster(spec)
+    return Problem(topology, make_collective(kind, len(topology.ranks), size, root=0))
+
+
+def loaded(program: str) -> set[str]:
+    """Run a program in a process of its own; return what it prints in the end, word by word."""
+    text = textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_a_proof_by_a_bound_loads_no_solver():
+    """List scheduling meets the bound on NDv2 (46.45 µs at 1 MB), so nothing else is tried."""
+    words = loaded("""
+        import sys
+        from ccl.collective import all_gather
+        from ccl.problem import Problem
+        from formulations import solve
+        from gallery import open_cluster
+        result = solve(Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 1e6)))
+        print(result.status, round(result.makespan, 6), result.found_by)
+        print(*({"cvxpy", "highspy", "ortools"} & sys.modules.keys()))
+    """)
+
+    assert words == {"optimal", "46.45", "list"}
+
+
+def test_with_little_effort_no_solver_is_loaded_where_the_bound_is_not_met_either():
+    words = loaded("""
+        import sys
+        from ccl.collective import all_gather
+        from ccl.problem import Problem
+        from formulations import solve
+        from gallery import open_cluster
+        problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
+        result = solve(problem, options={"effort": "quick"})
+        print(result.status, result.found_by)
+        print(*({"cvxpy", "highspy", "ortools"} & sys.modules.keys()))
+    """)
+
+    assert words == {"feasible", "list"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        ("ring:gpus=4", "all-gather"),
+        ("line:gpus=3", "reduce"),
+        ("star:gpus=4", "broadcast"),
+        ("star:gpus=3,copies=true", "all-gather"),
+        ("star:gpus=3", "gather"),
+        ("ring:gpus=4", "all-reduce"),
+        ("line:gpus=3", "all-to-all"),
+        ("hypercube:dimension=2", "reduce-scatter"),
+    ],
+)
+def test_no_method_alone_is_better(spec, kind):
+    """Every one of them is asked the same, those of `auto` and those that it leaves alone.
+
+    On so small clusters each is done long before the time allowed.
+    """
+    problem = asked(spec, kind, 1 * MB)
+    best = solve(problem, time_limit=20)
+    alone = [
+        solve(problem, each.name, time_limit=10)
+        for each in available()
+        if each.name != "auto" and each.why_not(problem) is None
+    ]
+
+    assert len(alone) >= 4
+    assert best.makespan <= min(each.makespan for each in alone) * (1 + 1e-6)
+    assert best.found_by in {each.name for each in available()} - {"auto"}
+    assert best.formulation == "auto"
+
+
+def test_a_chunk_for_one_rank_is_split_over_two_ways():
+    """1 MB from g0 to g1 over 50 GB/s takes 20 µs; half of it over g2 saves almost half of that.
+
+    Into g1 come 100 GB/s, so 10 µs is a bound, and what goes over g2 is a little later.
+    """
+    problem = Problem(open_cluster("ring:gpus=3,alpha=0"), custom(3, [Chunk(1 * MB, (0,), (1,))]))
+
+    result = solve(problem, time_limit=4)
+
+    assert not formulation("auto").keeps_chunks(problem)
+    assert result.found_by == "te-ccl-lp"
+    assert 10.0 * (1 - 1e-9) <= result.bound.makespan <= result.makespan <= 12.0
+    assert any(send.fraction < 1 for send in result.plan.sends)
+    assert not any(bound.whole_chunks for bound in result.bounds)
+
+
+def test_a_chunk_for_two_ranks_stays_whole():
+    """1 MB from g0 to g1 and to g2: 20 µs each, and no chunk that is copied may be split."""
+    problem = Problem(open_cluster("ring:gpus=3,alpha=0"), custom(3, [Chunk(1 * MB, (0,), (1, 2))]))
+
+    result = solve(problem)
+
+    assert formulation("auto").keeps_chunks(problem)
+    assert result.makespan == pytest.approx(20.0)
+    assert result.status is Status.OPTIMAL
+    assert all(send.fraction == 1 for send in result.plan.sends)
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "all-reduce", "reduce", "broadcast"])
+def test_what_is_copied_or_added_up_is_not_split(kind):
+    assert formulation("auto").keeps_chunks(asked("ring:gpus=4", kind, 1 * MB))
+
+
+def row(switches: int) -> Topology:
+    """Two GPUs with so many switches between them, 50 GB/s without latency, one way."""
+    names = ["g0", *(f"s{number}" for number in range(switches)), "g1"]
+    kinds = ["gpu", *["switch"] * switches, "gpu"]
+    devices = tuple(device(kind, name) for kind, name in zip(kinds, names, strict=True))
+    return Topology("row", devices, tuple(Link(a, b, 50.0) for a, b in pairwise(names)))
+
+
+def test_where_one_method_finds_no_way_the_next_one_does():
+    """List scheduling lists ways of six links at most; here the only one has seven.
+
+    1 MB through one link takes 20 µs, so no plan is quicker, and link by link it takes seven times.
+    """
+    problem = Problem(row(6), custom(2, [Chunk(1 * MB, (0,), (1,))]))
+    with pytest.raises(Infeasible, match="no way of at most 6 links"):
+        solve(problem, "list")
+
+    result = solve(problem, time_limit=10)
+
+    assert result.found_by != "list"
+    assert 20.0 * (1 - 1e-9) <= result.makespan <= 140.0 * (1 + 1e-9)
+
+
+def test_a_limited_buffer_is_left_to_who_knows_it():
+    """g1 of a line keeps 1 MB at a time of what it passes on; 0.1 MB always fits."""
+    line = open_cluster("line:gpus=3")
+    devices = tuple(
+        replace(each, buffer_bytes=1 * MB) if each.name == "g1" else each for each in line.devices
+    )
+    problem = Problem(replace(line, devices=devices), make_collective("broadcast", 3, 1e5, root=0))
+
+    result = solve(problem, time_limit=10)
+
+    assert formulation("list").why_not(problem) is not None
+    assert result.found_by.startswith("te-ccl")
+    assert result.makespan == pytest.approx(2 * (2.0 + 0.7), rel=0.2)
+
+
+def test_what_nobody_can_do_is_refused_in_words():
+    """A GPU that cannot add is in the way of every sum that passes it."""
+    ring = open_cluster("ring:gpus=3")
+    devices = tuple(replace(each, reduces=False) for each in ring.devices)
+    problem = Problem(replace(ring, devices=devices), make_collective("all-reduce", 3, 1 * MB))
+
+    with pytest.raises(ProblemError, match=r"auto cannot take all-reduce on Ring of 3: g0 cannot"):
+        solve(problem)
+
+
+def test_limits_that_let_no_chunk_through_at_once_are_not_the_end():
+    """Both links of the only way are under one limit; a chunk can stop at the switch in between.
+
+    200 GB/s of 150: 1 MB at 100 GB/s twice one after the other is 20 µs, at 75 GB/s at once 13.3.
+    """
+    gpus = device("gpu", "g0"), device("gpu", "g1")
+    links = (*duplex("g0", "s", bandwidth=100.0), *duplex("s", "g1", bandwidth=100.0))
+    limit = SharedLimit("bus", (("g0", "s"), ("s", "g1")), 150.0)
+    topology = Topology("chain", (*gpus, device("switch", "s")), links, (limit,))
+    problem = Problem(topology, make_collective("broadcast", 2, 1 * MB))
+
+    result = solve(problem, time_limit=5)
+
+    assert 13.3 <= result.makespan <= 20.0 * (1 + 1e-6)
+
+
+def test_a_gap_that_is_reached_ends_it():
+    """Without a limit on the gap the DGX-1V's all-gather goes on to other methods."""
+    problem = asked("dgx-1v", "all-gather", 1 * MB)
+
+    result = solve(problem, gap=0.5)
+
+    assert result.stop is Stop.GAP
+    assert 1e-6 < result.gap <= 0.5
+    assert result.found_by == "list"
+
+
+def test_a_time_limit_is_kept_with_the_best_plan():
+    """AMD's box has no useful symmetry, and no quick method meets its bound."""
+    problem = asked("amd-te-ccl", "all-gather", 1 * MB)
+    solve(asked("ring:gpus=3", "all-gather", 1 * MB), "te-ccl-milp")  # loads the solver
+
+    begin = time.perf_counter()
+    result = solve(problem, time_limit=2, options={"effort": "thorough"})
+
+    assert time.perf_counter() - begin < 2 + 3
+    assert result.stop in (Stop.TIME_LIMIT, Stop.PROVED)
+    assert result.makespan >= result.bound.makespan * (1 - 1e-9)
+
+
+def test_a_limit_before_the_first_plan_is_said_in_words():
+    """A microsecond is over before anything has begun."""
+    with pytest.raises(LimitReached, match="auto found no schedule within 0 s; allow more"):
+        solve(asked("dgx-1v", "all-gather", 1 * MB), time_limit=1e-6)
+
+
+def test_news_come_in_order_and_get_better():
+    """Seconds grow, makespans fall, bounds rise, and the last plan heard of is the result."""
+    heard: list[Progress] = []
+    problem = asked("dgx-1v", "all-gather", 1 * MB)
+
+    result = solve(problem, time_limit=6, progress=heard.append)
+
+    plans = [news.result for news in heard if news.result is not None]
+    assert [news.seconds for news in heard] == sorted(news.seconds for news in heard)
+    assert [plan.makespan for plan in plans] == sorted(
+        {plan.makespan for plan in plans}, reverse=True
+    )
+    assert plans[-1].plan == result.plan
+    assert all(plan.found_by for plan in plans)
+    bounds = [news.bound for news in heard if news.bound is not None]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= result.makespan * (1 + 1e-9)
+
+
+def test_the_same_seed_gives_the_same_plan():
+    problem = asked("dgx-1v", "all-gather", 1 * MB)
+    quick = {"effort": "quick", "seed": 5}
+
+    results = [solve(problem, options=quick) for _ in range(2)]
+
+    assert results[0].plan == results[1].plan
+    assert results[0].options == quick
