@@ -35,15 +35,28 @@ class Symmetry:
         On which it acts.
     devices
         Image of each device under each element, the identity first, shape (order, devices).
+        The elements are the products of powers of generators, the power of the last one outermost.
+    powers
+        How many powers of each generator there are; their product is the order.
     """
 
     topology: Topology
     devices: np.ndarray
+    powers: tuple[int, ...] = ()
 
     @property
     def order(self) -> int:
         """Number of elements."""
         return len(self.devices)
+
+    @property
+    def generators(self) -> tuple[int, ...]:
+        """Places of the generators among the elements; what they keep, all of them keep."""
+        places, many = [], 1
+        for power in self.powers:
+            places.append(many)
+            many *= power
+        return tuple(places)
 
     @cached_property
     def links(self) -> np.ndarray:
@@ -73,14 +86,25 @@ class Symmetry:
         alike: dict[tuple[object, ...], list[int]] = {}
         for number, chunk in enumerate(collective.chunks):
             alike.setdefault(_key(chunk, None), []).append(number)
-        images = np.empty((self.order, len(collective.chunks)), dtype=np.int64)
-        for element, ranks in enumerate(self.ranks.tolist()):
+        images = np.arange(len(collective.chunks))[None, :]
+        for place, many in zip(self.generators, self.powers, strict=True):
+            ranks = self.ranks[place].tolist()
+            image = np.empty(len(collective.chunks), dtype=np.int64)
             for numbers in alike.values():
                 found = alike.get(_key(collective.chunks[numbers[0]], ranks))
                 if found is None or len(found) != len(numbers):
                     return None
-                images[element, numbers] = found
+                image[numbers] = found
+            images = _powers(image, images, many)
         return images
+
+
+def _powers(generator: np.ndarray, group: np.ndarray, many: int) -> np.ndarray:
+    """Return the products of the first powers of a generator and each element."""
+    blocks = [group]
+    for _ in range(many - 1):
+        blocks.append(generator[blocks[-1]])
+    return np.concatenate(blocks)
 
 
 def _key(chunk: Chunk, ranks: list[int] | None) -> tuple[object, ...]:
@@ -110,6 +134,7 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     """
     shape = _Shape(topology)
     group = np.arange(len(topology.devices))[None, :]
+    powers: list[int] = []
     if len(topology.devices) > MOST_DEVICES:
         return Symmetry(topology, group)
     found = [each for each in map(shape.extended, _candidates(shape)) if each is not None]
@@ -118,8 +143,9 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
         if larger is None or (larger[1:, shape.gpus] == shape.gpus).any():
             continue
         if not (links and shape.stays(larger[1:])):
+            powers.append(len(larger) // len(group))
             group = larger
-    return Symmetry(topology, group)
+    return Symmetry(topology, group, tuple(powers))
 
 
 def _order(permutation: np.ndarray) -> int:

@@ -185,6 +185,8 @@ class Finder:
         for number, each in enumerate([*reduced, None]):
             if enough or best <= goal * (1 + MET):
                 return
+            if best < np.inf and _steps(task if each is None else each.task) > WORK:
+                continue
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"list scheduling {what}")
             for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
@@ -208,6 +210,13 @@ class Finder:
         )
         for plan, makespan in found:
             yield (plan if each is None else each.lifted(plan)), makespan
+
+
+def _steps(task: Task) -> float:
+    """Estimate how often a pass asks whether a move helps a destination."""
+    wanted = task.wants.sum(axis=1).astype(float)
+    degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
+    return float((wanted**2).sum() * degree)
 
 
 def binding(moves: Moves) -> bool:

@@ -35,7 +35,7 @@ EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
 """What needs one."""
 
 MANY = 20_000
-"""Chunks times destinations above which exact methods are left alone."""
+"""Chunks times destinations above which the first method that finds a plan has to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def run(run: Run, options: Options) -> Result:
     failed: list[SolveError] = []
     stop = Stop.PASSES
     for name, seconds in _tries(run.problem, options):
-        if run.enough or run.expired:
+        if run.enough or run.expired or (run.best is not None and _large(run.problem)):
             break
         if seconds is not None:
             _proved_more(run)
@@ -89,6 +89,10 @@ def run(run: Run, options: Options) -> Result:
     if run.enough:
         return run.finish(run.reached)
     return run.finish(Stop.TIME_LIMIT if run.expired else stop)
+
+
+def _large(problem: Problem) -> bool:
+    return sum(len(chunk.destinations) for chunk in problem.collective.chunks) > MANY
 
 
 def _proved_more(run: Run) -> None:
@@ -104,11 +108,9 @@ def _proved_more(run: Run) -> None:
 def _tries(problem: Problem, options: Options) -> Iterator[tuple[str, float | None]]:
     """Yield what to try and the seconds that it may take, or None for all that are left."""
     exact = EFFORT[options.effort]
-    work = sum(len(chunk.destinations) for chunk in problem.collective.chunks)
-    large = work > MANY
     for name in QUICK:
         yield name, None
-    if exact and not large:
+    if exact and not _large(problem):
         for name in EXACT:
             yield name, exact
 

@@ -33,20 +33,25 @@ class Quotient:
         The task; its moves are some of the full one's.
     chunks
         Image of each representative under each element, shape (order, representatives).
-    moves
-        Image of each move of the task among the full moves, shape (order, moves).
+    full
+        The moves of the full task.
+    links
+        Image of each link under each element, shape (order, links).
     """
 
     task: Task
     chunks: np.ndarray
-    moves: np.ndarray
+    full: Moves
+    links: np.ndarray
 
     def lifted(self, timed: TimedMoves) -> TimedMoves:
         """Return all images of a plan of the representatives."""
         order = len(self.chunks)
+        used, which = np.unique(timed.move, return_inverse=True)
+        images = _images(self.full, self.links, _chosen(self.task.moves, used))
         many = int(timed.group.max(initial=0)) + 1
         return TimedMoves(
-            self.moves[:, timed.move].ravel(),
+            images[:, which.ravel()].ravel(),
             self.chunks[:, timed.chunk].ravel(),
             np.tile(timed.start, order),
             (timed.group + many * np.arange(order)[:, None]).ravel(),
@@ -75,7 +80,6 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
     if not len(kept):
         return None
     moves = _chosen(full.moves, kept)
-    mapped = _images(full.moves, links, kept)
     representatives = np.unique(symmetry.orbits(images))
     if (images[1:, representatives] == representatives).any():
         return None
@@ -91,12 +95,13 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
         resource=orbit,
         free=free,
     )
-    return Quotient(task, images[:, representatives], mapped)
+    return Quotient(task, images[:, representatives], full.moves, links)
 
 
 def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
     """Whether what is where at the beginning looks the same after each element."""
-    for devices, chunks in zip(symmetry.devices[1:], images[1:], strict=True):
+    for place in symmetry.generators:
+        devices, chunks = symmetry.devices[place], images[place]
         there = full.there[chunks][:, devices]
         if (full.wants[chunks][:, devices] != full.wants).any():
             return False
@@ -143,15 +148,14 @@ def _chosen(moves: Moves, kept: np.ndarray) -> Moves:
     )
 
 
-def _images(moves: Moves, links: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return the image of each kept move under each element, shape (order, kept)."""
+def _images(moves: Moves, links: np.ndarray, part: Moves) -> np.ndarray:
+    """Return the image of some moves under each element among all moves, shape (order, part)."""
     chance = np.random.default_rng(0)
     code: np.ndarray = chance.integers(1, 1 << 62, size=(links.shape[1],), dtype=np.int64)
     # A way is known by its links whatever their order, as no two ways have the same ones.
     names = _sums(code[moves.link], moves.first)
     order = np.argsort(names)
-    part = _chosen(moves, kept)
-    images = np.empty((len(links), len(kept)), dtype=np.int64)
+    images = np.empty((len(links), len(part)), dtype=np.int64)
     for element, mapped in enumerate(links):
         found = _sums(code[mapped[part.link]], part.first)
         images[element] = order[np.searchsorted(names[order], found)]

@@ -161,6 +161,9 @@ FIXED: tuple[Deciding, ...] = (
 )
 """Weights of the first passes."""
 
+WIDE = 100
+"""Destinations of a chunk above which moves are judged by the nearest alone."""
+
 CHOOSY = 0.25
 """Share of passes that look for the best move instead of any; they take longer."""
 
@@ -238,6 +241,7 @@ def _weights(
         many=now[3],
         chance=part,
         choosy=bool(chance.random() < CHOOSY),
+        narrow=int(task.wants.sum(axis=1).max()) > WIDE,
         of_chunk=chance.random(len(task.nbytes)),
         of_move=chance.random(len(task.moves)),
         limit=limit[0],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ccl.bound import Bound
 from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
-from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
+from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Status, Stop, conclude
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
 
@@ -213,7 +213,17 @@ class Run:
             raise LimitReached(msg)
         if stop is Stop.TIME_LIMIT and self.gap is not None and self.best.gap <= self.gap:
             stop = Stop.GAP
-        return self._result(self.best.plan, stop, method=self.best.found_by)
+        # The plan has been verified and replayed when it was offered.
+        bounds = tuple(sorted(self.bounds, key=lambda bound: -bound.makespan))
+        met = self.best.makespan <= bounds[0].makespan * (1 + PROOF_TOLERANCE)
+        return replace(
+            self.best,
+            bounds=bounds,
+            stop=Stop.PROVED if met and stop is not Stop.CONSTRUCTED else stop,
+            solve_time=self.seconds,
+            log=tuple(self.log),
+            size=self.size,
+        )
 
     def _result(self, plan: Plan, stop: Stop, *, method: str) -> Result:
         found = conclude(

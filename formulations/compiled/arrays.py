@@ -102,6 +102,9 @@ class Weights(NamedTuple):
         Weight of `of_chunk` and `of_move`.
     choosy
         Whether of all moves that are possible those go first that help most; else by chance.
+    narrow
+        Whether a move to a device that lacks the chunk is judged by what it helps that device
+        alone; quicker where there are many.
     of_chunk, of_move
         Random numbers, shapes (c,) and (n,).
     limit
@@ -118,6 +121,7 @@ class Weights(NamedTuple):
     many: float
     chance: float
     choosy: bool
+    narrow: bool
     of_chunk: np.ndarray
     of_move: np.ndarray
     limit: float

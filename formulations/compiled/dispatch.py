@@ -134,6 +134,7 @@ def _released(net, state, looked, many, resource):
 def _look(net, work, state, weights, events, looked, now, eager):
     """Let the moves that are possible take what helps most."""
     keys = np.empty(len(looked))
+    state.tally[4] += len(looked)
     many = 0
     for move in looked:
         if state.holds[net.src[move]] == 0:
@@ -244,37 +245,45 @@ def _look_round(net, work, state, chunk, device, now):
 @njit
 def _score(net, work, state, weights, move, chunk, now, eager):
     """How much it helps to send the chunk now, or -inf if it does not."""
-    kind = work.kind[chunk]
-    took = net.latency[move] + work.nbytes[chunk] * net.slowest[move]
-    src, dst = net.src[move], net.dst[move]
+    kind, dst = work.kind[chunk], net.dst[move]
     tail = -1.0
     helped = 0
-    state.tally[4] += state.lacking[chunk]
-    for place in range(state.lacking[chunk]):
-        device = state.todo[chunk, place]
-        mine = now + took + net.far[kind, dst, device]
-        if mine == NEVER:
-            continue
-        if eager:
-            helps = device == dst or net.far[kind, dst, device] < net.far[kind, src, device]
-        else:
-            than = _expected(net, work, state, chunk, device, now)
-            if state.own[chunk, device] == src and mine > than - weights.scale * SAME:
-                # It waited for this; meanwhile another may be nearer.
-                _look_round(net, work, state, chunk, device, now)
-                than = _expected(net, work, state, chunk, device, now)
-            if state.own[chunk, device] == src:
-                helps = mine <= than + weights.slack * took + weights.scale * SAME
-            else:
-                helps = mine < than - weights.scale * SAME
-        if helps:
-            helped += 1
-            tail = max(tail, net.far[kind, dst, device])
+    if weights.narrow and work.wants[chunk, dst]:
+        state.tally[4] += 1
+        helped += _helps(net, work, state, weights, move, chunk, dst, now, eager)
+    else:
+        state.tally[4] += state.lacking[chunk]
+        for place in range(state.lacking[chunk]):
+            device = state.todo[chunk, place]
+            if _helps(net, work, state, weights, move, chunk, device, now, eager):
+                helped += 1
+                tail = max(tail, net.far[kind, dst, device])
     if not helped:
         return -NEVER
     score = weights.tail * tail / weights.scale - weights.few * state.spread[chunk]
     score += weights.many * helped + 1e6 * work.rank[chunk]
     return score + weights.chance * (weights.of_chunk[chunk] + weights.of_move[move])
+
+
+@njit
+def _helps(net, work, state, weights, move, chunk, device, now, eager):
+    """Whether a destination would have the chunk earlier than is expected now."""
+    kind, src, dst = work.kind[chunk], net.src[move], net.dst[move]
+    took = net.latency[move] + work.nbytes[chunk] * net.slowest[move]
+    mine = now + took + net.far[kind, dst, device]
+    moment = weights.scale * SAME
+    if mine == NEVER:
+        return False
+    if eager:
+        return device == dst or net.far[kind, dst, device] < net.far[kind, src, device]
+    than = _expected(net, work, state, chunk, device, now)
+    if state.own[chunk, device] == src and mine > than - moment:
+        # It waited for this; meanwhile another may be nearer.
+        _look_round(net, work, state, chunk, device, now)
+        than = _expected(net, work, state, chunk, device, now)
+    if state.own[chunk, device] == src:
+        return mine <= than + weights.slack * took + moment
+    return mine < than - moment
 
 
 @njit
