@@ -26,8 +26,7 @@ def small():
 @pytest.fixture
 def large():
     """A model that no solver of today finishes within a minute."""
-    collective = make_collective("all-gather", 32, 1e9, chunks=2)
-    return Problem(open_cluster("ndv2:hosts=4"), collective)
+    return Problem(open_cluster("dgx-2-te-ccl"), make_collective("all-gather", 32, 1e6))
 
 
 def gone(pid: int, *, within: float) -> bool:
@@ -107,8 +106,8 @@ def test_the_solver_dies_with_its_parent():
         from ccl.problem import Problem
         from formulations import start
         from gallery import open_cluster
-        collective = make_collective("all-gather", 32, 1e9, chunks=2)
-        job = start(Problem(open_cluster("ndv2:hosts=4"), collective))
+        collective = make_collective("all-gather", 32, 1e6)
+        job = start(Problem(open_cluster("dgx-2-te-ccl"), collective), "te-ccl-milp")
         for news in job:
             if "solving" in news.message:
                 print(job.pid, flush=True)
