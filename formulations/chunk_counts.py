@@ -133,7 +133,8 @@ def _share(end: float | None, many: int) -> float | None:
 def common_bound(results: Sequence[Result]) -> Bound:
     """Return the largest bound that holds for every number of chunks.
 
-    Bounds that let chunks be split hold for all of `results`, whichever of them brought it.
+    Bounds that let chunks be split hold for all of `results`, whichever of them brought it; a
+    formulation that needed no more than quick bounds (`formulations.bounds`) brought no others.
 
     Parameters
     ----------
