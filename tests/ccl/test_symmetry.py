@@ -217,6 +217,25 @@ def test_shared_limits_are_kept():
     assert order(limit(0), limit(2), limit(4, 61.0)) == 1
 
 
+def test_links_that_share_a_limit_share_one_afterwards():
+    """On a ring of 4 every link is under one limit of 60 GB/s with one other.
+
+    With what leaves the same GPU at g0 and g1, with what goes the same way round at g2 and g3: so
+    no turn is left, only what exchanges g0 with g1 and g2 with g3 and turns both ways round.
+    """
+    ring = open_cluster("ring:gpus=4")
+    pairs = ("01 03", "12 10", "23 30", "21 32")
+    limits = tuple(
+        SharedLimit(pair, tuple((f"g{a}", f"g{b}") for a, b in pair.split()), 60.0)
+        for pair in pairs
+    )
+
+    found = symmetry_of(replace(ring, limits=limits))
+
+    judge(found)
+    assert found.devices.tolist() == [[0, 1, 2, 3], [1, 0, 3, 2]]
+
+
 @pytest.mark.parametrize("spec", ["ring:gpus=12", "dgx-1v", "ndv2:hosts=2", "dgx-2-te-ccl"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_names_and_the_order_of_links_do_not_count(spec, seed):
