@@ -226,7 +226,7 @@ def test_links_that_share_a_limit_share_one_afterwards():
     ring = open_cluster("ring:gpus=4")
     pairs = ("01 03", "12 10", "23 30", "21 32")
     limits = tuple(
-        SharedLimit(pair, tuple((f"g{a}", f"g{b}") for a, b in pair.split()), 60.0)
+        SharedLimit(pair, tuple((f"g{each[0]}", f"g{each[1]}") for each in pair.split()), 60.0)
         for pair in pairs
     )
 
