@@ -21,6 +21,7 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from formulations.mirror import halves
 from formulations.options import option_fields
 from formulations.registry import Formulation, formulation
 from formulations.run import Run
@@ -78,17 +79,25 @@ def run(run: Run, options: Options) -> Result:
     """
     failed: list[SolveError] = []
     stop = Stop.PASSES
-    for name, seconds in _tries(run.problem, options):
-        if run.enough or run.expired or (run.best is not None and _large(run.problem)):
-            break
-        if seconds is not None:
+    asked = False
+    for name, seconds in _tries(run, options):
+        if name in EXACT and not asked and not _done(run):
+            asked = True
             _proved_more(run)
+        if _done(run):
+            break
         stop = _tried(run, name, seconds=seconds, seed=options.seed, failed=failed)
     if run.best is None and failed and not run.expired:
         raise failed[0]
     if run.enough:
         return run.finish(run.reached)
+    if stop is Stop.CONSTRUCTED:
+        stop = Stop.PASSES
     return run.finish(Stop.TIME_LIMIT if run.expired else stop)
+
+
+def _done(run: Run) -> bool:
+    return run.enough or run.expired or (run.best is not None and _large(run.problem))
 
 
 def _large(problem: Problem) -> bool:
@@ -96,23 +105,34 @@ def _large(problem: Problem) -> bool:
 
 
 def _proved_more(run: Run) -> None:
-    """Add the bounds that need a solver, once."""
+    """Add the bounds that need a solver."""
     from formulations.bounds import flow_bounds  # noqa: PLC0415
 
-    if not any(each.kind == "flow" for each in run.bounds):
-        run.report("a bound on all demands flowing together")
-        more = flow_bounds(run.problem, proved=run.bounds[0].makespan)
-        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda bound: -bound.makespan))
+    run.report("a bound on all demands flowing together")
+    more = flow_bounds(run.problem, proved=run.bounds[0].makespan)
+    if more:
+        kept = [each for each in run.bounds if each.kind != "flow"]
+        run.bounds = tuple(sorted((*kept, *more), key=lambda bound: -bound.makespan))
 
 
-def _tries(problem: Problem, options: Options) -> Iterator[tuple[str, float | None]]:
-    """Yield what to try and the seconds that it may take, or None for all that are left."""
-    exact = EFFORT[options.effort]
-    for name in QUICK:
+def _tries(run: Run, options: Options) -> Iterator[tuple[str, float | None]]:
+    """Yield what to try and the seconds that it may take, or None for all that are left.
+
+    Where there is little time, list scheduling leaves half of it to the others.
+    """
+    large = _large(run.problem)
+    exact = EFFORT[options.effort] * (3 if _in_two(run.problem) else 1)
+    yield QUICK[0], None if large or not exact or run.left is None else run.left / 2
+    for name in QUICK[1:]:
         yield name, None
-    if exact and not _large(problem):
+    if exact and not large:
         for name in EXACT:
             yield name, exact
+
+
+def _in_two(problem: Problem) -> bool:
+    """Whether sums are added up and then spread: a search for each half and one for both."""
+    return problem.collective.reduces and None not in halves(problem.collective)
 
 
 def _tried(

@@ -67,9 +67,12 @@ class Kinds:
         """Return (kinds, links) from (ranks, links): times from those of the starts in a set."""
         return _ends(times, self.starts & inside, farthest=self.any_start)
 
-    def closing(self, times: Floats, inside: Mask) -> Floats:
-        """Return (kinds, links) from (ranks, links): times to those of the stops outside."""
-        return _ends(times, self.stops & ~inside, farthest=self.any_stop)
+    def closing(self, times: Floats, inside: Mask, *, of: Floats | None = None) -> Floats:
+        """Return (kinds, links) from (ranks, links): times to those of the stops outside.
+
+        Other times of the same stops are given back where there are some.
+        """
+        return _ends(times, self.stops & ~inside, farthest=self.any_stop, of=of)
 
     def copies(self, inside: Mask) -> np.ndarray:
         """Return (kinds,): how many ranks of a set a chunk has to be brought to, one by one."""
@@ -111,10 +114,10 @@ def _met(ranks: Floats, inside: Mask, *, any_one: Mask) -> Mask:
     return np.asarray(np.where(any_one, inside_of > 0, inside_of == ranks.sum(axis=1)))
 
 
-def _ends(times: Floats, ranks: Mask, *, farthest: Mask) -> Floats:
+def _ends(times: Floats, ranks: Mask, *, farthest: Mask, of: Floats | None = None) -> Floats:
     """Return (kinds, links): times of the farthest of some ranks, or of the nearest per link."""
-    nearest = times.min(axis=1)
-    found = times[np.where(ranks, nearest, -np.inf).argmax(axis=1)]
+    nearest, taken = times.min(axis=1), times if of is None else of
+    found = taken[np.where(ranks, nearest, -np.inf).argmax(axis=1)]
     for row in np.flatnonzero(~farthest & (ranks.sum(axis=1) > 1)):
-        found[row] = times[ranks[row]].min(axis=0)
+        found[row] = taken[ranks[row]].min(axis=0)
     return np.asarray(found)

@@ -50,8 +50,10 @@ def cut_makespan(
         return beaten
     leaving = kinds.chosen(crossing)
     head = leaving.opening(ways.begins(links), at)
-    tail = leaving.closing(ways.brings(links), at)
-    follow = leaving.closing(ways.follows(links), at) if network.limits else tail
+    brings = ways.brings(links)
+    tail = leaving.closing(brings, at)
+    # To the same destination, else both kinds of machines would not speak of one chain of sends.
+    follow = leaving.closing(brings, at, of=ways.follows(links)) if network.limits else tail
     pace = ways.nbytes * 1e-3 / network.bandwidth[links]
     joint = throttled(network, links)
     best = beaten

@@ -45,7 +45,8 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
         if eager:
             many = _all(net, looked)
         else:
-            now = events[0][0]
+            # A link may be free for a later start than another was noted for.
+            now = max(now, events[0][0])
             many = _happened(net, work, state, events, looked, now + weights.scale * SAME)
         if now >= weights.limit or state.tally[4] > weights.steps:
             return NEVER
@@ -195,10 +196,19 @@ def _idle(net, work, state, move, chunk, now, moment):
         begin = now + net.lead[place] + nbytes * net.drag[place]
         if state.free[resource] > begin + moment:
             return False
-        for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
-            limit = net.caps[cap]
-            if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
-                return False
+        if not _let_through(net, state, place):
+            return False
+    return True
+
+
+@njit
+def _let_through(net, state, place):
+    """Whether the shared limits of a crossing have room for it."""
+    resource = net.resource[place]
+    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+        limit = net.caps[cap]
+        if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
+            return False
     return True
 
 
@@ -368,7 +378,7 @@ def _joins(net, work, state, move, chunk, now, moment):
         if shared and not net.parts[place]:
             return False
         shared = False
-        if state.free[resource] > begin + moment:
+        if state.free[resource] > begin + moment or not _let_through(net, state, place):
             return False
     return not shared
 
