@@ -45,6 +45,7 @@ class Stop(StrEnum):
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
     SEARCHED = "no plan that the model has is shorter"
+    EFFORT = "the effort asked for is spent"
     PASSES = "all the passes asked for are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
 

@@ -91,9 +91,11 @@ def run(run: Run, options: Options) -> Result:
         raise failed[0]
     if run.enough:
         return run.finish(run.reached)
-    if stop is Stop.CONSTRUCTED:
-        stop = Stop.PASSES
-    return run.finish(Stop.TIME_LIMIT if run.expired else stop)
+    if run.expired:
+        return run.finish(Stop.TIME_LIMIT)
+    # A method that was cut off or only built a plan says nothing of the others.
+    partial = stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
+    return run.finish(Stop.EFFORT if partial else stop)
 
 
 def _done(run: Run) -> bool:
