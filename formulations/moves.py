@@ -84,15 +84,6 @@ class Moves:
         """The move that each entry of the arrays of shape (m,) belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
-    @cached_property
-    def reversed(self) -> np.ndarray:
-        """Number of the move on the mirrored topology that goes the same way back, shape (n,).
-
-        Only for moves and mirrored moves that were made of the same topology.
-        """
-        order = {route[::-1]: number for number, route in enumerate(self.routes)}
-        return np.array([order[route] for route in self.routes])
-
 
 def moves_of(topology: Topology) -> Moves:
     """List the moves of a topology, sorted by the devices that they leave.

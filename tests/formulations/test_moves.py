@@ -131,13 +131,6 @@ def test_mirrored_moves_hold_links_when_the_send_that_they_stand_for_does():
     assert back.slowest[number] == pytest.approx(1e-4)
 
 
-def test_the_way_back_of_every_move_is_found():
-    topology = two_levels()
-    moves, back = moves_of(topology), moves_of(topology.reversed())
-
-    assert [back.routes[number][::-1] for number in moves.reversed] == list(moves.routes)
-
-
 def test_a_link_is_as_slow_as_the_tightest_limit_that_it_is_under():
     """Links of 10 and 50 GB/s under a limit of 20: the first keeps its 10."""
     limit = SharedLimit("limit", (("g0", "s"), ("g1", "g0"), ("s", "g1")), 20.0)
