@@ -73,8 +73,7 @@ def test_a_wrong_question_is_answered_under_the_form(name, value, message):
 
 
 def test_cancelling_keeps_the_best():
-    panel = SolvePanel(open_cluster("ndv2:hosts=4"))
-    panel.chunks.value = 2
+    panel = SolvePanel(open_cluster("dgx-2-te-ccl"))
     panel.time_limit.value = 600
     panel.formulation.value = "te-ccl-milp"
 
