@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from formulations.epochs import ROUNDING
+from formulations.link_rows import capacity_rows, limit_rows, spans
 from formulations.rows import rows
 from formulations.windows import Cells, Windows
 
@@ -118,48 +119,18 @@ class ChunkRows:
                 rules.append((out[touched] - into[touched]) @ self.sends == 0)
         return rules
 
-    def _spans(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return every (send, epoch) such that the send holds its links in the epoch."""
-        many = self.hops.occupancy[self.cells.hop]
-        which = np.repeat(np.arange(len(many)), many)
-        first = np.repeat(np.cumsum(many) - many, many)
-        begin = (self.cells.epoch + self.hops.begin[self.cells.hop])[which]
-        return which, begin + np.arange(len(which)) - first
-
     def _capacity_rows(self) -> list[cp.Constraint]:
         """Keep every link to its room; rows that cannot bind are left out."""
-        hops, cells = self.hops, self.cells
-        which, epoch = self._spans()
-        uses = sparse.csc_array(hops.uses)
-        many = np.diff(uses.indptr)[cells.hop[which]]
-        begin = uses.indptr[:-1][cells.hop[which]]
-        spread = np.repeat(np.arange(len(which)), many)
-        place = np.arange(len(spread)) - np.repeat(np.cumsum(many) - many, many)
-        link = uses.indices[begin[spread] + place]
-        width = int(epoch.max(initial=0)) + 1
-        shape = (uses.shape[0] * width, len(cells.epoch))
-        matrix = rows(link * width + epoch[spread], which[spread], shape)
-        room = np.repeat(hops.room, width)
-        alone = np.repeat(~self._slowed, width)
+        matrix, room = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
+        alone = np.repeat(~self._slowed, len(room) // len(self.hops.room))
         binding = np.flatnonzero(alone & (matrix @ self.most > room))
         return [matrix[binding] @ self.sends <= room[binding]] if binding.size else []
 
     def _limit_rows(self) -> list[cp.Constraint]:
         """Keep every shared limit to its bandwidth in every epoch."""
-        topology, grid, cells = self.hops.topology, self.hops.grid, self.cells
-        width, count = cells.horizon + int(self.hops.delay.max()), len(cells.epoch)
-        rules: list[cp.Constraint] = []
-        for limit in topology.limits:
-            shares = self._shares({topology.link_index[ends] for ends in limit.links})
-            many = np.array([len(share) for share in shares])[cells.hop]
-            which = np.repeat(np.arange(count), many)
-            if which.size:
-                later, share = np.concatenate([shares[hop] for hop in cells.hop.tolist()]).T
-                epoch = cells.epoch[which] + later.astype(int)
-                matrix = rows(epoch, which, (width, count), value=share)
-                most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
-                rules.append(matrix @ self.sends <= most * (1 + ROUNDING))
-        return rules
+        width = self.cells.horizon + int(self.hops.delay.max())
+        found = limit_rows(self.hops, self.cells.epoch, self.cells.hop, width=width)
+        return [matrix @ self.sends <= most for matrix, most in found]
 
     @property
     def _slowed(self) -> np.ndarray:
@@ -172,7 +143,7 @@ class ChunkRows:
     def _share_rows(self) -> list[cp.Constraint]:
         """Keep links with windows to what they have in each epoch."""
         grid, slowed = self.hops.grid, self._slowed
-        which, epoch = self._spans()
+        which, epoch = spans(self.hops, self.cells.epoch, self.cells.hop)
         if not slowed.any() or not which.size:
             return []
         hop = self.cells.hop[which]
@@ -185,18 +156,3 @@ class ChunkRows:
         most = (grid.shares(width) * (grid.epoch_duration / alone)).ravel()
         kept = np.flatnonzero(np.tile(slowed, width) & (matrix @ self.most > most))
         return [matrix[kept] @ self.sends <= most[kept] * (1 + ROUNDING)] if kept.size else []
-
-    def _shares(self, under: set[int]) -> list[np.ndarray]:
-        """Return (epochs after its own, share of a chunk) of each hop over links under a limit."""
-        hops = self.hops
-        return [
-            np.array(
-                [
-                    (later, 1 / len(epochs))
-                    for link, epochs in zip(links, hops.carried(hop), strict=True)
-                    if link in under
-                    for later in epochs
-                ]
-            ).reshape(-1, 2)
-            for hop, links in enumerate(hops.links)
-        ]

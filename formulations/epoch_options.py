@@ -7,8 +7,8 @@ from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridOptions:
-    """The grid; a model's own options come after these."""
+class DurationOptions:
+    """How long an epoch is; a model's own options come after these."""
 
     epoch: Literal["auto", "fastest", "slowest"] = field(
         default="auto",
@@ -27,6 +27,12 @@ class GridOptions:
             "help": "Given here, it is what the epoch is by",
         },
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridOptions(DurationOptions):
+    """The grid, with the paper's ways to make epochs longer."""
+
     epoch_multiplier: int = field(
         default=1,
         metadata={

@@ -33,8 +33,9 @@ from typing import Literal
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.topology import SharedLimit, Topology
+from ccl.topology import Topology
 from ccl.window import Window
+from formulations.limits import betas, binding
 
 EpochBy = Literal["auto", "fastest", "slowest"]
 
@@ -95,27 +96,13 @@ class EpochGrid:
     @cached_property
     def hold(self) -> np.ndarray:
         """µs for which a chunk holds each link at least, shape (links,)."""
-        beta = np.array([link.beta for link in self.topology.links])
-        for limit in self._limits:
-            under = [self.topology.link_index[ends] for ends in limit.links]
-            beta[under] = np.maximum(beta[under], 1e-3 / limit.bandwidth)
-        return np.asarray(self.chunk_size * beta)
-
-    @cached_property
-    def _limits(self) -> tuple[SharedLimit, ...]:
-        """Shared limits that bind: their links together are faster."""
-        return tuple(
-            limit
-            for limit in self.topology.limits
-            if limit.bandwidth
-            < sum(self.topology.link(*ends).bandwidth for ends in limit.links) * (1 - ROUNDING)
-        )
+        return np.asarray(self.chunk_size * betas(self.topology))
 
     @cached_property
     def limited(self) -> np.ndarray:
         """Whether each link is under a shared limit that binds or has windows, shape (links,)."""
         under = np.zeros(len(self.topology.links), dtype=bool)
-        covered = [limit.links for limit in self._limits]
+        covered = [limit.links for limit in binding(self.topology)]
         covered += [window.links for window in self.windows]
         for links in covered:
             under[[self.topology.link_index[ends] for ends in links]] = True

@@ -32,10 +32,7 @@ def capacity_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
         A sparse 0/1 matrix of shape (rows, n) and the chunks that each row lets through, shape
         (rows,): ``matrix @ sends <= room``.
     """
-    many = hops.occupancy[hop]
-    which = np.repeat(np.arange(len(many)), many)
-    first = np.repeat(np.cumsum(many) - many, many)
-    moment = (epoch + hops.begin[hop])[which] + np.arange(len(which)) - first
+    which, moment = spans(hops, epoch, hop)
     uses = sparse.csc_array(hops.uses)
     wide = np.diff(uses.indptr)[hop[which]]
     spread = np.repeat(np.arange(len(which)), wide)
@@ -46,7 +43,17 @@ def capacity_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     return rows(link * width + moment[spread], which[spread], shape), np.repeat(hops.room, width)
 
 
-def limit_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> list[tuple[Any, np.ndarray]]:
+def spans(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return every (send, epoch) such that the send holds its links in the epoch."""
+    many = hops.occupancy[hop]
+    which = np.repeat(np.arange(len(many)), many)
+    first = np.repeat(np.cumsum(many) - many, many)
+    return which, (epoch + hops.begin[hop])[which] + np.arange(len(which)) - first
+
+
+def limit_rows(
+    hops: Hops, epoch: np.ndarray, hop: np.ndarray, *, width: int | None = None
+) -> list[tuple[Any, np.ndarray]]:
     """Return for each shared limit what each send takes of it in each epoch, and how much there is.
 
     Parameters
@@ -55,6 +62,8 @@ def limit_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> list[tuple[Any
         What a send may use.
     epoch, hop
         First epoch, from 0, and hop of each send, shape (n,).
+    width
+        Epochs that have rows; if not given, all in which a send could still be on its way.
 
     Returns
     -------
@@ -63,7 +72,8 @@ def limit_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> list[tuple[Any
         lets through in each epoch, shape (epochs,): ``matrix @ sends <= most``.
     """
     topology, grid = hops.topology, hops.grid
-    width = int(epoch.max(initial=0)) + int(hops.delay.max(initial=0)) + 1
+    if width is None:
+        width = int(epoch.max(initial=0)) + int(hops.delay.max(initial=0)) + 1
     found = []
     for limit in topology.limits:
         shares = _shares(hops, {topology.link_index[ends] for ends in limit.links})

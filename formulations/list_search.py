@@ -19,8 +19,9 @@ import numpy as np
 
 from ccl.collective import Collective
 from ccl.problem import Problem
-from ccl.symmetry import symmetry_of
+from ccl.symmetry import Symmetry, symmetry_of
 from formulations.bounds import lower_bounds
+from formulations.limits import binding
 from formulations.mirror import Half, adding, halves
 from formulations.moves import Moves, mirrored, moves_of
 from formulations.quotient import Quotient, quotient
@@ -88,17 +89,21 @@ class Side:
 
     def reduced(self, task: Task) -> Iterator[Quotient]:
         """Yield what symmetry leaves of a task, the smallest first."""
-        topology = self.moves.topology
-        known = 1
-        for links in (False, True):
-            symmetry = symmetry_of(topology, links=links)
-            images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
-            if images is None or symmetry.order == known:
-                continue
-            known = symmetry.order
+        for symmetry, images in self._symmetries:
             found = quotient(task, symmetry, images)
             if found is not None:
                 yield found
+
+    @cached_property
+    def _symmetries(self) -> tuple[tuple[Symmetry, np.ndarray], ...]:
+        """Groups that leave the collective as it is, with the images of its chunks."""
+        found: list[tuple[Symmetry, np.ndarray]] = []
+        for links in (False, True):
+            symmetry = symmetry_of(self.moves.topology, links=links)
+            images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
+            if images is not None and all(symmetry.order != each.order for each, _ in found):
+                found.append((symmetry, images))
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,9 @@ class Finder:
         If they are `final`, they also have to be better than what the run has already.
         """
         task = side.task(after=after)
-        reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
+        reduced = (
+            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+        )
         known = self.run.best if final else None
         best, enough = np.inf if known is None else known.makespan, False
         for number, each in enumerate([*reduced, None]):
@@ -217,15 +224,6 @@ def _steps(task: Task) -> float:
     wanted = task.wants.sum(axis=1).astype(float)
     degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
     return float((wanted**2).sum() * degree)
-
-
-def binding(moves: Moves) -> bool:
-    """Whether a shared limit of the topology is below the sum of its links."""
-    topology = moves.topology
-    return any(
-        limit.bandwidth < sum(topology.link(*pair).bandwidth for pair in limit.links) * (1 - MET)
-        for limit in topology.limits
-    )
 
 
 def search(run: Run, *, seed: int, passes: int, symmetry: bool) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 from ccl.errors import Infeasible, SolveError
 from ccl.topology import Topology
 from formulations.hops import no_way, ways
+from formulations.limits import betas
 
 MOST_MOVES = 3_000_000
 """Most moves that are listed; more take more memory and time than there is."""
@@ -176,15 +177,3 @@ def mirrored(moves: Moves) -> Moves:
         lead=moves.lead + alpha[moves.link],
         drag=moves.slowest[of] - moves.beta,
     )
-
-
-def betas(topology: Topology) -> np.ndarray:
-    """µs per byte of each link, of the tightest shared limit that it is under where that is more.
-
-    Shape (links,).
-    """
-    beta = np.array([each.beta for each in topology.links], dtype=float)
-    for limit in topology.limits:
-        under = [topology.link_index[ends] for ends in limit.links]
-        beta[under] = np.maximum(beta[under], 1e-3 / limit.bandwidth)
-    return beta

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from formulations.compiled.arrays import Net, State, Weights, Work, begin
 from formulations.compiled.dispatch import dispatch
+from formulations.limits import binding, numbers
 from formulations.moves import Moves
 from formulations.timed import TimedMoves
 
@@ -131,13 +132,11 @@ def _limits(task: Task) -> tuple[np.ndarray, ...]:
     caps: list[list[int]] = [[] for _ in task.free]
     under: list[list[int]] = []
     room: list[float] = []
-    for limit in topology.limits:
-        links = [topology.link_index[ends] for ends in limit.links]
-        if limit.bandwidth < sum(topology.links[link].bandwidth for link in links) * (1 - 1e-9):
-            for resource in task.resource[links].tolist():
-                caps[resource].append(len(room))
-            under.append(task.resource[links].tolist())
-            room.append(1e3 * limit.bandwidth)
+    for limit in binding(topology):
+        under.append(task.resource[numbers(topology, limit)].tolist())
+        for resource in under[-1]:
+            caps[resource].append(len(room))
+        room.append(1e3 * limit.bandwidth)
     return (*_flat(caps), np.array(room, dtype=float), *_flat(under))
 
 

@@ -124,7 +124,7 @@ class RoundModel:
     def _switch_rows(self) -> list[cp.Constraint]:
         """Let what came in leave a device that cannot store at once, and nothing else."""
         cells, hops = self.cells, self.hops
-        shape = (cells.last + 1, *self.lacking.shape)
+        shape = (cells.horizon + 1, *self.lacking.shape)
         many, columns = int(np.prod(shape)), np.arange(len(cells.epoch))
         arrival = cells.epoch + hops.delay[cells.hop]
         enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
@@ -180,7 +180,7 @@ class RoundModel:
             gains = self._gains(found, float(near[device, chunk]))
             for level, gain in zip(found.tolist(), gains.tolist(), strict=True):
                 within = stores[away <= level]
-                for epoch in range(self.length, self.cells.last + 1):
+                for epoch in range(self.length, self.cells.horizon + 1):
                     numbers = self.cells.held[epoch, within, chunk]
                     numbers = numbers[numbers >= 0]
                     if numbers.size:
@@ -212,7 +212,7 @@ class RoundModel:
         stores = self.hops.stores
         worth = np.zeros(cells.buffers)
         away = np.where((far > 0) & stores[:, None], far, np.inf).min(axis=0)
-        for epoch in range(1, cells.last + 1):
+        for epoch in range(1, cells.horizon + 1):
             number = cells.held[epoch]
             device, chunk = np.nonzero(self.lacking & (number >= 0))
             reward = np.zeros(len(device))

@@ -12,6 +12,7 @@ import numpy as np
 
 from formulations.demand import Demand
 from formulations.hops import Hops
+from formulations.windows import Cells
 
 
 @dataclass(frozen=True)
@@ -78,33 +79,6 @@ def first_state(demand: Demand) -> State:
     """Return the state before the first round."""
     none = np.zeros(0, dtype=int)
     return State(0, np.where(demand.has, 0.0, np.inf), epoch=none, hop=none, chunk=none)
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The variables of a round.
-
-    Parameters
-    ----------
-    last
-        Epoch in which the look-ahead ends.
-    epoch, hop, chunk
-        Indices of each send f, shape (n,).
-    held
-        Number of the variable b of (epoch, device, chunk), -1 where there is none, shape
-        (last + 1, devices, chunks).
-    """
-
-    last: int
-    epoch: np.ndarray
-    hop: np.ndarray
-    chunk: np.ndarray
-    held: np.ndarray
-
-    @property
-    def buffers(self) -> int:
-        """Number of variables b."""
-        return int(self.held.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)

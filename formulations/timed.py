@@ -18,6 +18,7 @@ import numpy as np
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from formulations.compiled.placing import place
+from formulations.limits import binding, numbers
 from formulations.moves import Moves
 
 FINE = 16
@@ -111,8 +112,10 @@ def in_epochs(problem: Problem, moves: Moves, timed: TimedMoves) -> Schedule:
 
 def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
     """Part transmissions that are too much for a shared limit by themselves."""
-    binding = _binding(problem)
-    if not binding:
+    limits = [
+        (numbers(problem.topology, limit), limit.bandwidth) for limit in binding(problem.topology)
+    ]
+    if not limits:
         return timed
     members: dict[int, list[int]] = {}
     for turn, number in enumerate(timed.group.tolist()):
@@ -124,7 +127,7 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
         for move in timed.move[turns].tolist():
             span = slice(moves.first[move], moves.first[move + 1])
             rate |= dict(zip(moves.link[span].tolist(), 1e-3 / moves.beta[span], strict=True))
-        loads = [(sum(rate.get(link, 0.0) for link in links), most) for links, most in binding]
+        loads = [(sum(rate.get(link, 0.0) for link in links), most) for links, most in limits]
         if any(load > most * (1 + SAME) for load, most in loads):
             group[turns] = range(after, after + len(turns))
             after += len(turns)
@@ -134,18 +137,7 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
 def _epoch_duration(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
-    return float(hop.min()) / (FINE if _binding(problem) else 1)
-
-
-def _binding(problem: Problem) -> list[tuple[list[int], float]]:
-    """Return links and bandwidth of each shared limit that is below the sum of its links."""
-    topology = problem.topology
-    found = []
-    for limit in topology.limits:
-        together = sum(topology.link(*ends).bandwidth for ends in limit.links)
-        if limit.bandwidth < together * (1 - SAME):
-            found.append(([topology.link_index[ends] for ends in limit.links], limit.bandwidth))
-    return found
+    return float(hop.min()) / (FINE if binding(problem.topology) else 1)
 
 
 def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,12 +148,13 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     topology = problem.topology
     caps: list[list[int]] = [[] for _ in topology.links]
     room: list[float] = []
-    binding = _binding(problem)
-    for links, bandwidth in binding:
-        for link in links:
+    under: set[int] = set()
+    for limit in binding(topology):
+        for link in numbers(topology, limit):
             caps[link].append(len(room))
-        room.append(1e3 * bandwidth)
-    for link in sorted({link for links, _ in binding for link in links}):
+            under.add(link)
+        room.append(1e3 * limit.bandwidth)
+    for link in sorted(under):
         caps[link].append(len(room))
         room.append(1e3 * topology.links[link].bandwidth)
     first = np.cumsum([0, *map(len, caps)])

@@ -21,7 +21,8 @@ from ccl.result import PROOF_TOLERANCE, Stop
 from ccl.topology import Topology
 from formulations.exact.closer import Effort, Ending, News, close_gap
 from formulations.hops import LONGEST_WAY
-from formulations.list_search import After, Finder, Side, binding
+from formulations.limits import binding
+from formulations.list_search import After, Finder, Side
 from formulations.moves import Moves
 from formulations.quotient import Quotient
 from formulations.registry import formulation
@@ -69,7 +70,9 @@ class Closer(Finder):
         """Hand over plans, each better than those before, until one is good enough."""
         del final  # a better start than its own it could not use
         task = side.task(after=after)
-        reduced = list(side.reduced(task)) if self.symmetry and not binding(side.moves) else []
+        reduced = (
+            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+        )
         left = max(1, self.sides - len(self.asked))
         until = self.run.seconds + (self.until - self.run.seconds) / left
         self.asked.append(

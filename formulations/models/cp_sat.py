@@ -37,7 +37,9 @@ from dataclasses import dataclass, field
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from formulations.limits import binding
 from formulations.mirror import adding, halves, no_mirror
+from formulations.refusals import no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -81,19 +83,16 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limits to other formulations."""
+    if (reason := no_stores(problem)) is not None:
+        return reason
     topology = problem.topology
-    for device in topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
-        if device.stores and not device.copies:
-            return f"{device.name} stores and cannot copy, and here all that stores copies"
-    for limit in topology.limits:
+    if limits := binding(topology):
+        limit = limits[0]
         together = sum(topology.link(*ends).bandwidth for ends in limit.links)
-        if limit.bandwidth < together * (1 - 1e-9):
-            return (
-                f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
-                f"{together:g} GB/s, and here each link is held for itself"
-            )
+        return (
+            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
+            f"{together:g} GB/s, and here each link is held for itself"
+        )
     return no_mirror(problem)
 
 

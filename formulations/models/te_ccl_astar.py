@@ -77,11 +77,13 @@ from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.demand import Demand, demand
+from formulations.epoch_options import DurationOptions
 from formulations.epochs import EpochGrid, durations
 from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
 from formulations.mirror import no_mirror, search
 from formulations.plans import schedule
+from formulations.refusals import no_stores
 from formulations.registry import Formulation
 from formulations.round_state import Rounds
 from formulations.rounds import Journey
@@ -101,26 +103,9 @@ FINER = 300_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(DurationOptions):
     """The form of the rounds."""
 
-    epoch: Literal["auto", "fastest", "slowest"] = field(
-        default="auto",
-        metadata={
-            "label": "Epoch by",
-            "help": "How long an epoch is: several tried, or a chunk on the fastest or slowest "
-            "link",
-        },
-    )
-    epoch_duration: float | None = field(
-        default=None,
-        metadata={
-            "label": "Epoch duration",
-            "unit": "µs",
-            "min": 0.0,
-            "help": "Given here, it is what the epoch is by",
-        },
-    )
     round_epochs: int | None = field(
         default=None,
         metadata={
@@ -182,11 +167,8 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers to other formulations."""
-    for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
-        if device.stores and not device.copies:
-            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    if (reason := no_stores(problem)) is not None:
+        return reason
     if len({chunk.size for chunk in problem.collective.chunks}) > 1:
         return "its chunks differ in size, and here one chunk size sets the epoch"
     return no_mirror(problem)

@@ -23,6 +23,7 @@ from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.mirror import no_mirror
+from formulations.refusals import no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -51,12 +52,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers to other formulations."""
-    for device in problem.topology.devices:
-        if device.buffer_bytes is not None:
-            return f"{device.name} has a limited buffer, and here buffers are unlimited"
-        if device.stores and not device.copies:
-            return f"{device.name} stores and cannot copy, and here all that stores copies"
-    return no_mirror(problem)
+    return no_stores(problem) or no_mirror(problem)
 
 
 def run(run: Run, options: Options) -> Result:

@@ -13,7 +13,8 @@ from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import moves as moves_module
-from formulations.moves import Moves, betas, mirrored, moves_of
+from formulations.limits import betas
+from formulations.moves import Moves, mirrored, moves_of
 from formulations.timed import TimedMoves, backwards, ends, in_epochs
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
