@@ -1,0 +1,1 @@
+"""The fluid optimum: rates of a steady state, and what proves them."""

@@ -1,0 +1,281 @@
+"""The graph that fluid models are written on, as arrays, and what is made of it.
+
+A vertex is a device, perhaps with a tag. Three graphs come from one topology:
+
+* `graph_of`: the topology itself, a vertex per device and an edge per link;
+* `without_copies`: a device that may not copy becomes one vertex for each copying device that data
+  can reach from it next, (v, u) for u, so that what is on its way to two of them is counted twice
+  (thesis, section 3.1, "formulation via duplicate vertices"). On it the rule "usage is the largest
+  flow" holds everywhere;
+* `in_steps`: T + 1 layers; an edge takes one step, and who stores may wait (section 3.1,
+  "time-expanded networks").
+
+They can be put on top of one another in that order. Whatever the graph, its capacity rows are
+those of the topology, in the same order: a row for each link, then one for each shared limit. So
+models of the cluster and of its reversal (reductions) can be added up row by row.
+
+Permutations of devices act on all of them (`FluidGraph.moved`): tags move with what they name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from ccl.topology import Topology
+
+Ints = np.ndarray
+"""An array of integers."""
+
+NOWHERE = -1
+"""The tag of a vertex that has none, and the link of an edge that only waits."""
+
+
+@dataclass(frozen=True, eq=False)
+class FluidGraph:
+    """Vertices, edges and capacity rows.
+
+    Parameters
+    ----------
+    topology
+        Where it comes from.
+    device
+        Number of the device of each vertex, shape (vertices,).
+    toward
+        Number of the copying device that a duplicate stands for, else `NOWHERE`.
+    step
+        Layer of each vertex, 0 where there are no steps.
+    src, dst
+        Vertices that each edge leaves and enters, shape (edges,). No two edges have both in common.
+    link
+        Number of the link of each edge; `NOWHERE` where data waits.
+    steps
+        T, or 0 where there are no steps.
+    """
+
+    topology: Topology
+    device: Ints
+    toward: Ints
+    step: Ints
+    src: Ints
+    dst: Ints
+    link: Ints
+    steps: int = 0
+
+    @property
+    def vertices(self) -> int:
+        """Number of vertices."""
+        return len(self.device)
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+        return len(self.src)
+
+    @cached_property
+    def origins(self) -> Ints:
+        """Vertex where the data of each rank is at the start, shape (ranks,)."""
+        return self._of_ranks(0)
+
+    @cached_property
+    def goals(self) -> Ints:
+        """Vertex where each rank has what it received at the end, shape (ranks,)."""
+        return self._of_ranks(self.steps)
+
+    @cached_property
+    def copies(self) -> np.ndarray:
+        """Whether each vertex may send on more than it received, shape (vertices,)."""
+        able = np.array([each.copies for each in self.topology.devices], dtype=bool)
+        return np.asarray(able[self.device])
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """GB/s of each capacity row, shape (rows,): links, then shared limits."""
+        own = [each.bandwidth for each in self.topology.links]
+        return np.array(own + [each.bandwidth for each in self.topology.limits], dtype=float)
+
+    @cached_property
+    def rows(self) -> sparse.csr_array:
+        """Which edges each capacity row sums up, shape (rows, edges), of zeros and ones."""
+        carrying = np.flatnonzero(self.link >= 0)
+        own = sparse.coo_array(
+            (np.ones(len(carrying)), (self.link[carrying], carrying)),
+            shape=(len(self.topology.links), self.edges),
+        ).tocsr()
+        place = self.topology.link_index
+        members = [[place[ends] for ends in each.links] for each in self.topology.limits]
+        if not members:
+            return sparse.csr_array(own)
+        number = np.repeat(np.arange(len(members)), [len(each) for each in members])
+        links = np.concatenate([np.array(each, dtype=np.int64) for each in members])
+        shape = (len(members), len(self.topology.links))
+        chosen = sparse.coo_array((np.ones(len(links)), (number, links)), shape=shape).tocsr()
+        return sparse.csr_array(sparse.vstack([own, chosen @ own]))
+
+    @cached_property
+    def incidence(self) -> sparse.csr_array:
+        """What comes in minus what goes out at each vertex, shape (vertices, edges)."""
+        numbers = np.arange(self.edges)
+        ones = np.ones(self.edges)
+        entries = np.concatenate([ones, -ones])
+        place = np.concatenate([self.dst, self.src]), np.concatenate([numbers, numbers])
+        return sparse.coo_array((entries, place), shape=(self.vertices, self.edges)).tocsr()
+
+    def costs(self, per_link: np.ndarray) -> np.ndarray:
+        """Return the cost of each edge from that of each link; waiting costs nothing."""
+        return np.where(self.link >= 0, per_link[np.maximum(self.link, 0)], 0.0)
+
+    def moved(self, devices: Ints) -> tuple[Ints, Ints]:
+        """Return where a permutation of the devices takes each vertex and each edge.
+
+        Parameters
+        ----------
+        devices
+            An automorphism of the topology, shape (devices,).
+        """
+        toward = np.where(self.toward >= 0, devices[np.maximum(self.toward, 0)], NOWHERE)
+        vertices = _found(self._keys, self._key(devices[self.device], toward, self.step))
+        codes = vertices[self.src] * self.vertices + vertices[self.dst]
+        return vertices, _found(self._codes, codes)
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints]:
+        return _sorted(self._key(self.device, self.toward, self.step))
+
+    @cached_property
+    def _codes(self) -> tuple[Ints, Ints]:
+        return _sorted(self.src * self.vertices + self.dst)
+
+    def _key(self, device: Ints, toward: Ints, step: Ints) -> Ints:
+        many = len(self.topology.devices)
+        return np.asarray((step * (many + 1) + toward + 1) * many + device)
+
+    def _of_ranks(self, step: int) -> Ints:
+        gpus = np.array([self.topology.index[name] for name in self.topology.ranks], dtype=np.int64)
+        bare = np.full(len(gpus), NOWHERE)
+        return _found(self._keys, self._key(gpus, bare, np.full(len(gpus), step)))
+
+
+def graph_of(topology: Topology) -> FluidGraph:
+    """Return the graph of a topology: a vertex per device, an edge per link, in their order."""
+    index = topology.index
+    many = len(topology.devices)
+    return FluidGraph(
+        topology=topology,
+        device=np.arange(many),
+        toward=np.full(many, NOWHERE),
+        step=np.zeros(many, dtype=np.int64),
+        src=np.array([index[each.src] for each in topology.links], dtype=np.int64),
+        dst=np.array([index[each.dst] for each in topology.links], dtype=np.int64),
+        link=np.arange(len(topology.links)),
+    )
+
+
+def without_copies(graph: FluidGraph, *, only: np.ndarray | None = None) -> FluidGraph:
+    """Return the graph in which devices that may not copy have a vertex for each next stop.
+
+    Parameters
+    ----------
+    graph
+        One without tags or steps.
+    only
+        Which vertices are duplicated, shape (vertices,); by default all that may not copy. What
+        may not copy and is not duplicated is then taken for one that may: a relaxation.
+    """
+    split = ~graph.copies if only is None else only & ~graph.copies
+    ahead = _next_stops(graph, split)
+    whole = np.flatnonzero(~split)
+    twin, toward = np.nonzero(ahead)
+    device = np.concatenate([whole, twin])
+    tag = np.concatenate([np.full(len(whole), NOWHERE), toward])
+    made = np.full((graph.vertices, graph.vertices + 1), -1, dtype=np.int64)
+    made[device, tag] = np.arange(len(device))
+    parts = [
+        _duplicated(graph, edge=edge, split=split, ahead=ahead, made=made)
+        for edge in range(graph.edges)
+    ]
+    src, dst, link = (np.concatenate([each[k] for each in parts]) for k in range(3))
+    return replace(
+        graph,
+        device=graph.device[device],
+        toward=np.where(tag >= 0, graph.device[np.maximum(tag, 0)], NOWHERE),
+        step=np.zeros(len(device), dtype=np.int64),
+        src=src,
+        dst=dst,
+        link=link,
+    )
+
+
+def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
+    """Return `steps` + 1 layers of a graph; every edge leads to the next layer.
+
+    Parameters
+    ----------
+    graph
+        One without steps.
+    steps
+        T, 1 or more.
+    """
+    many = graph.vertices
+    stores = np.array([each.stores for each in graph.topology.devices], dtype=bool)
+    waits = np.flatnonzero(stores[graph.device])
+    src = np.concatenate([graph.src, waits])
+    dst = np.concatenate([graph.dst, waits])
+    link = np.concatenate([graph.link, np.full(len(waits), NOWHERE)])
+    layer = np.repeat(np.arange(steps), len(src))
+    return replace(
+        graph,
+        device=np.tile(graph.device, steps + 1),
+        toward=np.tile(graph.toward, steps + 1),
+        step=np.repeat(np.arange(steps + 1), many),
+        src=np.tile(src, steps) + layer * many,
+        dst=np.tile(dst, steps) + (layer + 1) * many,
+        link=np.tile(link, steps),
+        steps=steps,
+    )
+
+
+def _next_stops(graph: FluidGraph, split: np.ndarray) -> np.ndarray:
+    """Return which whole vertices each split one reaches over split ones, a square of truths."""
+    links = sparse.coo_array(
+        (np.ones(graph.edges), (graph.src, graph.dst)), shape=(graph.vertices, graph.vertices)
+    ).toarray()
+    among = (links > 0) & split[:, None]
+    ahead = among & ~split[None, :]
+    through = among & split[None, :]
+    while True:
+        further = ahead | ((through.astype(float) @ ahead) > 0)
+        if (further == ahead).all():
+            return np.asarray(ahead)
+        ahead = further
+
+
+def _duplicated(
+    graph: FluidGraph, *, edge: int, split: np.ndarray, ahead: np.ndarray, made: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Return the ends of the copies of one edge, and its link for each of them."""
+    src, dst = int(graph.src[edge]), int(graph.dst[edge])
+    if split[dst]:
+        tags = np.flatnonzero(ahead[dst] & ahead[src] if split[src] else ahead[dst])
+        heads = made[dst, tags]
+        tails = made[src, tags] if split[src] else np.full(len(tags), made[src, NOWHERE])
+    else:
+        heads = np.array([made[dst, NOWHERE]])
+        tails = np.array([made[src, dst] if split[src] else made[src, NOWHERE]])
+    return tails, heads, np.full(len(heads), graph.link[edge])
+
+
+def _sorted(keys: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(keys)
+    return keys[order], order
+
+
+def _found(known: tuple[Ints, Ints], keys: Ints) -> Ints:
+    """Return where each key is; all of them are known."""
+    inside, order = known
+    place = np.searchsorted(inside, keys)
+    assert (inside[np.minimum(place, len(inside) - 1)] == keys).all()
+    return np.asarray(order[place])
