@@ -58,6 +58,9 @@ class Bound:
         Where the argument comes from, in words for the user.
     whole_chunks
         Whether it holds only for plans that never split a chunk.
+    steady
+        Whether it holds for the steady state too (`ccl.steady`): bytes over bandwidth, in which
+        no latency is counted.
     """
 
     makespan: float
@@ -65,3 +68,4 @@ class Bound:
     witness: Cut | Path | None
     reference: str
     whole_chunks: bool = False
+    steady: bool = False

@@ -7,8 +7,9 @@ Three questions are kept apart: why it stopped (`Stop`), whether the plan is pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from ccl.bound import Bound
@@ -18,6 +19,7 @@ from ccl.metrics import bus_factor
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
+from ccl.steady import steady_makespan
 from ccl.timeline import Timeline
 from ccl.verify import verify
 
@@ -28,9 +30,10 @@ PROOF_TOLERANCE = 1e-6
 
 
 class Status(StrEnum):
-    """Whether the plan is proved optimal in continuous time."""
+    """Whether the plan is proved optimal in continuous time, or at least its steady state is."""
 
     OPTIMAL = "optimal"
+    THROUGHPUT = "optimal throughput"
     FEASIBLE = "feasible"
 
 
@@ -38,6 +41,7 @@ class Stop(StrEnum):
     """Why the solve stopped."""
 
     PROVED = "the makespan meets a lower bound"
+    RATE = "no plan has a higher rate: its steady state meets a lower bound"
     MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
     GAP = "the gap asked for is reached"
     MODEL_GAP = "the model's own objective is within the gap asked for"
@@ -125,10 +129,42 @@ class Result:
         """How far the makespan is above the bound, as a share of the bound."""
         return max(0.0, self.makespan / self.bound.makespan - 1.0)
 
+    @cached_property
+    def steady_makespan(self) -> float | None:
+        """µs that each of many repetitions takes in the steady state; None for a schedule.
+
+        A link that has less bandwidth for a time has no steady state.
+        """
+        if isinstance(self.plan, Schedule) or self.problem.windows:
+            return None
+        return float(steady_makespan(self.problem, self.plan))
+
+    @property
+    def steady_gap(self) -> float | None:
+        """How far the steady state is above the largest bound on it, as a share of that bound.
+
+        None where there is no steady state or no bound on it.
+        """
+        bounds = [each.makespan for each in self.bounds if each.steady]
+        if self.steady_makespan is None or not bounds:
+            return None
+        return max(0.0, self.steady_makespan / max(bounds) - 1.0)
+
     @property
     def status(self) -> Status:
-        """Optimal when the makespan meets the bound."""
-        return Status.OPTIMAL if self.gap <= PROOF_TOLERANCE else Status.FEASIBLE
+        """Optimal when the makespan meets the bound, or else the throughput when its own does."""
+        if self.gap <= PROOF_TOLERANCE:
+            return Status.OPTIMAL
+        steady = self.steady_gap
+        met = steady is not None and steady <= PROOF_TOLERANCE
+        return Status.THROUGHPUT if met else Status.FEASIBLE
+
+    def stopped(self) -> Result:
+        """Return the same result, with a proof as the reason why it stopped if there is one."""
+        proof = {Status.OPTIMAL: Stop.PROVED, Status.THROUGHPUT: Stop.RATE}.get(self.status)
+        if proof is None or self.stop is Stop.CONSTRUCTED:
+            return self
+        return replace(self, stop=proof)
 
     @property
     def epochs(self) -> int | None:
@@ -168,16 +204,15 @@ def conclude(
     verify(problem, plan)
     timeline = simulate(problem, plan)
     ranked = tuple(sorted(bounds, key=lambda bound: -bound.makespan))
-    met = timeline.makespan <= ranked[0].makespan * (1 + PROOF_TOLERANCE)
     return Result(
         problem=problem,
         plan=plan,
         timeline=timeline,
         bounds=ranked,
-        stop=Stop.PROVED if met and stop is not Stop.CONSTRUCTED else stop,
+        stop=stop,
         formulation=formulation,
         options=dict(options),
         solve_time=solve_time,
         log=log,
         size=size,
-    )
+    ).stopped()

@@ -140,10 +140,10 @@ def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) 
     inner = replace(run, problem=asked, answers=run.answers or run.problem)
     turn = run.turn
 
-    def whole(plan: Schedule) -> Schedule:
+    def whole(plan: Schedule) -> Plan:
         return turn(half.renumbered(plan))
 
-    def turned(plan: Schedule) -> Schedule:
+    def turned(plan: Schedule) -> Plan:
         return whole(backwards(inner.problem, plan))
 
     if half.collective.reduces:

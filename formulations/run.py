@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ccl.bound import Bound
 from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Status, Stop, conclude
+from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
 
@@ -102,7 +102,7 @@ class Run:
     epoch_duration: float | None = None
     mirrored: bool = False
     answers: Problem | None = None
-    turn: Callable[[Schedule], Schedule] = lambda plan: plan
+    turn: Callable[[Any], Plan] = lambda plan: plan
     start: Schedule | None = None
     merit: Callable[[Result], float] | None = None
     method: str = ""
@@ -156,11 +156,11 @@ class Run:
                 )
             )
 
-    def replay(self, plan: Schedule) -> float:
+    def replay(self, plan: Plan) -> float:
         """Return the makespan of what `plan` comes to in µs, without verifying it."""
         return simulate(self.answers or self.problem, self.turn(plan)).makespan
 
-    def offer(self, plan: Schedule, *, message: str = "a better schedule") -> bool:
+    def offer(self, plan: Plan, *, message: str = "a better schedule") -> bool:
         """Verify and replay `plan`; keep it if it is the best. Return whether it is good enough.
 
         Raises
@@ -215,15 +215,14 @@ class Run:
             stop = Stop.GAP
         # The plan has been verified and replayed when it was offered.
         bounds = tuple(sorted(self.bounds, key=lambda bound: -bound.makespan))
-        met = self.best.makespan <= bounds[0].makespan * (1 + PROOF_TOLERANCE)
         return replace(
             self.best,
             bounds=bounds,
-            stop=Stop.PROVED if met and stop is not Stop.CONSTRUCTED else stop,
+            stop=stop,
             solve_time=self.seconds,
             log=tuple(self.log),
             size=self.size,
-        )
+        ).stopped()
 
     def _result(self, plan: Plan, stop: Stop, *, method: str) -> Result:
         found = conclude(

@@ -126,11 +126,27 @@ class TreeJson(Struct, forbid_unknown_fields=True):
     weight: str
 
 
+class SymmetryJson(Struct, forbid_unknown_fields=True):
+    """A group that leaves no GPU in its place, by its generators.
+
+    `generators` gives for each the places of the images of all devices, `powers` how many powers
+    of each there are; the elements are their products, the power of the last one outermost.
+    """
+
+    generators: list[list[Whole]]
+    powers: list[Annotated[int, Meta(ge=2)]]
+
+
 class ForestJson(Struct, forbid_unknown_fields=True, tag="forest", tag_field="plan"):
-    """Trees of every root."""
+    """Trees of every root, of one root in every orbit where there is a symmetry.
+
+    `spread` are the out-trees of an all-reduce, whose `trees` are in-trees.
+    """
 
     trees: list[TreeJson]
     reduces: bool = False
+    spread: list[TreeJson] = field(default_factory=list)
+    symmetry: SymmetryJson | None = None
 
 
 class FlowJson(Struct, forbid_unknown_fields=True, tag="flow", tag_field="plan"):
@@ -164,6 +180,7 @@ class BoundJson(Struct, forbid_unknown_fields=True):
     reference: str
     witness: CutJson | PathJson | None = None
     whole_chunks: bool = False
+    steady: bool = False
 
 
 class SizeJson(Struct, forbid_unknown_fields=True):

@@ -29,6 +29,7 @@ def bound_to_json(bound: Bound) -> Json:
         "reference": bound.reference,
         "witness": witness,
         "whole_chunks": bound.whole_chunks,
+        **({"steady": True} if bound.steady else {}),
     }
 
 
@@ -41,7 +42,14 @@ def bound_of(value: wire.BoundJson) -> Bound:
         )
     elif isinstance(value.witness, wire.PathJson):
         witness = Path(tuple(value.witness.devices))
-    return Bound(value.makespan, value.kind, witness, value.reference, value.whole_chunks)
+    return Bound(
+        value.makespan,
+        value.kind,
+        witness,
+        value.reference,
+        value.whole_chunks,
+        value.steady,
+    )
 
 
 def named_by(bound: Bound) -> Iterator[str]:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ccl.flow import Flow
-from ccl.forest import Forest, Tree
+from ccl.forest import Forest
+from ccl.laying import Laid, lay
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
 from ccl.simulate.slow import SlowTimes
@@ -36,21 +37,23 @@ class _Way:
 
     chunk: int
     share: float
-    links: tuple[tuple[str, str], ...]
+    links: tuple[int, ...]
     before: tuple[int, ...]
     reduces: bool = False
 
 
 def replay_forest(problem: Problem, forest: Forest, *, chunks: int | None) -> Timeline:
     """Replay a forest with `chunks` parts of each chunk."""
-    by_root: defaultdict[int, list[_Way]] = defaultdict(list)
-    for tree in forest.trees:
-        by_root[tree.root].append(_tree_way(problem.topology, tree, reduces=forest.reduces))
+    by_root: defaultdict[int, list[tuple[float, Laid]]] = defaultdict(list)
+    for tree in forest.every(problem.topology):
+        laid = lay(problem.topology, tree, reduces=forest.reduces)
+        by_root[tree.root].append((float(tree.weight), laid))
     ways = []
     for number, chunk in enumerate(problem.collective.chunks):
         ends = chunk.destinations if forest.reduces else chunk.holders
         ways += [
-            _Way(number, way.share, way.links, way.before, way.reduces) for way in by_root[ends[0]]
+            _Way(number, share, laid.links, laid.before, forest.reduces)
+            for share, laid in by_root[ends[0]]
         ]
     return _replay(problem, ways, chunks=chunks)
 
@@ -70,7 +73,7 @@ def replay_flow(problem: Problem, flow: Flow, *, chunks: int | None) -> Timeline
         paths = list(_paths(amounts[number], start, goal=goal))
         whole = sum(share for share, _ in paths)
         for share, path in paths:
-            links = tuple(itertools.pairwise(path))
+            links = tuple(problem.topology.link_index[ends] for ends in itertools.pairwise(path))
             ways.append(_Way(number, share / whole, links, tuple(range(-1, len(links) - 1))))
     return _replay(problem, ways, chunks=chunks)
 
@@ -100,33 +103,6 @@ def _paths(
         yield share, path
 
 
-def _tree_way(topology: Topology, tree: Tree, *, reduces: bool) -> _Way:
-    """Lay the routes of a tree over links; routes share a link up to a switch that can copy.
-
-    A reduction is laid from its root outwards, where switches that can reduce join routes.
-    """
-    links: list[tuple[str, str]] = []
-    before: list[int] = []
-    laid: dict[tuple[str, ...], int] = {}
-    brought = {topology.ranks[tree.root]: -1}
-    for route in reversed(tree.routes) if reduces else tree.routes:
-        stops = route[::-1] if reduces else route
-        last, first_new = brought[stops[0]], 1
-        for k in range(len(stops) - 2, 0, -1):
-            switch = topology.device(stops[k])
-            if stops[: k + 1] in laid and (switch.reduces if reduces else switch.copies):
-                last, first_new = laid[stops[: k + 1]], k + 1
-                break
-        for k in range(first_new, len(stops)):
-            links.append((stops[k - 1], stops[k]))
-            before.append(last)
-            last = laid[stops[: k + 1]] = len(links) - 1
-        brought[stops[-1]] = last
-    if reduces:
-        links = [(dst, src) for src, dst in links]
-    return _Way(-1, float(tree.weight), tuple(links), tuple(before), reduces)
-
-
 def _replay(problem: Problem, ways: Sequence[_Way], *, chunks: int | None) -> Timeline:
     """Cut the chunks into parts and send them over their ways."""
     if chunks is None:
@@ -139,11 +115,11 @@ def _replay(problem: Problem, ways: Sequence[_Way], *, chunks: int | None) -> Ti
     parts.sort(key=lambda part: part[0])
     topology, sizes = problem.topology, [each.size for each in problem.collective.chunks]
     jobs: list[Job] = []
-    of_job: list[tuple[int, tuple[str, str]]] = []
+    of_job: list[int] = []
     for _, way, count in parts:
         nbytes = sizes[way.chunk] * way.share / count
         jobs += _jobs(topology, way, base=len(jobs), nbytes=nbytes)
-        of_job += [(way.chunk, ends) for ends in way.links]
+        of_job += [way.chunk] * len(way.links)
     slow = SlowTimes(problem) if problem.windows else None
     Engine(topology, jobs, in_order=False, slow=slow).run()
     return _timeline(problem, jobs, of_job=of_job, chunks=chunks)
@@ -151,7 +127,7 @@ def _replay(problem: Problem, ways: Sequence[_Way], *, chunks: int | None) -> Ti
 
 def _jobs(topology: Topology, way: _Way, *, base: int, nbytes: float) -> list[Job]:
     """Make the jobs of one part, which are numbered from `base` on."""
-    jobs = [Job(topology.link_index[ends], nbytes) for ends in way.links]
+    jobs = [Job(link, nbytes) for link in way.links]
     for i, earlier in enumerate(way.before):
         if earlier >= 0:
             first, then = (i, earlier) if way.reduces else (earlier, i)
@@ -165,17 +141,18 @@ def _timeline(
     problem: Problem,
     jobs: Sequence[Job],
     *,
-    of_job: Sequence[tuple[int, tuple[str, str]]],
+    of_job: Sequence[int],
     chunks: int,
 ) -> Timeline:
     ranks = problem.topology.ranks
     wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in problem.collective.chunks]
     makespan = 0.0
     transfers = []
-    for job, (chunk, (src, dst)) in zip(jobs, of_job, strict=True):
-        end = job.sent + problem.topology.links[job.link].alpha
-        transfers.append(Transfer(chunk, src, dst, job.start, job.sent, end, job.nbytes))
-        if dst in wanted[chunk]:
+    for job, chunk in zip(jobs, of_job, strict=True):
+        link = problem.topology.links[job.link]
+        end = job.sent + link.alpha
+        transfers.append(Transfer(chunk, link.src, link.dst, job.start, job.sent, end, job.nbytes))
+        if link.dst in wanted[chunk]:
             makespan = max(makespan, end)
     transfers.sort(key=lambda transfer: transfer.start)
     return Timeline(tuple(transfers), makespan, chunks)

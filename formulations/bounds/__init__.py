@@ -2,11 +2,19 @@
 
 Unless asked for whole chunks, chunks may be split without end, copied, stored and cut through
 switches at will; what is proved here no verified plan can beat.
+
+With no latency, what cuts, shared limits, groups and prices prove holds for the steady state as
+well (`Bound.steady`): a plan that repeats a steady state of R µs N times solves N times the size
+in N R µs and what it takes to begin and to end, which does not grow with N; these bounds grow with
+the size as N does. Where there are latencies the largest of them without is one more bound.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +22,7 @@ from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
+from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import price_bound, rows_of
@@ -61,7 +70,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     """
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
-    found = [*cut_bounds(network, cuts), *joint_bounds(network)]
+    found = _repeated(network, cuts)
     found += _paths(network, whole_chunks=whole_chunks)
     if whole_chunks:
         found += unsplit_bounds(network, cuts)
@@ -105,6 +114,33 @@ def _order(bound: Bound) -> tuple[float, int]:
     return -round(bound.makespan, 9 - exponent), shown.index(bound.kind)
 
 
+def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:
+    """Return what cuts, limits and groups prove, and the largest of it for the steady state."""
+    found = [*cut_bounds(network, cuts), *joint_bounds(network)]
+    if not network.alpha.any():
+        return [replace(each, steady=True) for each in found]
+    still = _Still(network.problem)
+    steady = [*cut_bounds(still, cuts), *joint_bounds(still)]
+    return [*found, _for_steady(_largest(steady))] if steady else found
+
+
+def _largest(bounds: Iterable[Bound | None]) -> Bound:
+    return max((each for each in bounds if each), key=lambda bound: bound.makespan)
+
+
+def _for_steady(bound: Bound) -> Bound:
+    return replace(bound, steady=True, reference=f"{bound.reference}; without latencies")
+
+
+class _Still(Network):
+    """A network as if no link had a latency."""
+
+    @cached_property
+    def alpha(self) -> Floats:
+        """(links,): zeros."""
+        return np.zeros(len(self.problem.topology.links))
+
+
 def _paths(network: Network, *, whole_chunks: bool) -> list[Bound]:
     kinds = {False, whole_chunks}
     found = [path_bound(network, whole_chunks=kind) for kind in sorted(kinds)]
@@ -128,5 +164,9 @@ def _flow(network: Network, *, proved: float, solved: bool) -> list[Bound]:
 
         tried.append(best_prices(network, rows))
     found = [price_bound(network, rows, prices) for prices in tried]
-    best = [each for each in found if each is not None]
-    return [max(best, key=lambda bound: bound.makespan)]
+    best = _largest(found)
+    if not network.alpha.any():
+        return [replace(best, steady=True)]
+    still = replace(rows, waits=np.zeros_like(rows.waits))
+    steady = _largest([price_bound(network, still, prices) for prices in tried])
+    return [best, _for_steady(steady)]
