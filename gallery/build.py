@@ -10,7 +10,10 @@ from ccl.errors import ProblemError
 from ccl.topology import Device, Link, Topology, device, duplex
 
 GPU_LIMIT = 16_384
-"""Most GPUs of a gallery cluster."""
+"""Most GPUs of a shape."""
+
+HOST_LIMIT = 16_384
+"""Most hosts of a cluster on rails: 131,072 GPUs are a few seconds' work to make."""
 
 Fabric = Literal["rail", "rail-only", "flat"]
 """``rail``: one leaf switch per GPU place and a spine above; ``rail-only``: the leaves alone;

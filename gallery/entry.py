@@ -18,7 +18,9 @@ ParameterKind = Literal["int", "float", "bool", "choice", "shape"]
 MEANINGS: dict[str, str] = {
     "alpha": "latency of each link in µs",
     "bandwidth": "GB/s of each link, one way",
+    "chord_bandwidth": "GB/s of links between GPUs that are not neighbours; 0 is none",
     "copies": "whether switches can send out several copies of what came in once",
+    "degree": "links out of each device, on average",
     "dimension": "number of dimensions; there are 2 to the power of it GPUs",
     "fabric": "how the hosts are joined",
     "gpus": "number of GPUs; in a cluster of hosts, in each host",
@@ -28,14 +30,21 @@ MEANINGS: dict[str, str] = {
     "network_alpha": "latency of each network link in µs",
     "network_bandwidth": "GB/s of each GPU's way into the network",
     "nvlink": "whether the GPUs of a host are also joined by an NVSwitch",
+    "one_way": "whether links go one way, along closed walks, rather than both ways",
     "planes": "whether every switch chip is drawn, rather than one for all in a host",
     "planned": "whether NVLink counts with the rate that NCCL plans with, not the data sheet's",
     "achieved": "whether links count with the rate their vendor reaches, not the data sheet's",
     "radix": "ports of each switch",
     "reduces": "whether switches can add contributions together",
     "routers": "number of routers in each group",
+    "seed": "which of all random networks",
     "shape": "GPUs along each dimension, such as 4x4",
+    "spread": "how many times as wide as the narrowest link one can be",
+    "switches": "number of switches",
     "uplinks": "links of each router to other groups",
+    "used": "which links are there: NVLink and ports, PCIe with memory and ports, or all",
+    "wide": "number of GPUs, from the first, with links of another bandwidth",
+    "wide_bandwidth": "GB/s of each link of those GPUs, one way",
 }
 """What each argument means, for forms and messages."""
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccl.topology import Device, Link, Topology, device
-from gallery.build import Fabric, Wire, check, count_of, make_gpus, network, star, topology
+from gallery.build import (
+    HOST_LIMIT,
+    Fabric,
+    Wire,
+    check,
+    count_of,
+    make_gpus,
+    network,
+    star,
+    topology,
+)
 from gallery.entry import Entry, Figure
 
 _DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
@@ -194,7 +204,7 @@ def _cluster(
     copies: bool,
     reduces: bool = False,
 ) -> Topology:
-    check(f"hosts of {server.title}", hosts, least=1, most=2048)
+    check(f"hosts of {server.title}", hosts, least=1, most=HOST_LIMIT)
     port = Wire(
         bandwidth=server.network.bandwidth, alpha=network_alpha, medium=server.network.medium
     )

@@ -6,12 +6,21 @@ and each entry says so.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
 from gallery.entry import Entry, Figure
+from gallery.toys import line
 
 _SLOW = 1e-3
 """1 MB/s in GB/s, the unit of the links in TE-CCL's figure 2."""
+
+
+def thesis_2_1(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
+    """Three GPUs in a row: only a fluid keeps both links busy to the end."""
+    made = line(3, bandwidth=bandwidth, alpha=alpha)
+    return replace(made, name="Thesis, figure 2.1")
 
 
 def thesis_2_2(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
@@ -34,6 +43,34 @@ def thesis_2_4(
     made = _around_memory("Thesis, figure 2.4", 4, bandwidth, alpha)
     extra = duplex("g1", "g3", bandwidth=bandwidth, alpha=alpha)
     return _limited(topology(made.name, made.devices, (*made.links, *extra)), memory_bandwidth)
+
+
+def thesis_2_5(
+    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+) -> Topology:
+    """Figure 2.3 without its memory: a one-way ring, its links as fast as the memory lets them."""
+    rate = min(memory_bandwidth / 6, bandwidth)
+    links = [Link(f"g{i}", f"g{(i + 1) % 4}", rate, alpha) for i in range(4)]
+    return topology("Thesis, figure 2.5", make_gpus(4), links)
+
+
+def thesis_2_6(
+    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+) -> Topology:
+    """Make the same of figure 2.4, whose direct link keeps its bandwidth."""
+    made = thesis_2_5(bandwidth=bandwidth, memory_bandwidth=memory_bandwidth, alpha=alpha)
+    extra = duplex("g1", "g3", bandwidth=bandwidth, alpha=alpha)
+    return topology("Thesis, figure 2.6", made.devices, (*made.links, *extra))
+
+
+def thesis_2_7(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
+    """Two joined GPUs, and a memory that nothing has to pass, on a link half as fast."""
+    links = [
+        *duplex("g0", "g1", bandwidth=bandwidth, alpha=alpha),
+        *duplex("g1", "mem0", bandwidth=bandwidth / 2, alpha=alpha),
+    ]
+    devices = [*make_gpus(2, host="h0"), device("memory", "mem0", host="h0")]
+    return topology("Thesis, figure 2.7", devices, links)
 
 
 def thesis_3_1(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
@@ -161,6 +198,15 @@ _TABLE_2 = f"{_TE_CCL}table 2, which has GPUs, one-way links and latencies of a 
 
 ENTRIES = (
     Entry(
+        "thesis-2.1",
+        "Thesis, figure 2.1",
+        "Papers",
+        "Three GPUs in a row: a broadcast in steps leaves links idle that a fluid keeps busy.",
+        f"{_THESIS}figure 2.1",
+        figures=(_PCIE,),
+        make=thesis_2_1,
+    ),
+    Entry(
         "thesis-2.2",
         "Thesis, figure 2.2",
         "Papers",
@@ -186,6 +232,39 @@ ENTRIES = (
         f"{_THESIS}figure 2.4a; the place of the direct link is inferred from the text",
         figures=(_PCIE, _BUS),
         make=thesis_2_4,
+    ),
+    Entry(
+        "thesis-2.5",
+        "Thesis, figure 2.5",
+        "Papers",
+        "Figure 2.3 as a tree packing sees it with the links narrowed to a sixth of the memory's "
+        "bandwidth.",
+        f"{_THESIS}figure 2.5a; the order of the ring is inferred from the text",
+        figures=(Figure("each link", "16 GB/s one way, a sixth of 96", "assumed"),),
+        make=thesis_2_5,
+    ),
+    Entry(
+        "thesis-2.6",
+        "Thesis, figure 2.6",
+        "Papers",
+        "Figure 2.4 with the same links: its direct link now carries what the memory need not.",
+        f"{_THESIS}figure 2.6a; the place of the direct link is inferred from the text",
+        figures=(
+            Figure("each link of the ring", "16 GB/s one way, a sixth of 96", "assumed"),
+            Figure("direct link", "32 GB/s one way, as PCIe 4 ×16", "assumed"),
+        ),
+        make=thesis_2_6,
+    ),
+    Entry(
+        "thesis-2.7",
+        "Thesis, figure 2.7",
+        "Papers",
+        "Two GPUs and a memory beside them: a tree that has to reach the memory too is half as "
+        "fast.",
+        f"{_THESIS}figure 2.7; the place and the bandwidth of the memory's link are inferred from "
+        "the text",
+        figures=(_PCIE, Figure("the memory's link", "16 GB/s one way", "assumed")),
+        make=thesis_2_7,
     ),
     Entry(
         "thesis-3.1",

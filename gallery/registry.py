@@ -8,17 +8,29 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from gallery import amd, fabrics, nvidia, papers, servers, toys, tpu
+from gallery import (
+    amd,
+    evaluated,
+    fabrics,
+    nvidia,
+    papers,
+    random_graphs,
+    servers,
+    toys,
+    tpu,
+)
 from gallery.entry import Entry, Parameter
 
 _LISTED = (
     *toys.ENTRIES,
+    *random_graphs.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *tpu.ENTRIES,
     *fabrics.ENTRIES,
     *servers.ENTRIES,
     *papers.ENTRIES,
+    *evaluated.ENTRIES,
 )
 _FAMILIES = list(dict.fromkeys(each.family for each in _LISTED))
 _ENTRIES = tuple(sorted(_LISTED, key=lambda each: _FAMILIES.index(each.family)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccl.topology import Device, Link, SharedLimit, Topology, device
-from gallery.build import Wire, check, count_of, make_gpus, star
+from gallery.build import HOST_LIMIT, Wire, check, count_of, make_gpus, star
 from gallery.entry import Entry, Figure
 
 
@@ -16,7 +16,7 @@ def pcie_server(
     network_alpha: float = 1.3,
 ) -> Topology:
     """Eight GPUs on four PCIe switches with two ports each, one host memory, rails between."""
-    check("hosts of PCIe servers", hosts, least=1, most=1024)
+    check("hosts of PCIe servers", hosts, least=1, most=HOST_LIMIT)
     devices: list[Device] = []
     links: list[Link] = []
     limits: list[SharedLimit] = []

@@ -8,16 +8,27 @@ from collections.abc import Iterator
 
 from ccl.errors import ProblemError
 from ccl.topology import Link, Topology, device
-from gallery.build import Wire, check, clique, make_gpus, star, topology
+from gallery.build import GPU_LIMIT, Wire, check, clique, make_gpus, star, topology
 from gallery.entry import Entry, Figure
 
 _BANDWIDTH, _ALPHA = 50.0, 0.7
 
 
-def ring(gpus: int = 8, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
-    """GPUs in a circle, each joined with the two beside it."""
-    check("gpus of a ring", gpus, least=3)
-    return _joined(f"Ring of {gpus}", gpus, _cycle(gpus), _wire(bandwidth, alpha))
+def ring(
+    gpus: int = 8,
+    *,
+    bandwidth: float = _BANDWIDTH,
+    alpha: float = _ALPHA,
+    chord_bandwidth: float = 0.0,
+) -> Topology:
+    """GPUs in a circle, each joined with the two beside it, and perhaps by chords with the rest."""
+    check("gpus of a ring", gpus, least=3, most=512 if chord_bandwidth else GPU_LIMIT)
+    made = _joined(f"Ring of {gpus}", gpus, _cycle(gpus), _wire(bandwidth, alpha))
+    if not chord_bandwidth:
+        return made
+    every = clique(made.ranks, _wire(chord_bandwidth, alpha))
+    chords = [each for each in every if each.ends not in made.link_index]
+    return topology(f"{made.name} with chords", made.devices, [*made.links, *chords])
 
 
 def line(gpus: int = 4, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
@@ -32,14 +43,19 @@ def single_switch(
     *,
     bandwidth: float = _BANDWIDTH,
     alpha: float = _ALPHA,
+    wide: int = 0,
+    wide_bandwidth: float = 10 * _BANDWIDTH,
     copies: bool = False,
     reduces: bool = False,
 ) -> Topology:
-    """GPUs around one switch."""
+    """GPUs around one switch; the first few may have links of another bandwidth."""
     check("gpus of a star", gpus, least=2)
+    check("wide gpus of a star", wide, least=0, most=gpus)
     devices = make_gpus(gpus)
+    names = [each.name for each in devices]
     hub = device("switch", "switch", copies=copies, reduces=reduces)
-    links = star(hub.name, [each.name for each in devices], _wire(bandwidth, alpha))
+    links = star(hub.name, names[:wide], _wire(wide_bandwidth, alpha))
+    links += star(hub.name, names[wide:], _wire(bandwidth, alpha))
     return topology(f"Star of {gpus}", [*devices, hub], links)
 
 
