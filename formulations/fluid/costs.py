@@ -22,13 +22,12 @@ order of the links of a topology, and each has a name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.topology import Link, Topology
+from ccl.topology import Topology
 
 CostKind = Literal["gpus", "ports", "links", "none"]
 """The costs that have a name."""
@@ -60,26 +59,19 @@ def link_costs(topology: Topology, kind: CostKind) -> np.ndarray:
     ProblemError
         If there are no costs of that name.
     """
-    if kind not in _COSTS:
+    if kind not in COST_KINDS:
         msg = f"there are no costs called {kind!r}; there are {', '.join(COST_KINDS)}"
         raise ProblemError(msg)
-    cost = _COSTS[kind]
-    return np.array([cost(topology, each) for each in topology.links], dtype=float)
-
-
-def _gpus(topology: Topology, link: Link) -> int:
-    return sum(topology.device(end).kind == "gpu" for end in link.ends)
-
-
-def _ports(topology: Topology, link: Link) -> int:
-    src, dst = (topology.device(end).host for end in link.ends)
-    crossed = 0 if src == dst else (src is not None) + (dst is not None)
-    return _gpus(topology, link) + crossed
-
-
-_COSTS: dict[str, Callable[[Topology, Link], int]] = {
-    "gpus": _gpus,
-    "ports": _ports,
-    "links": lambda _topology, _link: 1,
-    "none": lambda _topology, _link: 0,
-}
+    gpu = np.array([each.kind == "gpu" for each in topology.devices], dtype=float)
+    hosts = {name: number for number, name in enumerate(topology.hosts)}
+    host = np.array([hosts.get(each.host or "", -1) for each in topology.devices])
+    index = topology.index
+    src = np.array([index[each.src] for each in topology.links], dtype=np.int64)
+    dst = np.array([index[each.dst] for each in topology.links], dtype=np.int64)
+    if kind in ("links", "none"):
+        return np.full(len(src), float(kind == "links"))
+    ends = gpu[src] + gpu[dst]
+    if kind == "gpus":
+        return np.asarray(ends)
+    crossed = (host[src] != host[dst]) * ((host[src] >= 0) * 1.0 + (host[dst] >= 0))
+    return np.asarray(ends + crossed)
