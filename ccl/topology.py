@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from ccl.errors import ProblemError
+from ccl.interchange import Declared
 
 DeviceKind = Literal["gpu", "switch", "memory", "nic"]
 KINDS: tuple[DeviceKind, ...] = get_args(DeviceKind)
@@ -210,7 +211,8 @@ class Topology:
     """Devices with their links and shared limits, checked once when it is made.
 
     The GPUs in their order are the ranks. Links with the same ends become one: bandwidths and
-    counts add up, the larger alpha stays.
+    counts add up, the larger alpha stays. What is declared of its symmetry is no part of what a
+    cluster is: equal clusters may differ in it.
 
     Raises
     ------
@@ -222,6 +224,7 @@ class Topology:
     devices: tuple[Device, ...]
     links: tuple[Link, ...]
     limits: tuple[SharedLimit, ...] = field(default=())
+    declared: tuple[Declared, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "links", _merged(self.links))
@@ -323,6 +326,7 @@ class Topology:
                 replace(each, links=tuple((dst, src) for src, dst in each.links))
                 for each in self.limits
             ),
+            declared=self.declared,
         )
 
     def __str__(self) -> str:

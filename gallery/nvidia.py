@@ -11,6 +11,8 @@ from gallery.build import (
     Wire,
     check,
     count_of,
+    hosts_and_places,
+    interchange,
     make_gpus,
     network,
     star,
@@ -211,6 +213,7 @@ def _cluster(
     devices: list[Device] = []
     links: list[Link] = []
     ports: list[list[str]] = []
+    boxes: list[list[str]] = []
     chips = server.planes if planes else (sum(server.planes),)
     for host in range(hosts):
         gpus = make_gpus(server.gpus, host=f"h{host}", first=server.gpus * host)
@@ -220,8 +223,18 @@ def _cluster(
             name = f"nvswitch{host * len(chips) + i}"
             devices.append(device("switch", name, host=f"h{host}", copies=copies, reduces=reduces))
             links += star(name, ports[-1], nvlink.times(width))
+        boxes.append([each.name for each in devices[-server.gpus - len(chips) :]])
     joined = network(ports, port, fabric=fabric)
-    return topology(count_of(hosts, server.title), [*devices, *joined[0]], [*links, *joined[1]])
+    alike = (
+        interchange([f"nvswitch{i}"] for i, width in enumerate(chips) if width == each)
+        for each in sorted(set(chips))
+    )
+    return topology(
+        count_of(hosts, server.title),
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=hosts_and_places(boxes, ports, fabric=fabric, inner=alike),
+    )
 
 
 def _nvswitch_box(

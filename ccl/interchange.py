@@ -1,0 +1,46 @@
+"""What the builder of a cluster knows of its symmetry; `ccl.symmetry` checks it before it is used.
+
+A declaration is only a hint: it may have become wrong by an edit of the cluster, and what is
+wrong is left out, generator by generator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Interchange:
+    """Blocks of devices that may be permuted among one another at will.
+
+    Parameters
+    ----------
+    blocks
+        Names of the devices of each block, all equally many; devices at the same place of two
+        blocks take each other's place.
+    inner
+        What may be permuted inside a block, said with the names of the first one; it holds in
+        every block on its own.
+    """
+
+    blocks: tuple[tuple[str, ...], ...]
+    inner: tuple[Declared, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """One permutation of devices; those that are not named stay where they are.
+
+    Parameters
+    ----------
+    names
+        Devices that move.
+    images
+        Where each of them goes: the same names in another order.
+    """
+
+    names: tuple[str, ...]
+    images: tuple[str, ...]
+
+
+Declared = Interchange | Permutation

@@ -1,0 +1,140 @@
+"""Symmetry that the builder of a cluster declares, checked before it is used.
+
+Of blocks that may be interchanged two permutations generate everything: the exchange of the first
+two and the turn of all. Devices are fixed by leaving out the blocks that hold them, so that a
+stabiliser needs no search. Where a cluster has been edited, blocks whose devices look different
+by now are no longer interchanged; whatever is wrong even so is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from ccl.interchange import Declared, Permutation
+from ccl.symmetry.group import Group
+from ccl.symmetry.refine import refined
+from ccl.symmetry.shape import Shape
+
+_ROUNDS = 4
+"""Rounds of refinement that tell blocks apart: an edit is seen so many links away."""
+
+
+class DeclaredGroup(Group):
+    """The group that a topology declares, less what is wrong by now.
+
+    Parameters
+    ----------
+    shape
+        What automorphisms must keep.
+    fixed
+        Devices that stay where they are.
+    """
+
+    def __init__(self, shape: Shape, fixed: tuple[int, ...] = ()) -> None:
+        reader = _Reader(shape, fixed)
+        found = list(reader.generators())
+        points = np.array(found, dtype=np.int64).reshape(-1, shape.size + len(shape.src))
+        self._set(shape, points)
+        self.whole = reader.whole
+        """Whether all that is declared was found to be true."""
+        self._fixed = fixed
+
+    def stabiliser(self, *devices: int) -> Group:
+        """Return a group of elements that leave the devices where they are."""
+        if any(isinstance(each, Permutation) for each in self.topology.declared):
+            return super().stabiliser(*devices)
+        return DeclaredGroup(self.shape, (*self._fixed, *devices))
+
+
+class _Reader:
+    """Turns declarations into permutations that have been checked."""
+
+    def __init__(self, shape: Shape, fixed: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.whole = True
+        self._fixed = np.zeros(shape.size, dtype=bool)
+        self._fixed[list(fixed)] = True
+
+    def generators(self) -> Iterator[np.ndarray]:
+        """Yield permutations of devices and links."""
+        index = self.shape.topology.index
+        for each in self.shape.topology.declared:
+            yield from self._read(each, index, np.arange(self.shape.size)[None, :])
+
+    def _read(
+        self, each: Declared, place: dict[str, int], outer: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        """Yield what is declared about the blocks in the rows of `outer`, places by `place`."""
+        if isinstance(each, Permutation):
+            yield from self._permuted(each, place, outer)
+            return
+        known = [block for block in each.blocks if all(name in place for name in block)]
+        self.whole &= len(known) == len(each.blocks)
+        if not known:
+            return
+        table = np.array([[place[name] for name in block] for block in known], dtype=np.int64)
+        names = {name: i for i, name in enumerate(each.blocks[0])}
+        for row in self._some(outer):
+            blocks = row[table]
+            held = self._fixed[blocks].any(axis=1)
+            yield from self._interchanged(blocks[~held])
+            for inner in each.inner:
+                yield from self._read(inner, names, blocks)
+
+    def _some(self, blocks: np.ndarray) -> np.ndarray:
+        """Return blocks enough: one of those that are interchanged and each with fixed devices."""
+        held = self._fixed[blocks].any(axis=1)
+        _, first = np.unique(self._looks(blocks[~held]), return_index=True)
+        return np.concatenate([blocks[~held][first], blocks[held]])
+
+    def _permuted(
+        self, each: Permutation, place: dict[str, int], outer: np.ndarray
+    ) -> Iterator[np.ndarray]:
+        if not all(name in place for name in (*each.names, *each.images)):
+            self.whole = False
+            return
+        names = np.array([place[name] for name in each.names], dtype=np.int64)
+        images = np.array([place[name] for name in each.images], dtype=np.int64)
+        for row in self._some(outer):
+            if not self._fixed[row[names]].any():
+                yield from self._checked(row[names], row[images])
+
+    def _interchanged(self, blocks: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield generators of all permutations of blocks, or of blocks that look alike."""
+        if len(blocks) < 2:
+            return
+        found = list(self._turned(blocks))
+        if len(found) == min(len(blocks) - 1, 2):
+            yield from found
+            return
+        self.whole = False
+        _, look = np.unique(self._looks(blocks), return_inverse=True)
+        for each in range(int(look.max()) + 1):
+            yield from self._turned(blocks[look.ravel() == each])
+
+    def _turned(self, blocks: np.ndarray) -> Iterator[np.ndarray]:
+        if len(blocks) > 1:
+            yield from self._checked(blocks[:2], blocks[1::-1])
+        if len(blocks) > 2:
+            yield from self._checked(blocks, np.roll(blocks, -1, axis=0))
+
+    def _looks(self, blocks: np.ndarray) -> np.ndarray:
+        """Return a number for each block that the colours of its devices decide."""
+        colours = self._colours[blocks]
+        return np.unique(colours, axis=0, return_inverse=True)[1].ravel()
+
+    @cached_property
+    def _colours(self) -> np.ndarray:
+        return refined(self.shape, self.shape.device, rounds=_ROUNDS)
+
+    def _checked(self, devices: np.ndarray, images: np.ndarray) -> Iterator[np.ndarray]:
+        image = np.arange(self.shape.size)
+        image[devices] = images
+        links = self.shape.links_under(image)
+        if links is None:
+            self.whole = False
+        else:
+            yield np.concatenate([image, links + self.shape.size])

@@ -1,0 +1,173 @@
+"""A topology as colours and numbers, and whether a permutation of its devices keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ccl.topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What an automorphism must keep.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    src, dst
+        Positions of the ends of each link, shape (links,).
+    device, link, limit
+        A number for each device, link and shared limit; it goes to one of the same number.
+    membership
+        Pairs of a limit and one of its links, shape (2, memberships).
+    """
+
+    topology: Topology
+    src: np.ndarray
+    dst: np.ndarray
+    device: np.ndarray
+    link: np.ndarray
+    limit: np.ndarray
+    membership: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return len(self.device)
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Keys of the links in ascending order, and the link of each."""
+        keys = self.src * self.size + self.dst
+        order = np.argsort(keys)
+        return keys[order], order
+
+    def links_under(self, image: np.ndarray) -> np.ndarray | None:
+        """Return the image of each link, shape (links,), or None if it is no automorphism.
+
+        Parameters
+        ----------
+        image
+            Where each device goes, shape (devices,).
+        """
+        if not _permutes(image, self.size) or (self.device[image] != self.device).any():
+            return None
+        src, dst = image[self.src], image[self.dst]
+        moved = np.flatnonzero((src != self.src) | (dst != self.dst))
+        links = np.arange(len(self.src))
+        if len(moved):
+            keys, order = self._sorted
+            wanted = src[moved] * self.size + dst[moved]
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            if (keys[place] != wanted).any():
+                return None
+            links[moved] = order[place]
+        if (self.link[links] != self.link).any() or not self._limits_kept(links):
+            return None
+        return links
+
+    def _limits_kept(self, links: np.ndarray) -> bool:
+        """Whether each limit goes to one of its kind: sets are matched by sums, then compared."""
+        if not len(self.limit):
+            return True
+        limit, member = self.membership
+        before, after = self._sums(member), self._sums(links[member])
+        place = np.empty(len(self.limit), dtype=np.int64)
+        place[np.argsort(after, kind="stable")] = np.argsort(before, kind="stable")
+        if (self.limit[place] != self.limit).any():
+            return False
+        many = len(self.src)
+        moved = np.sort(place[limit] * many + links[member])
+        return bool((moved == np.sort(limit * many + member)).all())
+
+    def _sums(self, member: np.ndarray) -> np.ndarray:
+        """Return a number for each limit that its colour and its links decide."""
+        total = scattered(self.limit.astype(np.uint64))
+        np.add.at(total, self.membership[0], scattered(member.astype(np.uint64)))
+        return total
+
+
+def shape_of(
+    topology: Topology,
+    *,
+    colours: Iterable[Hashable] | None = None,
+    links: Iterable[Hashable] | None = None,
+    steady: bool = False,
+) -> Shape:
+    """Return what an automorphism must keep.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    colours
+        Something for each device that must be equal for two to change places, besides kind,
+        abilities and buffer.
+    links
+        Something for each link, such as its cost, besides bandwidth and latency.
+    steady
+        Whether latencies may differ, as in a steady state, where only bandwidths count.
+    """
+    index = topology.index
+    many = len(topology.links)
+    device = numbered(
+        (each.kind, each.stores, each.copies, each.reduces, each.buffer_bytes)
+        for each in topology.devices
+    )
+    bandwidth = np.fromiter((each.bandwidth for each in topology.links), np.float64, many)
+    link = _joint(np.zeros(many, dtype=np.int64), bandwidth)
+    if not steady:
+        alpha = np.fromiter((each.alpha for each in topology.links), np.float64, many)
+        link = _joint(link, alpha)
+    if colours is not None:
+        device = _joint(device, numbered(colours))
+    if links is not None:
+        link = _joint(link, numbered(links))
+    places = topology.link_index if topology.limits else {}
+    return Shape(
+        topology=topology,
+        src=np.fromiter((index[each.src] for each in topology.links), np.int64, many),
+        dst=np.fromiter((index[each.dst] for each in topology.links), np.int64, many),
+        device=device,
+        link=link,
+        limit=numbered(each.bandwidth for each in topology.limits),
+        membership=np.array(
+            [(i, places[ends]) for i, each in enumerate(topology.limits) for ends in each.links],
+            dtype=np.int64,
+        )
+        .reshape(-1, 2)
+        .T,
+    )
+
+
+def numbered(keys: Iterable[Hashable]) -> np.ndarray:
+    """Return a number for each key, equal for equal ones."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def scattered(numbers: np.ndarray) -> np.ndarray:
+    """Scatter numbers, so that sums of different ones differ; what collides is checked later."""
+    with np.errstate(over="ignore"):
+        x = (numbers + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        x ^= x >> np.uint64(29)
+        x *= np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(32)))
+
+
+def _joint(numbers: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return a number for each pair."""
+    other = np.unique(more, return_inverse=True)[1].ravel()
+    joint = numbers * (int(other.max(initial=0)) + 1) + other
+    return np.asarray(np.unique(joint, return_inverse=True)[1].ravel())
+
+
+def _permutes(image: np.ndarray, size: int) -> bool:
+    if image.shape != (size,) or (image < 0).any() or (image >= size).any():
+        return False
+    return bool((np.bincount(image, minlength=size) == 1).all())
