@@ -7,7 +7,8 @@ small `Symmetry` with all of its elements that leaves no GPU in its place.
 from ccl.interchange import Interchange, Permutation
 from ccl.symmetry.find import automorphisms
 from ccl.symmetry.free import Symmetry, symmetry_of
-from ccl.symmetry.group import Carriers, Group, orbits_of
+from ccl.symmetry.group import Carriers, Group
+from ccl.symmetry.permutations import orbits_of
 
 __all__ = [
     "Carriers",

@@ -16,7 +16,9 @@ import numpy as np
 from ccl.interchange import Declared, Permutation
 from ccl.symmetry.group import Group
 from ccl.symmetry.refine import refined
-from ccl.symmetry.shape import Shape
+from ccl.symmetry.shape import Moves, Shape
+
+_Element = tuple[np.ndarray, Moves]
 
 _ROUNDS = 4
 """Rounds of refinement that tell blocks apart: an edit is seen so many links away."""
@@ -36,8 +38,8 @@ class DeclaredGroup(Group):
     def __init__(self, shape: Shape, fixed: tuple[int, ...] = ()) -> None:
         reader = _Reader(shape, fixed)
         found = list(reader.generators())
-        points = np.array(found, dtype=np.int64).reshape(-1, shape.size + len(shape.src))
-        self._set(shape, points)
+        rows = np.array([image for image, _ in found], dtype=np.int64).reshape(-1, shape.size)
+        self._set(shape, rows, [moves for _, moves in found])
         self.whole = reader.whole
         """Whether all that is declared was found to be true."""
         self._fixed = fixed
@@ -58,15 +60,13 @@ class _Reader:
         self._fixed = np.zeros(shape.size, dtype=bool)
         self._fixed[list(fixed)] = True
 
-    def generators(self) -> Iterator[np.ndarray]:
-        """Yield permutations of devices and links."""
+    def generators(self) -> Iterator[_Element]:
+        """Yield permutations of devices and the links that they move."""
         index = self.shape.topology.index
         for each in self.shape.topology.declared:
             yield from self._read(each, index, np.arange(self.shape.size)[None, :])
 
-    def _read(
-        self, each: Declared, place: dict[str, int], outer: np.ndarray
-    ) -> Iterator[np.ndarray]:
+    def _read(self, each: Declared, place: dict[str, int], outer: np.ndarray) -> Iterator[_Element]:
         """Yield what is declared about the blocks in the rows of `outer`, places by `place`."""
         if isinstance(each, Permutation):
             yield from self._permuted(each, place, outer)
@@ -92,7 +92,7 @@ class _Reader:
 
     def _permuted(
         self, each: Permutation, place: dict[str, int], outer: np.ndarray
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[_Element]:
         if not all(name in place for name in (*each.names, *each.images)):
             self.whole = False
             return
@@ -102,7 +102,7 @@ class _Reader:
             if not self._fixed[row[names]].any():
                 yield from self._checked(row[names], row[images])
 
-    def _interchanged(self, blocks: np.ndarray) -> Iterator[np.ndarray]:
+    def _interchanged(self, blocks: np.ndarray) -> Iterator[_Element]:
         """Yield generators of all permutations of blocks, or of blocks that look alike."""
         if len(blocks) < 2:
             return
@@ -115,7 +115,7 @@ class _Reader:
         for each in range(int(look.max()) + 1):
             yield from self._turned(blocks[look.ravel() == each])
 
-    def _turned(self, blocks: np.ndarray) -> Iterator[np.ndarray]:
+    def _turned(self, blocks: np.ndarray) -> Iterator[_Element]:
         if len(blocks) > 1:
             yield from self._checked(blocks[:2], blocks[1::-1])
         if len(blocks) > 2:
@@ -130,11 +130,11 @@ class _Reader:
     def _colours(self) -> np.ndarray:
         return refined(self.shape, self.shape.device, rounds=_ROUNDS)
 
-    def _checked(self, devices: np.ndarray, images: np.ndarray) -> Iterator[np.ndarray]:
+    def _checked(self, devices: np.ndarray, images: np.ndarray) -> Iterator[_Element]:
         image = np.arange(self.shape.size)
         image[devices] = images
-        links = self.shape.links_under(image)
-        if links is None:
+        moves = self.shape.moves(image)
+        if moves is None:
             self.whole = False
         else:
-            yield np.concatenate([image, links + self.shape.size])
+            yield image, moves

@@ -8,7 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ccl.errors import ProblemError
 from ccl.topology import Topology
+
+Moves = tuple[np.ndarray, np.ndarray]
+"""Links that a permutation moves, and where it takes them; two arrays of the same shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +51,8 @@ class Shape:
         order = np.argsort(keys)
         return keys[order], order
 
-    def links_under(self, image: np.ndarray) -> np.ndarray | None:
-        """Return the image of each link, shape (links,), or None if it is no automorphism.
+    def moves(self, image: np.ndarray) -> Moves | None:
+        """Return the links that move and where they go; None if it is no automorphism.
 
         Parameters
         ----------
@@ -59,22 +63,38 @@ class Shape:
             return None
         src, dst = image[self.src], image[self.dst]
         moved = np.flatnonzero((src != self.src) | (dst != self.dst))
-        links = np.arange(len(self.src))
-        if len(moved):
-            keys, order = self._sorted
-            wanted = src[moved] * self.size + dst[moved]
-            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-            if (keys[place] != wanted).any():
-                return None
-            links[moved] = order[place]
-        if (self.link[links] != self.link).any() or not self._limits_kept(links):
+        if not len(moved):
+            return moved, moved
+        keys, order = self._sorted
+        wanted = src[moved] * self.size + dst[moved]
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        links = order[place]
+        if (keys[place] != wanted).any() or (self.link[links] != self.link[moved]).any():
             return None
+        return (moved, links) if self._limits_kept(moved, links) else None
+
+    def links_under(self, image: np.ndarray) -> np.ndarray:
+        """Return where an automorphism takes each link, shape (links,).
+
+        Raises
+        ------
+        ProblemError
+            If it is none.
+        """
+        moves = self.moves(image)
+        if moves is None:
+            msg = f"a permutation of the devices of {self.topology} does not keep its links"
+            raise ProblemError(msg)
+        links = np.arange(len(self.src))
+        links[moves[0]] = moves[1]
         return links
 
-    def _limits_kept(self, links: np.ndarray) -> bool:
+    def _limits_kept(self, moved: np.ndarray, images: np.ndarray) -> bool:
         """Whether each limit goes to one of its kind: sets are matched by sums, then compared."""
         if not len(self.limit):
             return True
+        links = np.arange(len(self.src))
+        links[moved] = images
         limit, member = self.membership
         before, after = self._sums(member), self._sums(links[member])
         place = np.empty(len(self.limit), dtype=np.int64)
@@ -82,8 +102,8 @@ class Shape:
         if (self.limit[place] != self.limit).any():
             return False
         many = len(self.src)
-        moved = np.sort(place[limit] * many + links[member])
-        return bool((moved == np.sort(limit * many + member)).all())
+        found = np.sort(place[limit] * many + links[member])
+        return bool((found == np.sort(limit * many + member)).all())
 
     def _sums(self, member: np.ndarray) -> np.ndarray:
         """Return a number for each limit that its colour and its links decide."""
