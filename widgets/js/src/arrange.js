@@ -7,6 +7,7 @@
 
 import { grown, hullRect, overlap, rectAt } from "./geometry.js";
 import { EditError, KINDS, move } from "./model.js";
+import { HOST_PADDING } from "./style.js";
 
 const STEP = { x: 104, y: 92 };
 
@@ -17,6 +18,15 @@ export const rectsOf = ({ topology, positions }) =>
       .filter((d) => positions[d.name])
       .map((d) => [d.name, rectAt(positions[d.name], d.kind)]),
   );
+
+/** Box of each host around its devices. @param {Map<string, Rect>} rects of the devices @returns {Map<string, Rect>} */
+export function hostRects({ devices }, rects) {
+  const inside = new Map();
+  for (const { name, host } of devices) {
+    if (host !== null && rects.has(name)) inside.set(host, [...(inside.get(host) ?? []), rects.get(name)]);
+  }
+  return new Map([...inside].map(([host, list]) => [host, grown(hullRect(list), HOST_PADDING)]));
+}
 
 /**
  * Give every device without a position one: a block per host, switches above what they serve,

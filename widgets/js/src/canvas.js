@@ -9,10 +9,11 @@ import { CutView } from "./cuts.js";
 import { h } from "./dom.js";
 import { Gestures } from "./gestures.js";
 import { filmOf } from "./film.js";
+import { Folding } from "./folding.js";
 import { History } from "./history.js";
 import { follow, testHandle } from "./host.js";
 import { Keyboard } from "./keyboard.js";
-import { linesOf, signature, wholeDrawing } from "./model.js";
+import { signature, wholeDrawing } from "./model.js";
 import { Overlay } from "./overlay.js";
 import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
@@ -21,7 +22,7 @@ import { Stage } from "./stage.js";
 import { Takes } from "./takes.js";
 import css from "./style.css";
 import { Timeline } from "./timeline.js";
-import { lanesOf } from "./tokens.js";
+import { Transport } from "./transport.js";
 
 /** Milliseconds between two reports of the time to the host while playing. */
 const REPORT_EVERY = 200;
@@ -73,11 +74,13 @@ export class Canvas {
     const live = h("div", { class: "tl-sr", "aria-live": "polite" });
     this.dom = { root, graph, live, stage: h("div", { class: "tl-stage" }) };
     this.panels = new Panels(this);
+    this.folding = new Folding(this);
+    this.transport = new Transport(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
-    this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.#report() });
+    this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.takes.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.folding.element, this.takes.element);
     root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
@@ -96,7 +99,7 @@ export class Canvas {
       cuts: () => this.#cutsChanged(),
       theme: () => this.applyTheme(),
       selection: () => this.#onSelection(),
-      time: () => this.#onTime(),
+      time: () => this.transport.given(),
       command: () => this.#onCommand(),
       toolbar: () => this.panels.refresh(),
       timeline: () => this.timeline.refresh(),
@@ -120,7 +123,7 @@ export class Canvas {
   commit(next) {
     if (!this.history.push(next)) return false;
     this.#publish();
-    this.#paint();
+    this.repaint();
     return true;
   }
 
@@ -128,15 +131,16 @@ export class Canvas {
   travel(where) {
     if (!this.history[where]()) return;
     this.#publish();
-    this.#paint();
+    this.repaint();
     this.say(where === "undo" ? "Undone" : "Done again");
   }
 
   #publish() {
-    this.#tell({ drawing: this.drawing });
+    this.tell({ drawing: this.drawing });
   }
 
-  #tell(values) {
+  /** Give values to the host. @param {Record<string, unknown>} values */
+  tell(values) {
     for (const [name, value] of Object.entries(values)) this.model.set(name, value);
     this.model.save_changes();
   }
@@ -149,16 +153,17 @@ export class Canvas {
     const before = this.drawing.topology.devices;
     this.history.push(placeMissing(next));
     if (!same(this.drawing, given)) this.#publish();
-    this.#paint();
+    this.repaint();
     const known = new Set(before.map((d) => d.name));
     if (!this.drawing.topology.devices.some((d) => known.has(d.name))) this.fit();
   }
 
-  #paint() {
+  /** Bring everything in line with the drawing and with what is folded. */
+  repaint() {
     const { topology } = this.drawing;
     this.deviceIndex = new Map(topology.devices.map((d, i) => [d.name, i]));
-    this.lanes = lanesOf(linesOf(topology));
-    this.stage.paint(this.drawing);
+    this.shown = this.folding.show(this.drawing);
+    this.stage.paint(this.shown);
     this.#markStale();
     this.#markFilled();
     this.cutView.refresh();
@@ -187,7 +192,7 @@ export class Canvas {
       this.selectionPending = false;
       if (!this.alive) return;
       const now = this.selection;
-      if (!same(now, this.model.get("selection"))) this.#tell({ selection: now });
+      if (!same(now, this.model.get("selection"))) this.tell({ selection: now });
     });
     this.wake();
   }
@@ -240,7 +245,7 @@ export class Canvas {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (autoplay && this.playback && !this.stale && !still) {
       this.clock.seek(0);
-      this.play(true);
+      this.transport.play(true);
     }
   }
 
@@ -254,7 +259,7 @@ export class Canvas {
     this.stale = this.playback !== null && this.drawingSignature !== this.sceneSignature;
     if (this.stale) this.clock.playing = false;
     this.dom.root.toggleAttribute("data-stale", this.stale);
-    if (Boolean(this.model.get("stale")) !== this.stale) this.#tell({ stale: this.stale });
+    if (Boolean(this.model.get("stale")) !== this.stale) this.tell({ stale: this.stale });
   }
 
   /** Labels move up where the box shows a buffer. */
@@ -274,58 +279,10 @@ export class Canvas {
   }
 
   /** @param {boolean} on */
-  play(on) {
-    if (!this.playback || this.stale) return;
-    this.clock.toggle(on);
-    this.#report();
-  }
-
-  /** @param {number} by steps */
-  step(by) {
-    if (!this.playback || this.stale) return;
-    this.clock.step(by);
-    this.#report();
-    const epoch = this.playback.epochAt(this.clock.time);
-    const rows = (this.playback.scene.sentences[epoch] ?? "").split("\n");
-    this.say(this.clock.time >= this.clock.end ? "The end" : `Epoch ${epoch}: ${rows.slice(0, 6).join(". ")}`);
-  }
-
-  /** @param {number} time µs */
-  seek(time) {
-    if (!this.playback || this.stale) return;
-    this.clock.playing = false;
-    this.clock.seek(time);
-    this.#report();
-  }
-
-  /** @param {number} value 1 is normal */
-  setSpeed(value) {
-    if (!(value > 0 && Number.isFinite(value))) return this.refuse(`the speed must be positive, got ${value}`);
-    this.clock.speed = value;
-    return this.wake();
-  }
-
-  /** @param {boolean} on */
   setHeat(on) {
     this.heat = on;
     this.panels.refresh();
     this.redrawAll();
-  }
-
-  #report() {
-    this.reportedAt = performance.now();
-    this.reportedTime = this.clock.time;
-    this.#tell({ time: this.clock.time });
-    this.panels.refreshLog();
-    this.wake();
-  }
-
-  #onTime() {
-    const time = this.model.get("time");
-    if (typeof time !== "number" || time === this.reportedTime || this.clock.playing) return;
-    this.clock.seek(time);
-    this.panels.refreshLog();
-    this.wake();
   }
 
   // ---- the host and the user --------------------------------------------------------------------------
@@ -346,7 +303,7 @@ export class Canvas {
   refuse(text) {
     this.panels.showToast(text);
     this.messages = (this.messages ?? 0) + 1;
-    this.#tell({ message: { text, n: this.messages } });
+    this.tell({ message: { text, n: this.messages } });
   }
 
   applyTheme() {
@@ -358,7 +315,7 @@ export class Canvas {
     this.dom.root.dataset.theme = theme;
     for (const [name, value] of Object.entries(this.colors)) this.dom.root.style.setProperty(`--tl-${name}`, value);
     this.stage.setColors(this.colors);
-    this.#paint();
+    this.repaint();
   }
 
   // ---- frames ------------------------------------------------------------------------------------------
@@ -388,7 +345,7 @@ export class Canvas {
     if (this.clock.playing) {
       this.clock.advance(seconds);
       this.takes.ranThrough = !this.clock.playing;
-      if (!this.clock.playing || now - (this.reportedAt ?? 0) > REPORT_EVERY) this.#report();
+      if (!this.clock.playing || now - this.transport.reportedAt > REPORT_EVERY) this.transport.report();
       this.dirty = true;
     }
     if (this.dirty) this.redraw(now);

@@ -5,8 +5,9 @@
  * @typedef {import("./canvas.js").Canvas} Canvas
  */
 
-import { align, freeSpot, rectsOf } from "./arrange.js";
+import { align, freeSpot, hostRects, rectsOf } from "./arrange.js";
 import { clip, paste, repeatHost } from "./clones.js";
+import { centre } from "./geometry.js";
 import * as edit from "./model.js";
 import { EditError, KINDS } from "./model.js";
 import { saveGif, saveWebm } from "./record.js";
@@ -33,14 +34,15 @@ function add(canvas, { kind, host, position, name }) {
 
 /** A free place near the selection, else in the middle of the view. @param {Canvas} canvas */
 function spotFor(canvas, { kind, into, beside }) {
-  const { stage, drawing } = canvas;
-  const view = stage.cy.extent();
-  const box = into && stage.hostRect(into);
-  const near = box
-    ? [(box.x1 + box.x2) / 2, (box.y1 + box.y2) / 2]
-    : drawing.positions[beside] ?? [(view.x1 + view.x2) / 2, (view.y1 + view.y2) / 2];
-  const boxes = into ? [] : [...edit.hostNames(drawing.topology)].map((each) => stage.hostRect(each));
-  return freeSpot(near, kind, [...rectsOf(drawing).values(), ...boxes]);
+  const { drawing } = canvas;
+  const view = canvas.stage.cy.extent();
+  const rects = rectsOf(drawing);
+  const hosts = hostRects(drawing.topology, rects);
+  const { x, y } = into
+    ? centre(hosts.get(into))
+    : canvas.shown.toDrawing({ x: (view.x1 + view.x2) / 2, y: (view.y1 + view.y2) / 2 });
+  const near = (into ? null : drawing.positions[beside]) ?? [x, y];
+  return freeSpot(near, kind, [...rects.values(), ...(into ? [] : hosts.values())]);
 }
 
 /** Selected devices, those of selected hosts included. @param {Canvas} canvas */
@@ -166,13 +168,14 @@ export const COMMANDS = {
   undo: (canvas) => canvas.travel("undo"),
   redo: (canvas) => canvas.travel("redo"),
   fit: (canvas) => canvas.fit(),
+  fold: (canvas, how) => canvas.folding.turn(how),
   select_all: selectAll,
-  play: (canvas) => canvas.play(true),
-  pause: (canvas) => canvas.play(false),
-  toggle: (canvas) => canvas.play(!canvas.clock.playing),
-  step: (canvas, { by = 1 }) => canvas.step(by),
-  seek: (canvas, { time }) => canvas.seek(time),
-  speed: (canvas, { value }) => canvas.setSpeed(value),
+  play: (canvas) => canvas.transport.play(true),
+  pause: (canvas) => canvas.transport.play(false),
+  toggle: (canvas) => canvas.transport.play(!canvas.clock.playing),
+  step: (canvas, { by = 1 }) => canvas.transport.step(by),
+  seek: (canvas, { time }) => canvas.transport.seek(time),
+  speed: (canvas, { value }) => canvas.transport.setSpeed(value),
   newest: (canvas) => canvas.takes.showNewest(),
   heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
   log: (canvas, { on }) => canvas.panels.showLog(on),

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { hullRect, overlap } from "./geometry.js";
-import { endsKey, hostNames } from "./model.js";
+import { endsKey } from "./model.js";
 import { outline } from "./region.js";
 
 const LABEL_HEIGHT = 28;
@@ -29,10 +29,18 @@ export class CutView {
   refresh() {
     const cuts = this.shown();
     const ends = cuts.flatMap((cut) => cut.links.map(([src, dst]) => endsKey(src, dst)));
-    this.canvas.stage.markCut(new Set(ends));
+    this.canvas.stage.markCut(ends, this.#split(cuts[0]));
     for (const label of this.labels) label.remove();
     this.labels = cuts.map((cut) => h("div", { class: "tl-note" }, cut.label));
     this.canvas.dom.stage.append(...this.labels);
+  }
+
+  /** Keys of the folded groups that a cut goes through. @returns {Set<string>} */
+  #split(cut) {
+    if (!cut) return new Set();
+    const inside = new Set(cut.inside);
+    const through = ({ members }) => new Set(members.map((d) => inside.has(d.name))).size > 1;
+    return new Set(this.canvas.shown.groups.filter(through).map(({ key }) => key));
   }
 
   /** Rectangles around the regions. */
@@ -87,7 +95,7 @@ export class CutView {
    * its box with the name above it.
    */
   #outlines(cut) {
-    const { stage, drawing } = this.canvas;
+    const { stage, drawing, shown } = this.canvas;
     const named = new Set(cut.inside);
     const all = drawing.topology.devices.map((d) => d.name);
     const others = all.filter((name) => !named.has(name));
@@ -97,10 +105,16 @@ export class CutView {
     );
     const rects = { in: [], out: [] };
     const hosts = new Set();
-    for (const d of drawing.topology.devices) {
+    for (const d of shown.devices) {
       if (!inside.has(d.name)) rects.out.push(stage.rect(d.name));
       else if (d.host === null || outsideHosts.has(d.host)) rects.in.push(stage.rect(d.name));
       else hosts.add(d.host);
+    }
+    for (const { key, members } of shown.groups) {
+      const within = members.filter((d) => inside.has(d.name)).length;
+      // A group that is cut in two has a frame of its own.
+      if (within === members.length) rects.in.push(stage.rect(key));
+      else if (!within) rects.out.push(stage.rect(key));
     }
     for (const host of hosts) {
       const box = stage.hostRect(host);
@@ -132,13 +146,13 @@ export class CutView {
 
   /** What a label should not cover, on the screen: devices, names of hosts, tools, legend. */
   #taken() {
-    const { stage, drawing, dom, panels } = this.canvas;
+    const { stage, shown, dom, panels } = this.canvas;
     const screen = (r) => {
       const [p, q] = [stage.toScreen({ x: r.x1, y: r.y1 }), stage.toScreen({ x: r.x2, y: r.y2 })];
       return { x1: p.x, y1: p.y, x2: q.x, y2: q.y };
     };
-    const devices = drawing.topology.devices.map((d) => stage.rect(d.name));
-    const names = [...hostNames(drawing.topology)].map((host) => {
+    const devices = [...shown.devices.map((d) => d.name), ...shown.groups.map(({ key }) => key)].map((end) => stage.rect(end));
+    const names = [...stage.rooms.keys()].map((host) => {
       const r = stage.hostRect(host);
       return r && { x1: (r.x1 + r.x2) / 2 - 34, x2: (r.x1 + r.x2) / 2 + 34, y1: r.y1 - 20, y2: r.y1 };
     });

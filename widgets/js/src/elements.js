@@ -1,8 +1,11 @@
 /** Devices, hosts and lines as the elements that cytoscape draws. */
 
+import { GROUP } from "./compactor.js";
+import { counts, isGroup } from "./folded.js";
 import { KINDS } from "./model.js";
 
-export const deviceId = (name) => `d:${name}`;
+/** A device by its name or a group by its key. */
+export const endId = (end) => (isGroup(end) ? `g:${end}` : `d:${end}`);
 export const hostId = (name) => `h:${name}`;
 export const lineId = (id) => `l:${id}`;
 
@@ -29,7 +32,7 @@ export const hostElement = (host) => ({
 export const deviceElement = (device, [x, y], colors) => ({
   group: "nodes",
   data: {
-    id: deviceId(device.name),
+    id: endId(device.name),
     name: device.name,
     label: shortName(device),
     parent: device.host === null ? undefined : hostId(device.host),
@@ -41,17 +44,31 @@ export const deviceElement = (device, [x, y], colors) => ({
   classes: `device ${device.kind}`,
 });
 
+/** @param {import("./types.js").Group} group @param {[number, number]} position */
+export const groupElement = (group, [x, y], colors) => ({
+  group: "nodes",
+  data: {
+    id: endId(group.key),
+    name: group.key,
+    label: `${group.title}\n${counts(group)}`,
+    color: colors[group.members.some((d) => d.kind === "gpu") ? "gpu" : group.members[0].kind],
+    ...GROUP,
+  },
+  position: { x, y },
+  classes: "group",
+});
+
 /** @param {import("./types.js").Line} line @param {{bend: number, thin: boolean}} how */
 export const lineElement = (line, { bend, thin }) => ({
   group: "edges",
   data: {
     id: lineId(line.id),
-    source: deviceId(line.a),
-    target: deviceId(line.b),
+    source: endId(line.a),
+    target: endId(line.b),
     a: line.a,
     b: line.b,
     bend,
     width: lineWidth(line, thin),
   },
-  classes: [line.back ? "" : "oneway", bend ? "bent" : "", thin ? "thin" : ""].join(" "),
+  classes: [line.back ? "" : "oneway", bend ? "bent" : "", thin ? "thin" : "", line.parts ? "bundle" : ""].join(" "),
 });

@@ -13,9 +13,13 @@
 
 import { KINDS } from "./model.js";
 
-/** @param {[number, number]} position @param {import("./types.js").Kind} kind @returns {Rect} */
-export const rectAt = ([x, y], kind) => {
-  const { width, height } = KINDS[kind];
+/**
+ * @param {[number, number]} position
+ * @param {import("./types.js").Kind | {width: number, height: number}} what a kind of device, or a size
+ * @returns {Rect}
+ */
+export const rectAt = ([x, y], what) => {
+  const { width, height } = typeof what === "string" ? KINDS[what] : what;
   return { x1: x - width / 2, y1: y - height / 2, x2: x + width / 2, y2: y + height / 2 };
 };
 

@@ -43,13 +43,26 @@ export class Gestures {
       moved = true;
       queueMicrotask(() => {
         moved = false;
-        if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.stage.positions()));
+        if (canvas.alive) canvas.commit(move(canvas.drawing, canvas.folding.dragged(canvas.stage.positions())));
       });
     });
     cy.on("position bounds pan zoom resize", () => canvas.redrawAll());
     cy.on("select unselect", () => !canvas.stage.applying && canvas.selectionChanged());
+    cy.on("dbltap", "node.group, node.host", (event) => {
+      if (event.target.isNode?.() && event.target.hasClass("device")) return;
+      const { name } = event.target.data();
+      run(canvas, "fold", event.target.hasClass("group") ? { keys: [name] } : { hosts: [name] });
+    });
+    cy.on("mouseover", "node.group", (event) => this.#overGroup(event.target.data("name")));
+    cy.on("mouseout", "node.group", () => this.#overGroup(null));
     cy.on("mouseover", "edge", (event) => this.#overLine(event.target, true));
     cy.on("mouseout", "edge", (event) => this.#overLine(event.target, false));
+  }
+
+  /** @param {string | null} key */
+  #overGroup(key) {
+    this.canvas.hovered = key === null ? null : { group: key };
+    this.canvas.panels.showTip();
   }
 
   #overLine(edge, on) {
@@ -167,8 +180,10 @@ export class Gestures {
     const kind = event.dataTransfer.getData(DRAG_TYPE);
     if (!KINDS[kind]) return;
     event.preventDefault();
-    const { x, y } = canvas.stage.toModel(this.#local(event));
-    run(canvas, "add", { kind, position: [x, y], host: canvas.stage.hostAt({ x, y }) });
+    const at = canvas.stage.toModel(this.#local(event));
+    const host = canvas.stage.hostAt(at);
+    const { x, y } = canvas.shown.toDrawing(at);
+    run(canvas, "add", { kind, position: canvas.folding.middle(host) ?? [x, y], host });
     canvas.dom.root.focus({ preventScroll: true });
   }
 }

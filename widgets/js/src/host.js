@@ -54,6 +54,9 @@ export function testHandle(canvas) {
     get drawing() {
       return canvas.drawing;
     },
+    get shown() {
+      return canvas.shown;
+    },
     get clock() {
       return canvas.clock;
     },

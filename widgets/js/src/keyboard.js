@@ -8,11 +8,13 @@
 
 import { centre } from "./geometry.js";
 import { NUDGE, run } from "./commands.js";
+import { hostKey, isGroup } from "./folded.js";
 
 /** Rows of the sheet that "?" opens. */
 export const SHEET = [
   ["G  S  M  N", "add a GPU, a switch, a memory, a NIC"],
-  ["Enter", "select the first device, then Tab and Shift+Tab walk on"],
+  ["Enter", "select the first device, then Tab and Shift+Tab walk on; open a folded host"],
+  ["O", "fold or open the selected hosts, or all of them"],
   ["L", "link: Tab or arrows choose the other end, Enter draws"],
   ["V  Esc", "back to selecting; Esc again selects nothing"],
   ["Del", "delete the selection"],
@@ -29,7 +31,7 @@ export const SHEET = [
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], t: ["log"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
 };
@@ -90,8 +92,8 @@ export class Keyboard {
     else if (key === "Escape") this.#escape();
     else if (!canvas.playback) return false;
     else if (key === " ") run(canvas, "toggle");
-    else if (key === "Home") canvas.seek(0);
-    else if (key === "End") canvas.seek(canvas.clock.end);
+    else if (key === "Home") canvas.transport.seek(0);
+    else if (key === "End") canvas.transport.seek(canvas.clock.end);
     else return false;
     return true;
   }
@@ -101,13 +103,14 @@ export class Keyboard {
     if (canvas.pull) this.#aim(direction);
     else if (!shift && canvas.playback && !canvas.stale) {
       if (!direction[0]) return false;
-      canvas.step(direction[0]);
+      canvas.transport.step(direction[0]);
     } else run(canvas, "nudge", { dx: direction[0] * NUDGE, dy: direction[1] * NUDGE });
     return true;
   }
 
   #names() {
-    return this.canvas.drawing.topology.devices.map((d) => d.name);
+    const { devices, groups } = this.canvas.shown;
+    return [...groups.map(({ key }) => key), ...devices.map((d) => d.name)];
   }
 
   /** Tab: the next device, or out of the canvas past the last one. @param {number} by */
@@ -115,23 +118,34 @@ export class Keyboard {
     const { canvas } = this;
     const names = this.#names();
     if (canvas.pull) {
-      const others = names.filter((name) => name !== canvas.pull.from);
+      const others = names.filter((name) => name !== canvas.pull.from && !isGroup(name));
       if (!others.length) return false;
       const at = others.indexOf(canvas.pull.over);
       this.#over(others[(at + by + others.length) % others.length]);
       return true;
     }
-    const at = names.indexOf(canvas.selection.devices[0]);
+    const at = names.indexOf(this.#picked());
     const next = names[at + by];
     if (at < 0 || next === undefined) return false;
     this.#pick(next);
     return true;
   }
 
+  /** The device or the group that is selected. */
+  #picked() {
+    const { shown, selection } = this.canvas;
+    const [host, device] = [selection.hosts[0], selection.devices[0]];
+    if (host !== undefined && shown.byKey.has(hostKey(host))) return hostKey(host);
+    return shown.home.get(device) ?? device;
+  }
+
   #pick(name) {
-    this.canvas.select({ devices: [name] });
-    this.canvas.stage.reveal(name);
-    this.canvas.say(this.canvas.describe(name));
+    const { canvas } = this;
+    const group = canvas.shown.byKey.get(name);
+    if (!group) canvas.select({ devices: [name] });
+    else canvas.select(group.host === null ? { devices: group.members.map((d) => d.name) } : { hosts: [group.host] });
+    canvas.stage.reveal(name);
+    canvas.say(group ? canvas.folding.describe(name) : canvas.describe(name));
   }
 
   #enter() {
@@ -141,7 +155,10 @@ export class Keyboard {
       run(canvas, "link", { src: pull.from, dst: pull.over });
       return;
     }
-    if (!canvas.selection.devices.length && this.#names().length) this.#pick(this.#names()[0]);
+    const picked = this.#picked();
+    if (picked === undefined) {
+      if (this.#names().length) this.#pick(this.#names()[0]);
+    } else if (canvas.shown.byKey.has(picked)) run(canvas, "fold", { keys: [picked], on: false });
   }
 
   #escape() {
@@ -177,7 +194,7 @@ export class Keyboard {
     let best = null;
     let least = Infinity;
     for (const name of this.#names()) {
-      if (name === canvas.pull.from || name === canvas.pull.over) continue;
+      if (isGroup(name) || name === canvas.pull.from || name === canvas.pull.over) continue;
       const { x, y } = centre(canvas.stage.rect(name));
       const ahead = (x - from.x) * dx + (y - from.y) * dy;
       const aside = Math.abs((x - from.x) * dy) + Math.abs((y - from.y) * dx);

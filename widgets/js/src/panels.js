@@ -3,7 +3,7 @@
 import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
 import { SHEET } from "./keyboard.js";
-import { endsKey, linesOf } from "./model.js";
+import { counts } from "./folded.js";
 import { bandwidth, bytes, duration, short } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
@@ -48,7 +48,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
-    return [this.tools, this.log, this.sheet, this.canvas.takes.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
+    return [this.tools, this.log, this.sheet, this.canvas.takes.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
   #makeTools() {
@@ -164,7 +164,8 @@ export class Panels {
   /** Say what is under the pointer. */
   showTip() {
     const { hovered, pull } = this.canvas;
-    const rows = pull || !hovered ? [] : hovered.device ? this.#deviceTip(hovered.device) : this.#lineTip(hovered.line);
+    const rows = pull || !hovered ? [] : hovered.group ? this.#groupTip(hovered.group)
+      : hovered.device ? this.#deviceTip(hovered.device) : this.#lineTip(hovered.line);
     this.tip.hidden = !rows.length;
     this.tip.replaceChildren(...rows);
   }
@@ -191,9 +192,37 @@ export class Panels {
     ]);
   }
 
+  #groupTip(key) {
+    const group = this.canvas.shown.byKey.get(key);
+    if (!group) return [];
+    const inside = new Set(group.members.map((d) => d.name));
+    let [out, into, within] = [0, 0, 0];
+    for (const { src, dst, bandwidth: rate } of this.canvas.drawing.topology.links) {
+      if (inside.has(src) && inside.has(dst)) within += 1;
+      else if (inside.has(src)) out += rate;
+      else if (inside.has(dst)) into += rate;
+    }
+    return tipRows(group.title, [
+      ["has", counts(group)], ["inside", `${within} one-way links`],
+      ["out", bandwidth(out)], ["in", bandwidth(into)], ["", "double-click opens it"],
+    ]);
+  }
+
+  /** @param {import("./types.js").Line} line */
+  #bundleTip({ a, b, forth, back, parts }) {
+    const title = (end) => this.canvas.shown.byKey.get(end)?.title ?? end;
+    const rows = [
+      ["links", String(parts.length)], ["together", bandwidth(forth.bandwidth)],
+      ...(back && back.bandwidth !== forth.bandwidth ? [["back", bandwidth(back.bandwidth)]] : back ? [["", "each way"]] : []),
+      ...(forth.medium ? [["medium", forth.medium]] : []),
+    ];
+    return tipRows(`${title(a)} ${back ? "↔" : "→"} ${title(b)}`, rows);
+  }
+
   #lineTip([a, b]) {
-    const line = linesOf(this.canvas.drawing.topology).find((each) => each.id === endsKey(a, b));
+    const line = this.canvas.stage.lineOf(a, b);
     if (!line) return [];
+    if (line.parts) return this.#bundleTip(line);
     const { forth, back } = line;
     const alike = back && ["bandwidth", "alpha", "count", "medium"].every((key) => forth[key] === back[key]);
     const rows = (link) => [

@@ -110,8 +110,8 @@ export async function toWebm(canvas, { width = 1200, fps = 30 } = {}) {
   const parts = [];
   recorder.ondataavailable = (event) => parts.push(event.data);
   const ended = new Promise((resolve) => (recorder.onstop = resolve));
-  canvas.seek(0);
-  canvas.play(true);
+  canvas.transport.seek(0);
+  canvas.transport.play(true);
   recorder.start();
   while (canvas.clock.playing && canvas.alive) {
     composer.draw();

@@ -2,24 +2,26 @@
  * The graph on the screen: cytoscape draws devices, hosts and links and says what was touched.
  * It never holds anything that is not in the drawing.
  *
- * @typedef {import("./types.js").Drawing} Drawing
  * @typedef {import("./types.js").Point} Point
  * @typedef {import("./types.js").Rect} Rect
  * @typedef {import("./types.js").Selection} Selection
+ * @typedef {import("./types.js").Shown} Shown
  */
 
 import cytoscape from "cytoscape";
-import { deviceElement, deviceId, hostElement, hostId, lineElement, lineId } from "./elements.js";
+import { GROUP } from "./compactor.js";
+import { deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId } from "./elements.js";
+import { endsOf, hostKey, shownOf } from "./folded.js";
 import {
-  bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, within,
+  bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, rectAt, within,
 } from "./geometry.js";
-import { EMPTY, KINDS, endsKey, hostNames, linesOf } from "./model.js";
+import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
 /** Links above which they are drawn thinner and fainter. */
 const MANY_LINKS = 800;
 /** Links above which a still picture is panned. */
-const STILL_WHILE_PANNING = 1500;
+const STILL_WHILE_PANNING = 1000;
 /** Links above which they are not led around devices: nobody can follow that many anyway. */
 const MOST_BENT = 900;
 /** Elements above which chunks are shown even where their line is beneath a device. */
@@ -51,7 +53,7 @@ export class Stage {
     this.painted = new Map();
     this.curves = new Map();
     this.bends = new Map();
-    this.drawing = EMPTY;
+    this.shown = shownOf(EMPTY, new Set());
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
     this.cy.on("position bounds", () => this.curves.clear());
@@ -66,17 +68,17 @@ export class Stage {
     this.painted.clear();
   }
 
-  /** Bring the screen in line with a drawing. @param {Drawing} drawing */
-  paint(drawing) {
-    this.drawing = drawing;
+  /** Bring the screen in line with what is to be shown. @param {Shown} shown */
+  paint(shown) {
+    this.shown = shown;
     this.applying = true;
-    this.cy.batch(() => this.#diff(drawing));
+    this.cy.batch(() => this.#diff(shown));
     this.applying = false;
     this.curves.clear();
     this.#magnify(true);
     // Cytoscape reads this option once, but honours it whenever it is set.
     const renderer = /** @type {any} */ (this.cy).renderer();
-    if (renderer) renderer.textureOnViewport = linesOf(drawing.topology).length > STILL_WHILE_PANNING;
+    if (renderer) renderer.textureOnViewport = shown.lines.length > STILL_WHILE_PANNING;
   }
 
   /** Write names larger the farther away they are. @param {boolean} [fresh] new devices came */
@@ -89,9 +91,9 @@ export class Stage {
     });
   }
 
-  /** @param {Drawing} drawing */
-  #diff(drawing) {
-    const wanted = this.#elements(drawing);
+  /** @param {Shown} shown */
+  #diff(shown) {
+    const wanted = this.#elements(shown);
     const names = new Set(wanted.map((each) => each.id));
     const changed = wanted.filter(({ id, identity }) => {
       const same = this.painted.get(id);
@@ -110,20 +112,26 @@ export class Stage {
     this.painted = new Map(wanted.map(({ id, identity }) => [id, identity]));
   }
 
-  /** What has to be on the screen, with what it depends on. @param {Drawing} drawing */
-  #elements({ topology, positions }) {
-    const hosts = hostNames(topology);
-    const lines = linesOf(topology);
-    const bends = this.#bendsOf(lines, { topology, positions });
+  /** What has to be on the screen, with what it depends on. @param {Shown} shown */
+  #elements({ devices, groups, lines, positions }) {
+    this.rooms = new Map();
+    for (const { name, host } of devices) {
+      if (host !== null) this.rooms.set(host, [...(this.rooms.get(host) ?? []), name]);
+    }
+    const bends = this.#bendsOf(this.shown);
     const thin = lines.length > MANY_LINKS;
+    const at = (name) => positions[name];
     return [
-      ...[...hosts].map((host) => ({
+      ...[...this.rooms.keys()].map((host) => ({
         id: hostId(host), identity: [host], make: () => hostElement(host),
       })),
-      ...topology.devices.map((d) => ({
-        id: deviceId(d.name),
-        identity: [d, positions[d.name]],
-        make: () => deviceElement(d, positions[d.name], this.colors),
+      ...devices.map((d) => ({
+        id: endId(d.name), identity: [d, ...at(d.name)], make: () => deviceElement(d, at(d.name), this.colors),
+      })),
+      ...groups.map((group) => ({
+        id: endId(group.key),
+        identity: [group, ...at(group.key)],
+        make: () => groupElement(group, at(group.key), this.colors),
       })),
       ...lines.map((line) => ({
         id: lineId(line.id),
@@ -134,22 +142,24 @@ export class Stage {
   }
 
   /** How much each line bends to go around the devices in its way. */
-  #bendsOf(lines, { topology, positions }) {
-    const key = topology.links;
-    if (this.bends.links === key && this.bends.positions === positions) return this.bends;
-    const rects = new Map(topology.devices.map((d) => [d.name, rectOf(d, positions[d.name])]));
+  #bendsOf({ devices, groups, lines, positions }) {
+    if (this.bends.lines === lines && this.bends.positions === positions) return this.bends;
+    const rects = new Map([
+      ...devices.map((d) => [d.name, rectAt(positions[d.name], d.kind)]),
+      ...groups.map(({ key }) => [key, rectAt(positions[key], GROUP)]),
+    ]);
     const bends = new Map();
     for (const line of lines) {
       const others = lines.length > MOST_BENT ? [] : withoutEnds(rects, line);
       bends.set(line.id, bendAround(centre(rects.get(line.a)), centre(rects.get(line.b)), others));
     }
-    this.bends = Object.assign(bends, { links: key, positions });
+    this.bends = Object.assign(bends, { lines, positions });
     return bends;
   }
 
-  /** Rectangle of a device as it is on the screen now, mid-drag included. @returns {Rect | null} */
+  /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
   rect(name) {
-    const node = this.cy.getElementById(deviceId(name));
+    const node = this.cy.getElementById(endId(name));
     if (node.empty()) return null;
     const { x, y } = node.position();
     const [w, h] = [node.data("width") / 2, node.data("height") / 2];
@@ -157,25 +167,26 @@ export class Stage {
   }
 
   /**
-   * Rectangle of a host's box. Cytoscape is not asked: its boxes are those from before a change
+   * Rectangle of a host's box, or of its group where it is folded. Cytoscape is not asked: its boxes are those from before a change
    * of style until it has drawn again, and asking keeps them wrong.
    * @param {string} name @returns {Rect | null}
    */
   hostRect(name) {
-    const inside = this.drawing.topology.devices.filter((d) => d.host === name);
-    const box = hullRect(inside.map((d) => this.rect(d.name)));
-    return box && grown(box, HOST_PADDING);
+    const inside = this.rooms.get(name);
+    if (!inside) return this.rect(hostKey(name));
+    return grown(/** @type {Rect} */ (hullRect(inside.map((each) => this.rect(each)))), HOST_PADDING);
   }
 
   /** Rectangle around all that is drawn, names of hosts included. */
   #contentRect() {
-    const { topology } = this.drawing;
-    const hosts = [...hostNames(topology)].map((name) => this.hostRect(name));
-    const bent = linesOf(topology)
+    const { devices, groups, lines } = this.shown;
+    const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
+    const bent = lines
       .filter((line) => this.bends.get(line.id))
       .map((line) => pointOn(this.curve(line), 0.5));
     return hullRect([
-      ...topology.devices.map((d) => this.rect(d.name)),
+      ...devices.map((d) => this.rect(d.name)),
+      ...groups.map(({ key }) => this.rect(key)),
       ...hosts.map((r) => ({ ...r, y1: r.y1 - HOST_NAME })),
       ...bent.map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })),
     ]);
@@ -202,7 +213,7 @@ export class Stage {
     if (this.painted.size > MOST_COVERED) return null;
     const box = hullRect([curve.a, curve.b, curve.c ?? curve.a].map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
     const crossed = this.cy
-      .nodes(".device")
+      .nodes(".device, .group")
       .map((n) => n.data("name"))
       .filter((name) => name !== line.a && name !== line.b)
       .map((name) => this.rect(name))
@@ -234,10 +245,15 @@ export class Stage {
     return hit.nonempty() ? hit.last().data("name") : null;
   }
 
-  /** Innermost host box under a point of the drawing. @param {Point} p */
+  /** Key of the group under a point of the screen's drawing. @param {Point} p */
+  groupAt(p) {
+    return this.shown.groups.find(({ key }) => within(/** @type {Rect} */ (this.rect(key)), p))?.key ?? null;
+  }
+
+  /** Innermost host box under a point of the drawing, a folded one too. @param {Point} p */
   hostAt(p) {
-    const hit = this.cy.nodes(".host").filter((n) => within(this.hostRect(n.data("name")), p));
-    return hit.nonempty() ? hit.first().data("name") : null;
+    const hit = [...this.rooms.keys()].find((name) => within(this.hostRect(name), p));
+    return hit ?? this.shown.byKey.get(this.groupAt(p))?.host ?? null;
   }
 
   /** Ports of a device: the middles of its four sides. @param {string} name @returns {Point[]} */
@@ -291,19 +307,23 @@ export class Stage {
   /** @returns {Selection} */
   selection() {
     const names = (selector) => this.cy.$(selector).map((e) => e.data("name"));
+    const groups = names("node.group:selected").map((key) => this.shown.byKey.get(key));
+    const alone = groups.filter((group) => group.host === null).flatMap((group) => group.members);
     return {
-      devices: names("node.device:selected"),
-      links: this.cy.$("edge:selected").map((e) => [e.data("a"), e.data("b")]),
-      hosts: names("node.host:selected"),
+      devices: [...names("node.device:selected"), ...alone.map((d) => d.name)],
+      links: this.cy.$("edge:selected").map((e) => this.lineOf(e.data("a"), e.data("b"))).flatMap(endsOf),
+      hosts: [...names("node.host:selected"), ...groups.map((group) => group.host).filter((host) => host !== null)],
     };
   }
 
   /** @param {Partial<Selection>} selection */
   select({ devices = [], links = [], hosts = [] }) {
+    const { home, lanes, byKey } = this.shown;
     const ids = new Set([
-      ...devices.map(deviceId),
-      ...hosts.map(hostId),
-      ...links.flatMap(([a, b]) => [lineId(endsKey(a, b)), lineId(endsKey(b, a))]),
+      ...devices.map((name) => endId(home.get(name) ?? name)),
+      ...hosts.map((host) => (byKey.has(hostKey(host)) ? endId(hostKey(host)) : hostId(host))),
+      ...links.map(([a, b]) => lanes.get(endsKey(a, b)) ?? lanes.get(endsKey(b, a)))
+        .filter(Boolean).map(({ line }) => lineId(line.id)),
     ]);
     this.applying = true;
     this.cy.batch(() => {
@@ -313,18 +333,31 @@ export class Stage {
     this.applying = false;
   }
 
-  /** Dash the lines that carry one of these links. @param {Set<string>} ends keys of links */
-  markCut(ends) {
-    this.cy.edges().forEach((e) => {
-      const [a, b] = [e.data("a"), e.data("b")];
-      e.toggleClass("cut", ends.has(endsKey(a, b)) || ends.has(endsKey(b, a)));
+  /**
+   * Dash the lines that carry one of these links, and frame the groups that the cut goes through.
+   * @param {Iterable<string>} ends keys of links @param {Set<string>} split keys of groups
+   */
+  markCut(ends, split) {
+    const { lanes } = this.shown;
+    const cut = new Set([...ends].map((key) => lanes.get(key)).filter(Boolean).map(({ line }) => lineId(line.id)));
+    this.cy.batch(() => {
+      this.cy.edges().forEach((e) => e.toggleClass("cut", cut.has(e.id())));
+      this.cy.nodes(".group").forEach((n) => n.toggleClass("split", split.has(n.data("name"))));
     });
   }
 
-  /** Places of all devices as they are on the screen. */
+  /** The line that was painted between two ends. @param {string} a @param {string} b */
+  lineOf(a, b) {
+    if (this.lineIndex?.lines !== this.shown.lines) {
+      this.lineIndex = { lines: this.shown.lines, at: new Map(this.shown.lines.map((line) => [line.id, line])) };
+    }
+    return this.lineIndex.at.get(endsKey(a, b));
+  }
+
+  /** Places of all devices and groups as they are on the screen, by name and key. */
   positions() {
     return Object.fromEntries(
-      this.cy.nodes(".device").map((n) => [n.data("name"), [n.position().x, n.position().y]]),
+      this.cy.nodes(".device, .group").map((n) => [n.data("name"), [n.position().x, n.position().y]]),
     );
   }
 
@@ -332,11 +365,6 @@ export class Stage {
     this.cy.destroy();
   }
 }
-
-const rectOf = ({ kind }, [x, y]) => {
-  const { width, height } = KINDS[kind];
-  return { x1: x - width / 2, y1: y - height / 2, x2: x + width / 2, y2: y + height / 2 };
-};
 
 const withoutEnds = (rects, { a, b }) =>
   [...rects].filter(([name]) => name !== a && name !== b).map(([, rect]) => rect);
@@ -349,7 +377,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const kept = ["cut", "filled", "far1", "far2"].filter((name) => now.hasClass(name));
+  const kept = ["cut", "filled", "far1", "far2", "faded"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...kept].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -32,6 +32,21 @@ export const styleSheet = (c) => [
   { selector: "node.filled.far1", style: { "text-margin-y": 19 } },
   { selector: "node.filled.far2", style: { "text-margin-y": 23 } },
   {
+    selector: "node.group",
+    style: {
+      shape: "round-rectangle", width: "data(width)", height: "data(height)",
+      "background-color": c.surface, "border-width": 1.6, "border-color": "data(color)",
+      "corner-radius": 13, label: "data(label)", color: c.text, "font-family": FONT,
+      "font-size": 12.5, "font-weight": 600, "line-height": 1.35, "text-valign": "center",
+      "text-wrap": "wrap", "text-max-width": 600, "min-zoomed-font-size": 4.5, "overlay-opacity": 0,
+      // A second sheet behind it says that there is more inside.
+      ghost: "yes", "ghost-offset-x": 4, "ghost-offset-y": -4, "ghost-opacity": 0.42,
+    },
+  },
+  { selector: "node.group.far1", style: { "font-size": 15 } },
+  { selector: "node.group.far2", style: { "font-size": 16.5 } },
+  { selector: "node.group.split", style: { "border-color": c.cut, "border-style": "dashed", "border-width": 2.4 } },
+  {
     selector: "node.host",
     style: {
       shape: "round-rectangle", "background-color": c.box, "background-opacity": 0.72,
@@ -59,6 +74,7 @@ export const styleSheet = (c) => [
       "control-point-weights": 0.5, "edge-distances": "node-position",
     },
   },
+  { selector: "edge.bundle", style: { opacity: 0.46 } },
   { selector: "edge.thin", style: { opacity: 0.34 } },
   { selector: "edge.oneway", style: { "target-arrow-shape": "triangle" } },
   { selector: "edge.hovered", style: { opacity: 1 } },

@@ -55,7 +55,7 @@ export class Timeline {
     const { canvas, strip } = this;
     const seek = (event) => {
       const box = strip.getBoundingClientRect();
-      canvas.seek(((event.clientX - box.left) / box.width) * this.#span());
+      canvas.transport.seek(((event.clientX - box.left) / box.width) * this.#span());
     };
     strip.addEventListener("pointerdown", (event) => {
       strip.setPointerCapture(event.pointerId);

@@ -7,16 +7,6 @@ import { endsKey } from "./model.js";
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
 
-/** Line and direction of each link. @param {import("./types.js").Line[]} lines */
-export function lanesOf(lines) {
-  const lanes = new Map();
-  for (const line of lines) {
-    lanes.set(endsKey(line.a, line.b), { line, forth: true });
-    if (line.back) lanes.set(endsKey(line.b, line.a), { line, forth: false });
-  }
-  return lanes;
-}
-
 /**
  * Draw the chunks in flight, bucketed by colour: one path and one fill for each.
  * @param {CanvasRenderingContext2D} ctx in drawing units
@@ -32,11 +22,12 @@ export function drawTokens(ctx, canvas) {
   const buckets = new Map();
   for (const flight of flights) {
     const key = endsKey(flight.src, flight.dst);
-    const lane = canvas.lanes.get(key);
+    const lane = canvas.shown.lanes.get(key);
     const curve = lane && stage.curve(lane.line);
     if (!curve) continue;
-    const behind = seen.get(key) ?? 0;
-    seen.set(key, behind + 1);
+    const way = `${lane.line.id}${lane.forth}`;
+    const behind = seen.get(way) ?? 0;
+    seen.set(way, behind + 1);
     const token = place(flight, { clock, curve, forth: lane.forth, behind, radius });
     if (hidden(curve, token.way)) continue;
     const bucket = buckets.get(chunkColors[flight.chunk]);
@@ -110,8 +101,7 @@ export function drawHeat(ctx, canvas) {
   if (!canvas.heat || !playback || canvas.stale) return;
   const load = playback.load(playback.epochAt(clock.time));
   ctx.lineCap = "round";
-  for (const [key, { line, forth }] of canvas.lanes) {
-    const share = load.get(key) ?? 0;
+  for (const { line, forth, share } of shares(canvas.shown.lanes, load)) {
     const curve = stage.curve(line);
     if (!curve || share <= 0) continue;
     const side = (forth ? 1 : -1) * Math.max(1.6, curve.width / 4 + 0.8);
@@ -126,4 +116,16 @@ export function drawHeat(ctx, canvas) {
     }
     ctx.stroke();
   }
+}
+
+/** How busy each side of each line is: the mean over the links of a bundle. */
+function shares(lanes, load) {
+  const sides = new Map();
+  for (const [key, { line, forth }] of lanes) {
+    const side = `${line.id}${forth}`;
+    const have = sides.get(side) ?? { line, forth, share: 0 };
+    have.share += (load.get(key) ?? 0) / (line.parts?.length ?? 1);
+    sides.set(side, have);
+  }
+  return sides.values();
 }

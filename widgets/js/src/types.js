@@ -34,6 +34,23 @@
  * @property {string} b
  * @property {Link} forth from a to b
  * @property {Link | null} back from b to a
+ * @property {Line[]} [parts] those of a bundle between two boxes, whose bandwidths are added up
+ *
+ * @typedef {object} Group devices that are folded into one box
+ * @property {string} key stands for it among the names of devices
+ * @property {string} title
+ * @property {string | null} host none of alike switches
+ * @property {Device[]} members
+ *
+ * @typedef {object} Shown what is on the screen
+ * @property {Device[]} devices those that are not folded
+ * @property {Group[]} groups the folded ones
+ * @property {Line[]} lines
+ * @property {Map<string, {line: Line, forth: boolean}>} lanes where each link of the drawing runs
+ * @property {Record<string, [number, number]>} positions of devices and of groups by key
+ * @property {Map<string, string>} home key of the group of each device that is folded
+ * @property {Map<string, Group>} byKey
+ * @property {(p: Point) => Point} toDrawing a point of the screen among the positions of the drawing
  *
  * @typedef {[number, string, string, number, number, number]} Transfer
  *   chunk, src, dst, start µs, end µs (latency included), fraction of the chunk

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Axis } from "../src/compactor.js";
+import { counts, endsOf, groupsOf, shownOf } from "../src/folded.js";
+import { endsKey, wholeDrawing } from "../src/model.js";
+
+/** Three hosts of two GPUs and a switch; GPU i of each is on rail i, and there are three rails alike. */
+function rails() {
+  const devices = [];
+  const links = [];
+  const positions = {};
+  const duplex = (src, dst, bandwidth) =>
+    links.push({ src, dst, bandwidth }, { src: dst, dst: src, bandwidth });
+  for (let h = 0; h < 3; h++) {
+    for (let g = 0; g < 2; g++) {
+      devices.push({ name: `h${h}g${g}`, kind: "gpu", host: `h${h}` });
+      positions[`h${h}g${g}`] = [h * 600 + g * 300, 400];
+      duplex(`h${h}g${g}`, `h${h}s`, 450);
+      for (let r = 0; r < 3; r++) duplex(`h${h}g${g}`, `rail${r}`, 25);
+    }
+    devices.push({ name: `h${h}s`, kind: "switch", host: `h${h}` });
+    positions[`h${h}s`] = [h * 600 + 150, 500];
+  }
+  for (let r = 0; r < 3; r++) {
+    devices.push({ name: `rail${r}`, kind: "switch" });
+    positions[`rail${r}`] = [400 + r * 200, 0];
+  }
+  return wholeDrawing({ topology: { name: "rails", devices, links }, positions });
+}
+
+test("hosts and alike switches are groups", () => {
+  const groups = groupsOf(rails().topology);
+  assert.deepEqual(groups.map((group) => [group.title, counts(group)]), [
+    ["h0", "2 GPUs · 1 switch"], ["h1", "2 GPUs · 1 switch"], ["h2", "2 GPUs · 1 switch"],
+    ["rail0 … rail2", "3 switches"],
+  ]);
+});
+
+test("links between groups are one bundle with the sum of their bandwidths each way", () => {
+  const drawing = rails();
+  const all = new Set(groupsOf(drawing.topology).map(({ key }) => key));
+  const shown = shownOf(drawing, all);
+  assert.equal(shown.devices.length, 0);
+  assert.equal(shown.lines.length, 3);
+  for (const line of shown.lines) {
+    assert.equal(line.forth.bandwidth, 6 * 25); // two GPUs on three rails each
+    assert.equal(line.back.bandwidth, 6 * 25);
+    assert.equal(endsOf(line).length, 6);
+  }
+  const lane = shown.lanes.get(endsKey("h1g0", "rail2"));
+  const back = shown.lanes.get(endsKey("rail2", "h1g0"));
+  assert.equal(lane.line, back.line);
+  assert.notEqual(lane.forth, back.forth);
+  assert.equal(shown.lanes.has(endsKey("h1g0", "h1s")), false);
+});
+
+test("one host open: its links to a folded group are bundled device by device", () => {
+  const drawing = rails();
+  const folded = new Set(groupsOf(drawing.topology).map(({ key }) => key).filter((key) => !key.endsWith("h1")));
+  const shown = shownOf(drawing, folded);
+  assert.deepEqual(shown.devices.map((d) => d.name), ["h1g0", "h1g1", "h1s"]);
+  const rates = shown.lines.map((line) => line.forth.bandwidth).sort((a, b) => a - b);
+  assert.deepEqual(rates, [75, 75, 150, 150, 450, 450]);
+});
+
+test("nothing folded is the drawing as it is", () => {
+  const drawing = rails();
+  const shown = shownOf(drawing, new Set());
+  assert.equal(shown.positions, drawing.positions);
+  assert.equal(shown.devices, drawing.topology.devices);
+});
+
+test("folding keeps the order of blocks, brings them nearer, and leads back to the drawing", () => {
+  const drawing = rails();
+  const keys = groupsOf(drawing.topology).map(({ key }) => key);
+  const shown = shownOf(drawing, new Set(keys));
+  const xs = keys.slice(0, 3).map((key) => shown.positions[key][0]);
+  assert.ok(xs[0] < xs[1] && xs[1] < xs[2]);
+  assert.ok(xs[1] - xs[0] < 400);
+  for (const x of [-50, 20, 333, 700, 2000]) {
+    const there = shown.toDrawing({ x, y: 100 });
+    assert.ok(Number.isFinite(there.x));
+  }
+});
+
+test("an axis shortens what needs less and goes back to where it came from", () => {
+  const axis = new Axis([
+    { from: 0, to: 400, need: 100 }, { from: 200, to: 300, need: Infinity }, { from: 1000, to: 1100, need: Infinity },
+  ]);
+  assert.equal(axis.at(200) - axis.at(0), 50);
+  assert.equal(axis.at(300) - axis.at(200), 100);
+  assert.equal(axis.at(1000) - axis.at(400), 64);
+  for (const x of [-20, 0, 77, 250, 600, 1050, 1200]) assert.ok(Math.abs(axis.back(axis.at(x)) - x) < 1e-9);
+});
