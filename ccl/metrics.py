@@ -58,13 +58,14 @@ def link_utilisation(problem: Problem, timeline: Timeline) -> dict[tuple[str, st
 
     What crosses a link after the makespan, needed by nobody, counts all the same.
     """
-    carried = {link.ends: 0.0 for link in problem.topology.links}
-    for each in timeline.transfers:
-        carried[each.src, each.dst] += each.nbytes
+    carried = {
+        place: sum(each.nbytes for each in transfers)
+        for place, transfers in timeline.by_link().items()
+    }
     if not timeline.makespan:
-        return dict.fromkeys(carried, 0.0)
+        return {link.ends: 0.0 for link in problem.topology.links}
     return {
-        link.ends: carried[link.ends] * link.beta / timeline.makespan
+        link.ends: carried.get(timeline.place(*link.ends), 0.0) * link.beta / timeline.makespan
         for link in problem.topology.links
     }
 
@@ -87,9 +88,8 @@ def link_load(problem: Problem, timeline: Timeline, epoch_duration: float) -> ND
     """
     slots = max(1, int(np.ceil(timeline.makespan / epoch_duration - _SAME_MOMENT)))
     moments = np.arange(slots + 1) * epoch_duration
-    rows: list[list[Transfer]] = [[] for _ in problem.topology.links]
-    for each in timeline.transfers:
-        rows[problem.topology.link_index[each.src, each.dst]].append(each)
+    by_link = timeline.by_link()
+    rows = [by_link.get(timeline.place(*link.ends), []) for link in problem.topology.links]
     load = np.zeros((len(rows), slots))
     for i, (link, row) in enumerate(zip(problem.topology.links, rows, strict=True)):
         if row:
@@ -126,10 +126,9 @@ class _Causes:
         self._timeline = timeline
         self._slack = _SAME_MOMENT * timeline.makespan
         self._found: set[int] = set()
-        self._on_link: dict[tuple[str, str], list[Transfer]] = {}
+        self._on_link = timeline.by_link()
         self._of_chunk: dict[int, list[Transfer]] = {}
         for each in timeline.transfers:
-            self._on_link.setdefault((each.src, each.dst), []).append(each)
             self._of_chunk.setdefault(each.chunk, []).append(each)
         self._at: dict[int, dict[str, tuple[list[Transfer], list[Transfer]]]] = {}
 
@@ -153,7 +152,7 @@ class _Causes:
         ]
         for part in self._together(current):
             late = part.start - current.start
-            candidates += [(each.sent - late, each) for each in self._on_link[part.src, part.dst]]
+            candidates += [(each.sent - late, each) for each in self._sent_on(part)]
             if part is not current and self._stores(part.src):
                 came = self._into(part.chunk, part.src)
                 candidates += [(each.end - late, each) for each in came]
@@ -182,7 +181,7 @@ class _Causes:
         for part in self._parts(each):
             if part.start <= self._slack:
                 return 0.0
-            times = [before.sent for before in self._on_link[part.src, part.dst]]
+            times = [before.sent for before in self._sent_on(part)]
             if self._stores(part.src):
                 times += [before.end for before in self._into(part.chunk, part.src)]
             due = [time - part.start for time in times if time <= part.start + self._slack]
@@ -217,6 +216,10 @@ class _Causes:
                 onward += [each for each in at_once if each not in onward]
         parts = [each for last in onward for each in self._parts(last)]
         return list(dict.fromkeys([*onward, *parts]))
+
+    def _sent_on(self, part: Transfer) -> list[Transfer]:
+        """Return what crosses the link of a transfer, or one of its orbit."""
+        return self._on_link[self._timeline.place(part.src, part.dst)]
 
     def _into(self, chunk: int, device: str) -> list[Transfer]:
         return self._moves(chunk).get(device, ([], []))[0]

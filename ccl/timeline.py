@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+
+Ends = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +56,38 @@ class Timeline:
     chunks
         In how many equal parts each chunk was replayed: 1 for a schedule, more for forests and
         flows, whose steady state is reached only with many.
+    images
+        How many trees each tree of a symmetric forest stands for; the transfers are those of the
+        trees themselves. Each stands for one at the same time on every link of its orbit; where
+        several images cross one link they are one transfer, of the bytes of all.
+    orbits
+        For each link one of its orbit, by ends: all of an orbit send at the same times. Empty
+        where every link stands for itself.
     """
 
     transfers: tuple[Transfer, ...]
     makespan: float
     chunks: int = 1
+    images: int = 1
+    orbits: Mapping[Ends, Ends] = field(default_factory=dict)
+
+    def place(self, src: str, dst: str) -> Ends:
+        """Return the ends of the link that stands for a link: of its own, without symmetry."""
+        return self.orbits.get((src, dst), (src, dst))
+
+    def by_link(self, transfers: Iterable[Transfer] | None = None) -> dict[Ends, list[Transfer]]:
+        """Return the transfers, or some of them, of each link that stands for others."""
+        found: dict[Ends, list[Transfer]] = {}
+        for each in self.transfers if transfers is None else transfers:
+            found.setdefault(self.place(each.src, each.dst), []).append(each)
+        return found
 
     @cached_property
-    def link_busy(self) -> dict[tuple[str, str], float]:
+    def link_busy(self) -> dict[Ends, float]:
         """µs during which each used link is sending, by ends."""
-        busy: dict[tuple[str, str], float] = {}
-        for each in self.transfers:
-            ends = each.src, each.dst
-            busy[ends] = busy.get(ends, 0.0) + each.sent - each.start
-        return busy
+        busy: dict[Ends, float] = {}
+        for ends, transfers in self.by_link().items():
+            busy[ends] = sum(each.sent - each.start for each in transfers)
+        if not self.orbits:
+            return busy
+        return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}

@@ -4,46 +4,96 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Mapping
 from fractions import Fraction
+
+import numpy as np
 
 from ccl.errors import ScheduleError
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.topology import Topology
+from ccl.verify.automorphisms import check_group, check_kept
+
+Wanted = Mapping[int, frozenset[int]]
+"""For each root the ranks that its trees must reach."""
 
 
 def verify_forest(problem: Problem, forest: Forest) -> None:
     """Check weights, routes and reach of every tree.
 
     The chunks of a root take its trees in proportion of the weights: chunks that it alone holds,
-    or in a reduction chunks of which it is the only destination.
+    or in a reduction chunks of which it is the only destination. In an all-reduce all chunks
+    together take the in-trees, and what a root has added up takes its out-trees.
+
+    Of a forest with a symmetry the representatives are checked, and that each generator leaves
+    topology and collective as they are: so it brings a tree that reaches all that is wanted of its
+    root to one that reaches all that is wanted of the image. Devices of a switch or memory kind
+    may be on a tree without being wanted.
 
     Raises
     ------
     ScheduleError
         If the weights of a root do not add up to 1, a route is not a way, the routes are not a
-        tree, a device on it lacks an ability, or a rank is not reached.
+        tree, a device on it lacks an ability, a rank is not reached, the out-trees of a root do
+        not weigh what its in-trees do, or a generator is no automorphism.
     """
+    topology = problem.topology
+    if forest.symmetry is not None:
+        check_group(topology, forest.symmetry)
+    if forest.spread:
+        _check_all_reduce(problem, forest)
+        return
     wanted = _wanted(problem, forest)
-    ranks = problem.topology.ranks
-    shares: defaultdict[int, Fraction] = defaultdict(Fraction)
+    if forest.symmetry is not None:
+        check_kept(problem, forest.symmetry, wanted=wanted)
     for tree in forest.trees:
-        if tree.root not in wanted:
-            where = ranks[tree.root] if 0 <= tree.root < len(ranks) else str(tree.root)
-            msg = f"a tree has the root {tree.root}, which has no data; drop the tree"
-            raise ScheduleError(msg, where=where)
-        shares[tree.root] += tree.weight
-        _check_tree(problem.topology, tree, reduces=forest.reduces, wanted=wanted[tree.root])
+        _check_tree(topology, tree, reduces=forest.reduces, wanted=_of_root(topology, tree, wanted))
+    weights = _weights(topology, forest, forest.trees)
     for root in wanted:
-        if shares[root] != 1:
-            msg = f"the trees of root {root} ({ranks[root]}) weigh {shares[root]} in all; make it 1"
-            raise ScheduleError(msg, where=ranks[root])
+        if weights[root] != 1:
+            _refuse_weight(topology, root, weights[root])
 
 
-def _wanted(problem: Problem, forest: Forest) -> dict[int, set[str]]:
-    """Return for each root the devices that its trees must reach."""
+def _check_all_reduce(problem: Problem, forest: Forest) -> None:
+    """Check in-trees that take all data to the roots, and out-trees from there."""
+    topology, chunks = problem.topology, problem.collective.chunks
+    kinds = {(each.holders, each.destinations, each.reduced) for each in chunks}
+    if not forest.reduces or len(kinds) > 1 or not chunks[0].reduced:
+        msg = (
+            f"{problem.collective.kind} has chunks that are not all added up by the same ranks for "
+            "the same ranks; in-trees with out-trees are for these alone"
+        )
+        raise ScheduleError(msg, where=topology.ranks[chunks[0].holders[0]])
+    holders, destinations = frozenset(chunks[0].holders), frozenset(chunks[0].destinations)
+    if forest.symmetry is not None:
+        for ranks in (holders, destinations):
+            check_kept(problem, forest.symmetry, wanted=dict.fromkeys(ranks, ranks))
+    for trees, reduces, ranks in (
+        (forest.trees, True, holders),
+        (forest.spread, False, destinations),
+    ):
+        wanted = dict.fromkeys(range(len(topology.ranks)), ranks)
+        for tree in trees:
+            _check_tree(topology, tree, reduces=reduces, wanted=_of_root(topology, tree, wanted))
+    added = _weights(topology, forest, forest.trees)
+    spread = _weights(topology, forest, forest.spread)
+    for root, name in enumerate(topology.ranks):
+        if added[root] != spread[root]:
+            msg = (
+                f"the in-trees of root {root} ({name}) weigh {added[root]} and its out-trees "
+                f"{spread[root]}; make them the same"
+            )
+            raise ScheduleError(msg, where=name)
+    whole = sum(added, Fraction(0))
+    if whole != 1:
+        msg = f"the in-trees of all roots weigh {whole} together; make it 1"
+        raise ScheduleError(msg, where=topology.ranks[0])
+
+
+def _wanted(problem: Problem, forest: Forest) -> dict[int, frozenset[int]]:
     ranks = problem.topology.ranks
-    wanted: defaultdict[int, set[str]] = defaultdict(set)
+    wanted: defaultdict[int, set[int]] = defaultdict(set)
     for number, chunk in enumerate(problem.collective.chunks):
         ends, others = chunk.holders, chunk.destinations
         if forest.reduces:
@@ -52,11 +102,40 @@ def _wanted(problem: Problem, forest: Forest) -> dict[int, set[str]]:
             kind = "adds up to one root" if forest.reduces else "spreads from one root"
             msg = f"chunk {number} of {problem.collective.kind} is not one that {kind} over trees"
             raise ScheduleError(msg, where=ranks[ends[0]])
-        wanted[ends[0]].update(ranks[rank] for rank in others)
-    return wanted
+        wanted[ends[0]].update(others)
+    return {root: frozenset(others) for root, others in wanted.items()}
 
 
-def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: set[str]) -> None:
+def _of_root(topology: Topology, tree: Tree, wanted: Wanted) -> frozenset[str]:
+    """Return the names of the devices that a tree must reach."""
+    ranks = topology.ranks
+    if tree.root not in wanted:
+        where = ranks[tree.root] if 0 <= tree.root < len(ranks) else str(tree.root)
+        msg = f"a tree has the root {tree.root}, which has no data; drop the tree"
+        raise ScheduleError(msg, where=where)
+    return frozenset([ranks[rank] for rank in wanted[tree.root]])
+
+
+def _weights(topology: Topology, forest: Forest, trees: tuple[Tree, ...]) -> list[Fraction]:
+    """Return what the trees of each rank weigh, those counted that are images."""
+    weights = [Fraction(0)] * len(topology.ranks)
+    for tree in trees:
+        if forest.symmetry is None:
+            weights[tree.root] += tree.weight
+            continue
+        times = np.bincount(forest.symmetry.ranks[:, tree.root], minlength=len(weights))
+        for root in np.flatnonzero(times).tolist():
+            weights[root] += tree.weight * int(times[root])
+    return weights
+
+
+def _refuse_weight(topology: Topology, root: int, weight: Fraction) -> None:
+    name = topology.ranks[root]
+    msg = f"the trees of root {root} ({name}) weigh {weight} in all; make it 1"
+    raise ScheduleError(msg, where=name)
+
+
+def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozenset[str]) -> None:
     """Refuse a tree that is none, or that does not reach all `wanted` devices."""
     root = topology.ranks[tree.root]
     uses = {root: int(root in wanted)}

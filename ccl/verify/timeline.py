@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 
 from ccl.errors import ScheduleError
@@ -20,7 +18,8 @@ def verify_timeline(problem: Problem, timeline: Timeline) -> None:
     windows leave of it; over every
     window between the starts and ends of transfers, what the links of a limit must have carried
     in it fits; nothing leaves a device before the first of it could have come there (cut-through
-    counted). It takes quadratic time in the transfers under a limit.
+    counted). It takes quadratic time in the transfers under a limit. Where a link stands for its
+    orbit (`Timeline.orbits`), what is checked is the link with all that the orbit carries.
 
     Raises
     ------
@@ -28,14 +27,13 @@ def verify_timeline(problem: Problem, timeline: Timeline) -> None:
         At a transfer that breaks one of these.
     """
     slack = TOLERANCE * max((each.end for each in timeline.transfers), default=0.0)
-    by_link: defaultdict[tuple[str, str], list[Transfer]] = defaultdict(list)
-    for each in timeline.transfers:
-        by_link[each.src, each.dst].append(each)
+    by_link = timeline.by_link()
     for ends, transfers in by_link.items():
         _check_link(problem, ends, transfers=transfers, slack=slack)
         _check_windows(problem, ends, transfers=transfers, slack=slack)
     for limit in problem.topology.limits:
-        _check_limit(problem, limit, by_link=by_link, slack=slack)
+        carried = [by_link.get(timeline.place(*ends), []) for ends in limit.links]
+        _check_limit(problem, limit, carried=carried, slack=slack)
     _check_causes(problem, timeline, slack)
 
 
@@ -90,14 +88,14 @@ def _check_limit(
     problem: Problem,
     limit: SharedLimit,
     *,
-    by_link: dict[tuple[str, str], list[Transfer]],
+    carried: list[list[Transfer]],
     slack: float,
 ) -> None:
     """Count in each window what cannot have been carried outside it at the links' bandwidths."""
     rows = [
         (each.start, each.sent, each.nbytes, problem.topology.link(*ends).bandwidth * 1e3)
-        for ends in limit.links
-        for each in by_link.get(ends, ())
+        for ends, transfers in zip(limit.links, carried, strict=True)
+        for each in transfers
     ]
     if not rows:
         return
