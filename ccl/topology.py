@@ -171,7 +171,7 @@ def duplex(
 ) -> tuple[Link, Link]:
     """Return two opposite links with `bandwidth` GB/s in each direction."""
     there = Link(first, second, bandwidth, alpha, medium, count)
-    return there, replace(there, src=second, dst=first)
+    return there, Link(second, first, bandwidth, alpha, medium, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +230,12 @@ class Topology:
         object.__setattr__(self, "links", _merged(self.links))
         _no_twins("device", [each.name for each in self.devices])
         _no_twins("limit", [each.name for each in self.limits])
+        known = self.index
         for link in self.links:
-            for end in link.ends:
-                if end not in self.index:
-                    msg = f"link {link} names {end}, which is not a device of {self.name}"
-                    raise ProblemError(msg)
+            if link.src not in known or link.dst not in known:
+                end = link.dst if link.src in known else link.src
+                msg = f"link {link} names {end}, which is not a device of {self.name}"
+                raise ProblemError(msg)
         for limit in self.limits:
             for src, dst in limit.links:
                 if (src, dst) not in self.link_index:
@@ -249,7 +250,7 @@ class Topology:
     @cached_property
     def link_index(self) -> dict[tuple[str, str], int]:
         """Position in `links` of each pair of ends."""
-        return {each.ends: i for i, each in enumerate(self.links)}
+        return {(each.src, each.dst): i for i, each in enumerate(self.links)}
 
     @cached_property
     def ranks(self) -> tuple[str, ...]:
@@ -335,6 +336,8 @@ class Topology:
 
 def _merged(links: tuple[Link, ...]) -> tuple[Link, ...]:
     """Make one link of those with the same ends."""
+    if len({(each.src, each.dst) for each in links}) == len(links):
+        return links
     merged: dict[tuple[str, str], Link] = {}
     for link in links:
         have = merged.get(link.ends)
@@ -353,6 +356,8 @@ def _merged(links: tuple[Link, ...]) -> tuple[Link, ...]:
 
 def _no_twins(what: str, names: list[str]) -> None:
     """Refuse a name that is used twice."""
+    if len(set(names)) == len(names):
+        return
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain, repeat
 
 import numpy as np
 
 from ccl.interchange import Declared, Permutation
 from ccl.symmetry.group import Group
 from ccl.symmetry.refine import refined
-from ccl.symmetry.shape import Moves, Shape
+from ccl.symmetry.shape import Moves, Shape, scattered
 
 _Element = tuple[np.ndarray, Moves]
 
@@ -71,11 +72,13 @@ class _Reader:
         if isinstance(each, Permutation):
             yield from self._permuted(each, place, outer)
             return
-        known = [block for block in each.blocks if all(name in place for name in block)]
-        self.whole &= len(known) == len(each.blocks)
-        if not known:
+        size = len(each.blocks[0])
+        every = map(place.get, chain.from_iterable(each.blocks), repeat(-1))
+        table = np.fromiter(every, np.int64).reshape(-1, size)
+        table = table[(table >= 0).all(axis=1)]
+        self.whole &= len(table) == len(each.blocks)
+        if not len(table):
             return
-        table = np.array([[place[name] for name in block] for block in known], dtype=np.int64)
         names = {name: i for i, name in enumerate(each.blocks[0])}
         for row in self._some(outer):
             blocks = row[table]
@@ -123,8 +126,9 @@ class _Reader:
 
     def _looks(self, blocks: np.ndarray) -> np.ndarray:
         """Return a number for each block that the colours of its devices decide."""
-        colours = self._colours[blocks]
-        return np.unique(colours, axis=0, return_inverse=True)[1].ravel()
+        colours = scattered(self._colours.astype(np.uint64))[blocks]
+        places = scattered(np.arange(blocks.shape[1], dtype=np.uint64))
+        return np.asarray((colours * (places | np.uint64(1))).sum(axis=1))
 
     @cached_property
     def _colours(self) -> np.ndarray:
