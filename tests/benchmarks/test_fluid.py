@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.fluid_toys import rows
 from benchmarks.thesis_tables import CELLS, SLIPS, agrees
 
 GOLDEN = Path(__file__).parents[1] / "golden/thesis_tables_6_3_to_6_20_dgx_a100.csv"
@@ -52,3 +53,13 @@ def test_the_cells_are_those_of_the_golden_table():
 )
 def test_a_value_agrees_if_it_rounds_to_what_is_printed(value, printed, digits, same):
     assert agrees(value, printed, digits=digits) is same
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.figure}-{row.what}")
+def test_the_examples_of_the_thesis_give_the_numbers_of_its_text(row):
+    """Each number's derivation stands where it is made, in `benchmarks.fluid_toys`."""
+    assert row.ours == pytest.approx(row.text, rel=1e-6)
+
+
+def test_every_figure_from_2_1_to_2_7_is_there():
+    assert {row.figure for row in rows()} == {f"2.{number}" for number in range(1, 8)}

@@ -1,0 +1,40 @@
+"""Fluid optima beside the papers' figures, part by part.
+
+``tables``
+    Tables 6.3 to 6.8 of the thesis: latency, objective and seconds of all 34 cells.
+``toys``
+    Its figures 2.1 to 2.7.
+
+Seconds are medians; published ones are other people's machines and solvers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.fluid_toys import toys
+
+Part = Callable[[int], Iterator[Table]]
+"""Tables of a part, each time measured so often."""
+
+PARTS: dict[str, Part] = {"toys": toys}
+
+
+def main(
+    part: Annotated[str, typer.Argument(help="One part, or all of them.")] = "all",
+    *,
+    repeat: Annotated[int, typer.Option(min=1, help="Times each is measured; median.")] = 3,
+) -> None:
+    """Print optimal rates, forests and their seconds beside the figures of the papers."""
+    if part != "all" and part not in PARTS:
+        msg = f"there is no part {part!r}; choose all or one of {', '.join(PARTS)}"
+        raise typer.BadParameter(msg)
+    console = Console(width=160)
+    for name in PARTS if part == "all" else (part,):
+        for each in PARTS[name](repeat):
+            console.print(each)
