@@ -3,7 +3,8 @@
 Every source device is a process, every link of its own a thread, every crossing of a link a slice
 ("X") in µs, from its first byte entering to its last one arriving. The latency of a crossing
 overlaps the crossing after it, and slices of a thread must not overlap, so a link has as many
-threads as it has crossings under way at once.
+threads as it has crossings under way at once. Of a symmetric plan the representatives are shown,
+and `images` in the metadata says how many each stands for.
 
 Reference: Trace Event Format, the complete and metadata events.
 """
@@ -45,6 +46,7 @@ def chrome_trace(problem: Problem, timeline: Timeline) -> str:
             "collective": collective.kind,
             "size": collective.size,
             "makespan_us": timeline.makespan,
+            **({"images": timeline.images} if timeline.images > 1 else {}),
         },
     }
     return json.dumps(trace, ensure_ascii=False, allow_nan=False) + "\n"

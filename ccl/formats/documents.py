@@ -203,7 +203,9 @@ def _document(shape: wire.Document) -> Document:
         made = Document(problem.topology, shape.positions, problem, result.plan, result)
     else:
         problem = problem_of(shape.problem)
-        plan = plan_of(shape.plan) if isinstance(shape, wire.PlanDocument) else None
+        plan = None
+        if isinstance(shape, wire.PlanDocument):
+            plan = plan_of(shape.plan, problem.topology)
         made = Document(problem.topology, shape.positions, problem, plan)
     for name in made.positions:
         if name not in made.topology.index:

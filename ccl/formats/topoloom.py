@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,8 +16,9 @@ import msgspec
 from ccl.collective import Chunk, Collective, custom, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.forest import Forest
 from ccl.formats import wire
+from ccl.formats.forests import forest_of, forest_to_json
 from ccl.formats.text import misfit
 from ccl.formats.witnesses import bound_of, bound_to_json, named_by
 from ccl.problem import Problem
@@ -146,22 +146,22 @@ def plan_to_json(plan: Plan) -> Json:
             ],
         }
     if isinstance(plan, Forest):
-        trees = [
-            {
-                "root": each.root,
-                "routes": [list(route) for route in each.routes],
-                "weight": str(each.weight),
-            }
-            for each in plan.trees
-        ]
-        return {"plan": "forest", "trees": trees, "reduces": plan.reduces}
+        return forest_to_json(plan)
     rates = [[each.chunk, each.src, each.dst, each.amount] for each in plan.rates]
     return {"plan": "flow", "rates": rates}
 
 
-def plan_from_json(value: Any) -> Plan:
-    """Read a plan; whether it answers a problem is for `ccl.verify` to say."""
-    return plan_of(shaped(value, wire.PlanJson, "plan"))
+def plan_from_json(value: Any, topology: Topology | None = None) -> Plan:
+    """Read a plan; whether it answers a problem is for `ccl.verify` to say.
+
+    Parameters
+    ----------
+    value
+        JSON values.
+    topology
+        What it is for; only a forest with a symmetry cannot be read without.
+    """
+    return plan_of(shaped(value, wire.PlanJson, "plan"), topology)
 
 
 def result_to_json(result: Result) -> Json:
@@ -290,18 +290,14 @@ def _named(collective: Collective) -> tuple[int, int] | None:
     return (many, root) if again == collective else None
 
 
-def plan_of(value: wire.PlanJson) -> Plan:
+def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
     """Make a plan of its shape; whether it answers a problem is for `ccl.verify` to say."""
     if isinstance(value, wire.ScheduleJson):
         return Schedule(
             tuple(_send(*each) for each in value.sends), value.epoch_duration, value.horizon
         )
     if isinstance(value, wire.ForestJson):
-        trees = tuple(
-            Tree(each.root, tuple(map(tuple, each.routes)), _fraction(each.weight))
-            for each in value.trees
-        )
-        return Forest(trees, value.reduces)
+        return forest_of(value, topology)
     return Flow(tuple(Rate(*each) for each in value.rates))
 
 
@@ -310,14 +306,6 @@ def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
         msg = f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
         raise FormatError(msg)
     return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
-
-
-def _fraction(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        msg = f"plan: a tree has the weight {text!r}; give a fraction such as 1/3"
-        raise FormatError(msg) from None
 
 
 def result_of(value: wire.ResultJson) -> Result:
@@ -329,9 +317,10 @@ def result_of(value: wire.ResultJson) -> Result:
         msg = f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
         raise FormatError(msg)
     size = value.size
+    problem = problem_of(value.problem)
     result = conclude(
-        problem_of(value.problem),
-        plan_of(value.plan),
+        problem,
+        plan_of(value.plan, problem.topology),
         bounds=tuple(bound_of(each) for each in value.bounds),
         stop=Stop[value.stop],
         formulation=value.formulation,
@@ -346,15 +335,7 @@ def result_of(value: wire.ResultJson) -> Result:
 
 def _check_told(value: wire.ResultJson, result: Result) -> None:
     """Refuse what a result tells of itself and its verified plan shows to be untrue."""
-    most = result.makespan * (1 + PROOF_TOLERANCE)
-    for number, told_bound in enumerate(value.bounds):
-        if told_bound.makespan > most:
-            msg = (
-                f"result, at bounds[{number}].makespan: nothing is faster than "
-                f"{told_bound.makespan:g} µs, and the plan, verified, takes "
-                f"{result.makespan:g} µs; solve it again"
-            )
-            raise FormatError(msg)
+    _check_bounds(value, result)
     told = value.makespan
     if told is not None and not math.isclose(told, result.makespan, rel_tol=PROOF_TOLERANCE):
         msg = (
@@ -369,5 +350,21 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
                 msg = (
                     f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
                     f"which is not a device of {topology}; solve it again"
+                )
+                raise FormatError(msg)
+
+
+def _check_bounds(value: wire.ResultJson, result: Result) -> None:
+    """Refuse a bound that the plan beats, one on steady states with its own."""
+    takes = [(result.makespan, False, "nothing")]
+    if result.steady_gap is not None and result.steady_makespan is not None:
+        takes.append((result.steady_makespan, True, "no steady state"))
+    for number, told in enumerate(value.bounds):
+        for took, steady, what in takes:
+            if told.steady >= steady and told.makespan > took * (1 + PROOF_TOLERANCE):
+                msg = (
+                    f"result, at bounds[{number}].makespan: {what} is faster than "
+                    f"{told.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
+                    "solve it again"
                 )
                 raise FormatError(msg)

@@ -100,7 +100,8 @@ def plans(draw: st.DrawFn) -> Plan:
     )
     schedules = st.builds(Schedule, st.lists(sends, max_size=5).map(tuple), AMOUNTS, st.just(31))
     trees = st.builds(Tree, whole, st.lists(route, max_size=3).map(tuple), weight)
-    forests = st.builds(Forest, st.lists(trees, max_size=3).map(tuple), st.booleans())
+    listed = st.lists(trees, max_size=3).map(tuple)
+    forests = st.builds(Forest, listed, st.booleans(), listed)
     rates = st.builds(Rate, whole, NAMES, NAMES, SHARES)
     flows = st.builds(Flow, st.lists(rates, max_size=5).map(tuple))
     return draw(st.one_of(schedules, forests, flows))
@@ -117,7 +118,7 @@ def results(draw: st.DrawFn) -> Result:
     names = problem.topology.ranks
     witnesses = st.sampled_from([None, Cut(names[:1], (names[:2],), bandwidth), Path(names[:2])])
     kinds = st.sampled_from(get_args(BoundKind))
-    bounds = st.builds(Bound, SHARES, kinds, witnesses, NAMES, st.booleans())
+    bounds = st.builds(Bound, SHARES, kinds, witnesses, NAMES, st.booleans(), st.booleans())
     sizes = st.builds(ModelSize, COUNTS, COUNTS, COUNTS)
     return conclude(
         problem,
