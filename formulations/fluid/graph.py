@@ -136,10 +136,18 @@ class FluidGraph:
         devices
             An automorphism of the topology, shape (devices,).
         """
-        toward = np.where(self.toward >= 0, devices[np.maximum(self.toward, 0)], NOWHERE)
-        vertices = _found(self._keys, self._key(devices[self.device], toward, self.step))
-        codes = vertices[self.src] * self.vertices + vertices[self.dst]
-        return vertices, _found(self._codes, codes)
+        moving = np.append(devices != np.arange(len(devices)), [False])  # the last for `NOWHERE`
+        new = np.flatnonzero(moving[self.device] | moving[self.toward])
+        toward = np.append(devices, [NOWHERE])[self.toward[new]]
+        vertices = np.arange(self.vertices)
+        vertices[new] = _found(
+            self._keys, self._key(devices[self.device[new]], toward, self.step[new])
+        )
+        src, dst = vertices[self.src], vertices[self.dst]
+        other = np.flatnonzero((src != self.src) | (dst != self.dst))
+        edges = np.arange(self.edges)
+        edges[other] = _found(self._codes, src[other] * self.vertices + dst[other])
+        return vertices, edges
 
     @cached_property
     def _keys(self) -> tuple[Ints, Ints]:
@@ -245,9 +253,9 @@ def _next_stops(graph: FluidGraph, split: np.ndarray) -> np.ndarray:
     ).toarray()
     among = (links > 0) & split[:, None]
     ahead = among & ~split[None, :]
-    through = among & split[None, :]
+    through = (among & split[None, :]).astype(np.float32)
     while True:
-        further = ahead | ((through.astype(float) @ ahead) > 0)
+        further = ahead | ((through @ ahead.astype(np.float32)) > 0)
         if (further == ahead).all():
             return np.asarray(ahead)
         ahead = further

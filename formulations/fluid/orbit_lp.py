@@ -1,0 +1,258 @@
+"""The fluid optimum of a symmetric problem by a linear program on orbits.
+
+`solve_orbits` takes any problem that fluid models can say, and any cluster: without symmetry it is
+the plain program. How it is made stands in `formulations.fluid.orbit_blocks`; lifting a solution
+back to links and ranks in `formulations.fluid.orbit_lift`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.symmetry import Group
+from ccl.topology import Topology
+from formulations.backends import Backend
+from formulations.fluid.graph import FluidGraph, graph_of, in_steps, without_copies
+from formulations.fluid.orbit_blocks import Block, blocks_of
+from formulations.fluid.orbit_group import Acting, acting, keeps
+from formulations.fluid.orbit_loads import Load, Uniform, loads_of
+from formulations.fluid.orbit_program import OrbitProgram
+
+Copies = Literal["auto", "exact", "free"]
+"""Whether devices that may not copy have duplicates, or are taken for devices that may."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitSolution:
+    """An optimum that is constant on orbits.
+
+    Parameters
+    ----------
+    makespan
+        R in µs, for the problem's size.
+    cost
+        Least bytes times cost at that R, or None where no costs were given.
+    exact
+        Whether R is the optimum; else no plan is faster, but none may be as fast.
+    columns, rows
+        Size of the linear program.
+    row_orbits
+        Orbit of each capacity row (links, then shared limits), shape (rows,).
+    busy
+        Share of R that each orbit's rows are busy, shape (orbits,).
+    prices
+        Dual of each orbit: by how much of itself R falls for a little more bandwidth of all of
+        its rows, where that is unique; they add up to 1. Shape (orbits,).
+    acting
+        The group.
+    blocks
+        The rows of the program, root by root.
+    usage, flows
+        W of each block, and F of each of its ways; see `formulations.fluid.orbit_blocks`.
+    """
+
+    makespan: float
+    cost: float | None
+    exact: bool
+    columns: int
+    rows: int
+    row_orbits: np.ndarray
+    busy: np.ndarray
+    prices: np.ndarray
+    acting: Acting
+    blocks: tuple[Block, ...]
+    usage: tuple[np.ndarray, ...]
+    flows: tuple[tuple[np.ndarray, ...], ...]
+
+    @property
+    def group(self) -> Group:
+        """The symmetries that were used."""
+        return self.acting.group
+
+
+def solve_orbits(
+    problem: Problem | Uniform,
+    *,
+    group: Group | None = None,
+    copies: Copies = "auto",
+    steps: int | None = None,
+    costs: np.ndarray | None = None,
+    backend: Backend | None = None,
+) -> OrbitSolution:
+    """Return the least R, and with `costs` the least cost at it.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    group
+        Symmetries of the cluster to use; found where none are given.
+    copies
+        ``exact`` builds duplicates, ``free`` does not, ``auto`` only where they could matter.
+    steps
+        Most hops from a root to a destination, or None for any number.
+    costs
+        Cost of a byte on each link, shape (links,).
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or the group does not keep it.
+    Infeasible
+        If `steps` is too small.
+    """
+    backend = backend or Backend()
+    program, found, exact = orbit_program(
+        problem, group=group, copies=copies, steps=steps, costs=costs
+    )
+    makespan, _ = program.fastest(backend)
+    prices, cost = program.prices, None
+    if costs is not None:
+        cost, _ = program.cheapest(backend, time=makespan, per_link=costs)
+    values = program.values()
+    usage = tuple(each for each, _ in values)
+    columns, rows = program.size
+    return OrbitSolution(
+        makespan=makespan,
+        cost=cost,
+        exact=exact,
+        columns=columns,
+        rows=rows,
+        row_orbits=program.rows,
+        busy=program.busy @ np.concatenate(usage) / makespan,
+        prices=prices,
+        acting=found,
+        blocks=tuple(program.blocks),
+        usage=usage,
+        flows=tuple(tuple(each) for _, each in values),
+    )
+
+
+def orbit_program(
+    problem: Problem | Uniform,
+    *,
+    group: Group | None = None,
+    copies: Copies = "auto",
+    steps: int | None = None,
+    costs: np.ndarray | None = None,
+) -> tuple[OrbitProgram, Acting, bool]:
+    """Return the program of a problem, its group, and whether the program's R is the optimum.
+
+    The arguments are those of `solve_orbits`.
+    """
+    topology, loads = problem.topology, loads_of(problem)
+    if group is None:
+        found = acting(topology, loads, costs=costs)
+    elif keeps(group, loads, costs):
+        found = Acting(topology, group, (None,) * len(loads))
+    else:
+        msg = f"a symmetry given for {topology} does not keep the collective or the costs"
+        raise ProblemError(msg)
+    whole = _copying(loads, topology)
+    alike = whole or (costs is None and steps is None and relays_suffice(topology, loads))
+    split = copies == "exact" or (copies == "auto" and not alike)
+    graphs = {
+        turned: _graph(topology, turned=turned, split=split, steps=steps)
+        for turned in {each.turned for each in loads}
+    }
+    blocks = [
+        block
+        for number, load in enumerate(loads)
+        for block in blocks_of(
+            number,
+            load,
+            graph=graphs[load.turned] if load.spreads else _bare(graphs, load, steps=steps),
+            acting=found,
+        )
+    ]
+    unit = _unit(topology, loads)
+    graph = next(iter(graphs.values()))
+    return OrbitProgram(blocks, found.rows(graph), unit), found, split or alike
+
+
+def relays_suffice(topology: Topology, loads: Sequence[Load]) -> bool:
+    """Whether R needs no duplicates, because relays can be split off.
+
+    Where every device that may not copy lets out as much as in, no shared limit holds, all other
+    devices are GPUs and every GPU gets everything, the relays can be replaced by links between
+    their neighbours that keep all cuts between GPUs (Bang-Jensen, Frank and Jackson, Preserving and
+    increasing local edge-connectivity in mixed graphs, 1995, theorem for T-Eulerian digraphs), and
+    trees fill the cuts (Edmonds). Not so for costs, numbers of steps, sums with copies in one
+    program, or what only some want.
+    """
+    if topology.limits or len({each.turned for each in loads if each.spreads}) > 1:
+        return False
+    turned = any(each.turned for each in loads)
+    relays = _relays(topology, turned=turned)
+    others = (each for each in topology.devices if each.name not in relays)
+    if any(each.kind != "gpu" for each in others) or relays & set(topology.ranks):
+        return False
+    if len(loads) > 1 or loads[0].wants is not None:
+        return False
+    net = dict.fromkeys(relays, 0.0)
+    most = 0.0
+    for link in topology.links:
+        most = max(most, link.bandwidth)
+        if link.dst in net:
+            net[link.dst] += link.bandwidth
+        if link.src in net:
+            net[link.src] -= link.bandwidth
+    return all(abs(each) <= 1e-9 * most for each in net.values())
+
+
+def _copying(loads: Sequence[Load], topology: Topology) -> bool:
+    """Whether duplicates would change nothing: nothing spreads, or all devices may copy."""
+    turned = {each.turned for each in loads if each.spreads}
+    return not any(_relays(topology, turned=each) for each in turned)
+
+
+def _relays(topology: Topology, *, turned: bool) -> set[str]:
+    """Return the names of the devices that may not copy, or add up where the cluster is turned."""
+    return {each.name for each in topology.devices if not (each.reduces if turned else each.copies)}
+
+
+def _graph(topology: Topology, *, turned: bool, split: bool, steps: int | None) -> FluidGraph:
+    graph = graph_of(topology.reversed() if turned else topology)
+    if split:
+        lame = [
+            topology.devices[i].name for i in graph.device[graph.origins] if not graph.copies[i]
+        ]
+        if lame:
+            verb = "add up" if turned else "copy"
+            msg = f"GPU {lame[0]} may not {verb}, and in fluid models every GPU may; let it"
+            raise ProblemError(msg)
+        graph = without_copies(graph)
+    return graph if steps is None else in_steps(graph, steps)
+
+
+def _bare(graphs: dict[bool, FluidGraph], load: Load, *, steps: int | None) -> FluidGraph:
+    """Return the graph without duplicates, which pairs do not need."""
+    graph = graphs[load.turned]
+    if (graph.toward < 0).all():
+        return graph
+    bare = graph_of(graph.topology)
+    return bare if steps is None else in_steps(bare, steps)
+
+
+def _unit(topology: Topology, loads: Sequence[Load]) -> float:
+    """Return µs that some GPU needs at least about: the most that one sends or receives."""
+    ranks = len(topology.ranks)
+    sent, got = np.zeros(ranks), np.zeros(ranks)
+    for load in loads:
+        counts = np.full(len(load.roots), ranks - 1.0) if load.wants is None else load.wants.sum(1)
+        np.add.at(sent, load.roots, load.nbytes * (1.0 if load.spreads else counts))
+        if load.wants is not None:
+            got += load.wants.T @ load.nbytes
+        elif load.free:
+            got += load.nbytes.max()
+        else:
+            got += load.nbytes.sum()
+            np.add.at(got, load.roots, -load.nbytes)
+    most = max(each.bandwidth for each in topology.links)
+    return float(max(sent.max(), got.max())) * 1e-3 / most
