@@ -17,12 +17,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.fluid_tables import scale, tables
 from benchmarks.fluid_toys import toys
 
 Part = Callable[[int], Iterator[Table]]
 """Tables of a part, each time measured so often."""
 
-PARTS: dict[str, Part] = {"toys": toys}
+PARTS: dict[str, Part] = {"tables": tables, "scale": scale, "toys": toys}
 
 
 def main(
