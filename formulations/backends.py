@@ -138,7 +138,7 @@ class Backend:
         self.check()
         if self.solver != "HIGHS":
             return self._through_cvxpy(model, time_limit)
-        run = _HighsRun(self, model, on_report, on_solution)
+        run = HighsRun(self, model, on_report, on_solution)
         if start is not None:
             run.begin_at(*start)
         return run.solve(time_limit=time_limit, gap=gap, method=method)
@@ -196,7 +196,7 @@ def satisfied(model: cp.Problem) -> bool:
     )
 
 
-class _HighsRun:
+class HighsRun:
     """One compiled model on its way through HiGHS."""
 
     def __init__(
@@ -255,6 +255,7 @@ class _HighsRun:
         gap: float | None,
         method: str,
     ) -> Outcome:
+        """Run HiGHS and bring what it found into the model's variables."""
         highs, backend = self.highs, self.backend
         options: dict[str, Any] = {
             "threads": backend.threads,

@@ -1,0 +1,386 @@
+"""Cheapest out-trees of every root at once, compiled; `formulations.fluid.tree_side` calls it.
+
+Vertices are those devices that a tree may branch at; between them data crosses relays, which only
+pass on. `closure` finds the cheapest way over relays from each vertex to each other.
+
+`contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
+Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest way into its end; where
+it meets itself the cycle becomes one vertex. No root is needed for that. Every set S that was ever
+a vertex has a price, what its cheapest way in costs once the prices of the sets inside are taken
+off, and a cheapest out-tree of any root costs the sum of the prices of the sets without it. So the
+sets are found once in O(n^2), and `expand` reads off a tree for each root in O(n).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+FAR = 1e30
+"""The cost of a way that does not exist."""
+
+
+class Ways(NamedTuple):
+    """Links between n vertices, over r relays or not.
+
+    Parameters
+    ----------
+    direct
+        Vertex, vertex, link of each link between vertices, shape (3, any).
+    out_first, out
+        For each vertex where its links to relays begin, shape (n + 1,); relay and link of each.
+    into_first, into
+        The same of the links from relays to each vertex.
+    on_first, on
+        Links between relays: for each relay where they begin, shape (r + 1,); next relay and link.
+    """
+
+    direct: np.ndarray
+    out_first: np.ndarray
+    out: np.ndarray
+    into_first: np.ndarray
+    into: np.ndarray
+    on_first: np.ndarray
+    on: np.ndarray
+
+
+@njit(cache=True)
+def closure(ways, length):
+    """Return the costs of the cheapest ways, and what `unfold` needs to write them out.
+
+    Returns
+    -------
+    tuple
+        Cost of the way into each vertex from each other, shape (n, n), target first; cost from
+        each vertex to each relay, shape (n, r); of the way from relay to relay the last link and
+        the relay before it, shape (2, r, r).
+    """
+    many, relays = len(ways.out_first) - 1, len(ways.on_first) - 1
+    between = np.full((relays, relays), FAR)
+    before = np.full((2, relays, relays), -1, np.int32)
+    for k in range(ways.out.shape[1]):
+        relay = ways.out[0, k]
+        if between[relay, relay] > 0:
+            _reach(ways, length, relay, between[relay], before[:, relay])
+    near = np.full((many, relays), FAR)
+    for vertex in range(many):
+        for k in range(ways.out_first[vertex], ways.out_first[vertex + 1]):
+            relay, cost = ways.out[0, k], length[ways.out[1, k]]
+            for other in range(relays):
+                near[vertex, other] = min(near[vertex, other], cost + between[relay, other])
+    costs = np.full((many, many), FAR)
+    for vertex in range(many):
+        for k in range(ways.into_first[vertex], ways.into_first[vertex + 1]):
+            relay, cost = ways.into[0, k], length[ways.into[1, k]]
+            for source in range(many):
+                costs[vertex, source] = min(costs[vertex, source], near[source, relay] + cost)
+    for k in range(ways.direct.shape[1]):
+        src, dst, link = ways.direct[:, k]
+        costs[dst, src] = min(costs[dst, src], length[link])
+    return costs, near, before
+
+
+@njit
+def _reach(ways, length, start, cost, before):
+    """Find the cheapest ways from one relay to all others."""
+    cost[start] = 0.0
+    heap = [(0.0, start)]
+    while len(heap) > 0:
+        here, relay = heapq.heappop(heap)
+        if here > cost[relay]:
+            continue
+        for k in range(ways.on_first[relay], ways.on_first[relay + 1]):
+            other, link = ways.on[0, k], ways.on[1, k]
+            if here + length[link] < cost[other]:
+                cost[other] = here + length[link]
+                before[0, other], before[1, other] = link, relay
+                heapq.heappush(heap, (cost[other], other))
+
+
+@njit(cache=True)
+def unfold(ways, length, costs, near, before, parents):
+    """Return the links of the way into each vertex of a tree: flat, and where each begins.
+
+    `parents` is -1 where a vertex has none.
+    """
+    many = len(parents)
+    first = np.zeros(many + 1, np.int64)
+    flat = np.empty(2 * many + 16, np.int32)
+    for vertex in range(many):
+        end = first[vertex]
+        if parents[vertex] >= 0:
+            back = _way(ways, length, costs, near, before, parents[vertex], vertex)
+            if end + len(back) > len(flat):
+                flat = np.concatenate((flat, np.empty(len(flat) + len(back), np.int32)))
+            for k in range(len(back)):
+                flat[end + k] = back[len(back) - 1 - k]
+            end += len(back)
+        first[vertex + 1] = end
+    return flat[: first[many]].copy(), first
+
+
+@njit
+def _way(ways, length, costs, near, before, src, dst):
+    """Return the links of the cheapest way from one vertex to another, the last one first."""
+    back = [np.int64(0) for _ in range(0)]
+    for k in range(ways.direct.shape[1]):
+        link = ways.direct[2, k]
+        joins = ways.direct[0, k] == src and ways.direct[1, k] == dst
+        if joins and length[link] <= costs[dst, src]:
+            back.append(np.int64(link))
+            return back
+    last, least = -1, FAR
+    for k in range(ways.into_first[dst], ways.into_first[dst + 1]):
+        cost = near[src, ways.into[0, k]] + length[ways.into[1, k]]
+        if cost < least:
+            last, least = k, cost
+    relay = ways.into[0, last]
+    back.append(np.int64(ways.into[1, last]))
+    start, least = -1, FAR
+    for k in range(ways.out_first[src], ways.out_first[src + 1]):
+        cost = _total(before, length, ways.out[0, k], relay) + length[ways.out[1, k]]
+        if cost < least:
+            start, least = k, cost
+    origin = ways.out[0, start]
+    while relay != origin:
+        back.append(np.int64(before[0, origin, relay]))
+        relay = before[1, origin, relay]
+    back.append(np.int64(ways.out[1, start]))
+    return back
+
+
+@njit
+def _total(before, length, origin, relay):
+    """Return the cost of the way between two relays."""
+    total = 0.0
+    while relay != origin:
+        if before[0, origin, relay] < 0:
+            return FAR
+        total += length[before[0, origin, relay]]
+        relay = before[1, origin, relay]
+    return total
+
+
+@njit(cache=True)
+def arborescences(costs, members, roots):
+    """Return a cheapest out-tree over `members` of each root: parents, -1 at roots and elsewhere.
+
+    Parameters
+    ----------
+    costs
+        Of the way into each vertex from each other, shape (n, n).
+    members
+        Vertices that every tree reaches, shape (k,); the roots are among them.
+    roots
+        Shape (r,).
+
+    Returns
+    -------
+    np.ndarray
+        Shape (r, n). A parent of a member that no tree can reach is one from which no way leads.
+    """
+    place = np.full(len(costs), -1, np.int64)
+    for k in range(len(members)):
+        place[members[k]] = k
+    up, into, child, beside = _contract(_among(costs, members))
+    found = np.full((len(roots), len(costs)), -1, np.int32)
+    parent = np.empty(len(members), np.int64)
+    for number in range(len(roots)):
+        _expand(up, into, child, beside, place[roots[number]], parent)
+        for k in range(len(members)):
+            if parent[k] >= 0:
+                found[number, members[k]] = members[parent[k]]
+    return found
+
+
+@njit(cache=True)
+def shallow(costs, members, root, step, rounds):
+    """Return a cheapest out-tree that prefers parents which were near the root in the last one.
+
+    `step` is what a hop of depth costs; small beside prices that differ, it decides between trees
+    that cost the same.
+    """
+    parent = np.empty(len(members), np.int64)
+    kept = np.empty(len(members), np.int64)
+    place = 0
+    for k in range(len(members)):
+        if members[k] == root:
+            place = k
+    plain = _among(costs, members)
+    depth = np.zeros(len(members))
+    least = np.inf
+    for _ in range(rounds):
+        up, into, child, beside = _contract(plain + step * depth)
+        _expand(up, into, child, beside, place, parent)
+        new = _depths(parent)
+        if new.max() < least:
+            least = new.max()
+            kept[:] = parent
+        # Half of what was believed before stays, or two trees could take turns.
+        depth = (depth + new) / 2
+    found = np.full(len(costs), -1, np.int32)
+    for k in range(len(members)):
+        if kept[k] >= 0:
+            found[members[k]] = members[kept[k]]
+    return found
+
+
+@njit
+def _among(costs, members):
+    """Return the costs among some vertices."""
+    chosen = np.empty((len(members), len(members)))
+    for i in range(len(members)):
+        for j in range(len(members)):
+            chosen[i, j] = costs[members[i], members[j]]
+    return chosen
+
+
+@njit
+def _contract(costs):
+    """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
+
+    The numbers of the vertices come first; `costs` is used up.
+    """
+    many = len(costs)
+    edge = np.empty((many, many), np.int64)
+    for dst in range(many):
+        for src in range(many):
+            edge[dst, src] = src * many + dst
+    up = np.full(2 * many, -1, np.int64)
+    into = np.full(2 * many, -1, np.int64)
+    child = np.full(2 * many, -1, np.int64)
+    beside = np.full(2 * many, -1, np.int64)
+    price = np.zeros(2 * many)
+    active = np.arange(many)
+    left = many
+    number = np.arange(many)
+    where = np.full(many, -1, np.int64)
+    path = np.empty(many, np.int64)
+    path[0], where[0], end, made = 0, 0, 1, many
+    while left > 1:
+        here = path[end - 1]
+        best = active[0] if active[0] != here else active[1]
+        for k in range(left):
+            if active[k] != here and costs[here, active[k]] < costs[here, best]:
+                best = active[k]
+        into[number[here]] = edge[here, best]
+        price[number[here]] = costs[here, best]
+        if where[best] < 0:
+            path[end], where[best] = best, end
+            end += 1
+            continue
+        low = where[best]
+        left = _merged(costs, edge, active, left, path[low:end], price, number)
+        for k in range(low, end):
+            member = number[path[k]]
+            up[member], beside[member], child[made] = made, child[made], member
+            if k > low:
+                where[path[k]] = -1
+        number[path[low]] = made
+        made, end = made + 1, low + 1
+    return up, into, child, beside
+
+
+@njit
+def _merged(costs, edge, active, left, cycle, price, number):
+    """Make one vertex of a cycle, at the place of its first; return how many vertices are left."""
+    slot = cycle[0]
+    inside = np.zeros(len(costs), np.bool_)
+    inside[cycle] = True
+    kept = 0
+    for k in range(left):
+        if not inside[active[k]] or active[k] == slot:
+            active[kept] = active[k]
+            kept += 1
+    own = price[number[slot]]
+    for j in range(kept):
+        costs[slot, active[j]] -= own
+    for member in cycle[1:]:
+        own = price[number[member]]
+        for j in range(kept):
+            other = active[j]
+            if costs[member, other] - own < costs[slot, other]:
+                costs[slot, other] = costs[member, other] - own
+                edge[slot, other] = edge[member, other]
+    for j in range(kept):
+        other = active[j]
+        for member in cycle[1:]:
+            if costs[other, member] < costs[other, slot]:
+                costs[other, slot] = costs[other, member]
+                edge[other, slot] = edge[other, member]
+    return kept
+
+
+@njit
+def _expand(up, into, child, beside, root, parent):
+    """Write the parents of the out-tree of one root."""
+    many = len(parent)
+    parent[:] = -1
+    top = root
+    while up[top] >= 0:
+        top = up[top]
+    vertices = np.empty(many + 1, np.int64)
+    tops = np.empty(many + 1, np.int64)
+    vertices[0], tops[0], size = root, top, 1
+    while size > 0:
+        size -= 1
+        here, top = vertices[size], tops[size]
+        while here != top:
+            other = child[up[here]]
+            while other >= 0:
+                if other != here:
+                    src, dst = into[other] // many, into[other] % many
+                    parent[dst] = src
+                    vertices[size], tops[size] = dst, other
+                    size += 1
+                other = beside[other]
+            here = up[here]
+
+
+@njit
+def _depths(parent):
+    """Return how many hops each vertex is from the root."""
+    depth = np.full(len(parent), -1.0)
+    for vertex in range(len(parent)):
+        many, here = 0.0, vertex
+        while depth[here] < 0 and parent[here] >= 0:
+            many, here = many + 1, parent[here]
+        base = max(depth[here], 0.0)
+        here, own = vertex, base + many
+        while depth[here] < 0:
+            depth[here] = own
+            own, here = own - 1, max(parent[here], 0)
+    return depth
+
+
+@njit(cache=True)
+def breadth(costs, roots):
+    """Return of each root the cheapest of its out-trees with the fewest hops to every vertex.
+
+    Each vertex takes the cheapest way from one that is a hop nearer. Parents as `arborescences`
+    returns them, shape (r, n).
+    """
+    many = len(costs)
+    found = np.full((len(roots), many), -1, np.int32)
+    for number in range(len(roots)):
+        depth = np.full(many, -1, np.int64)
+        depth[roots[number]] = 0
+        layer, front = 0, True
+        while front:
+            front = False
+            layer += 1
+            for vertex in range(many):
+                if depth[vertex] >= 0:
+                    continue
+                best, least = -1, FAR
+                for source in range(many):
+                    cost = costs[vertex, source]
+                    if depth[source] == layer - 1 and cost < least:
+                        best, least = source, cost
+                if best >= 0:
+                    depth[vertex], found[number, vertex] = layer, best
+                    front = True
+    return found
