@@ -44,3 +44,8 @@ class Permutation:
 
 
 Declared = Interchange | Permutation
+
+
+def moves_at_will(declared: Declared) -> bool:
+    """Whether nothing but interchanges is declared, so that it is known what fixes a device."""
+    return isinstance(declared, Interchange) and all(map(moves_at_will, declared.inner))

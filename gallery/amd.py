@@ -14,6 +14,7 @@ from gallery.build import (
     star,
     topology,
 )
+from gallery.declared import hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
 _QUADRUPLE = ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15))
@@ -38,7 +39,12 @@ def mi250(
     devices, links, boxes = _mi250_boxes(hosts, alpha)
     port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="InfiniBand")
     joined = network(boxes, port, fabric="flat", copies=copies)
-    return topology(count_of(hosts, "MI250"), [*devices, *joined[0]], [*links, *joined[1]])
+    return topology(
+        count_of(hosts, "MI250"),
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=[interchange(boxes, *(moved(boxes[0], _turned(16, bits)) for bits in (3, 8)))],
+    )
 
 
 def amd_te_ccl(
@@ -57,7 +63,15 @@ def amd_te_ccl(
             links += star(small.name, names[2 * i : 2 * i + 2], port)
     devices.append(device("switch", "fabric", copies=copies))
     links += star("fabric", smalls, port)
-    return topology(f"{count_of(hosts, 'MI250')} (TE-CCL)", devices, links)
+    hosts_with_smalls = [
+        [*names, *smalls[8 * host : 8 * host + 8]] for host, names in enumerate(boxes)
+    ]
+    inner = (
+        moved(hosts_with_smalls[0], [*_turned(16, bits), *(16 + i for i in _turned(8, bits >> 1))])
+        for bits in (3, 8)
+    )
+    declared = [interchange(hosts_with_smalls, *inner)]
+    return topology(f"{count_of(hosts, 'MI250')} (TE-CCL)", devices, links, declared=declared)
 
 
 def mi300x(
@@ -81,7 +95,17 @@ def mi300x(
         devices += gpus
         links += clique(boxes[-1], wire)
     joined = network(boxes, port, fabric=fabric)
-    return topology(count_of(hosts, "HGX MI300X"), [*devices, *joined[0]], [*links, *joined[1]])
+    return topology(
+        count_of(hosts, "HGX MI300X"),
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=hosts_and_places(boxes, boxes, fabric=fabric),
+    )
+
+
+def _turned(count: int, bits: int) -> list[int]:
+    """Return numbers with some of their binary digits turned over."""
+    return [i ^ bits for i in range(count)]
 
 
 def _mi250_boxes(hosts: int, alpha: float) -> tuple[list[Device], list[Link], list[list[str]]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ccl.errors import ProblemError
-from ccl.interchange import Declared, Interchange
+from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device, duplex
 
 GPU_LIMIT = 16_384
@@ -118,38 +118,6 @@ def topology(
 ) -> Topology:
     """Make a topology of any iterables."""
     return Topology(name, tuple(devices), tuple(links), declared=tuple(declared))
-
-
-def interchange(blocks: Iterable[Iterable[str]], *inner: Declared) -> Interchange:
-    """Declare that blocks may be permuted, and what may be inside the first."""
-    return Interchange(tuple(tuple(block) for block in blocks), inner)
-
-
-def hosts_and_places(
-    boxes: Sequence[Sequence[str]],
-    ports: Sequence[Sequence[str]],
-    *,
-    fabric: Fabric,
-    inner: Iterable[Declared] = (),
-) -> list[Declared]:
-    """Declare the symmetry of `network`: of hosts, and of the places of their ports.
-
-    Parameters
-    ----------
-    boxes
-        All devices of each host.
-    ports
-        Those of them that have a port, which are all alike in their host.
-    fabric
-        How they are joined.
-    inner
-        What else may be permuted in the first host.
-    """
-    if fabric == "flat" or len(ports) < 2:
-        return [interchange(boxes, interchange([name] for name in ports[0]), *inner)]
-    places = zip(*ports, strict=True)
-    rails = ([f"rail{i}", *names] for i, names in enumerate(places))
-    return [interchange(boxes, *inner), interchange(rails)]
 
 
 def count_of(hosts: int, what: str) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ccl.topology import Device, Link, Topology, device
 from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
+from gallery.declared import hosts_and_places
 from gallery.entry import Entry, Figure
 from gallery.nvidia import dgx_a100
 from gallery.servers import pcie_server
@@ -68,8 +69,13 @@ def forestcoll_12(
         devices += [*members, device("switch", f"local{host}", host=f"h{host}")]
         links += star(f"local{host}", boxes[-1], inner)
     joined = network(boxes, port, fabric="flat")
-    name = f"ForestColl, figure 12, {hosts} × {gpus}"
-    return topology(name, [*devices, *joined[0]], [*links, *joined[1]])
+    whole = [[*names, f"local{host}"] for host, names in enumerate(boxes)]
+    return topology(
+        f"ForestColl, figure 12, {hosts} × {gpus}",
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=hosts_and_places(whole, boxes, fabric="flat"),
+    )
 
 
 ENTRIES = (

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ccl.errors import ProblemError
+from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device
 from gallery.build import Wire, check, clique, make_gpus, network, star, topology
+from gallery.declared import each_alone, hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
 
@@ -38,7 +42,21 @@ def fat_tree(
         for i, upper in enumerate(uppers):
             links += star(upper, cores[i * half : (i + 1) * half], wire)
     devices += [device("switch", name, copies=copies) for name in cores]
-    return topology(f"Fat-tree of radix {radix}", devices, links)
+    return topology(f"Fat-tree of radix {radix}", devices, links, declared=_alike(radix))
+
+
+def _alike(radix: int) -> list[Declared]:
+    """Declare that pods, switches of a level and GPUs of a switch may be permuted."""
+    half = radix // 2
+    edges = [[f"edge{i}", *(f"g{i * half + j}" for j in range(half))] for i in range(radix * half)]
+    pods = [
+        [*(f"agg{i}" for i in range(first, first + half)), *chain(*edges[first : first + half])]
+        for first in range(0, radix * half, half)
+    ]
+    cores = [[f"core{i * half + j}" for j in range(half)] for i in range(half)]
+    planes = [[*cores[i], *(f"agg{pod * half + i}" for pod in range(radix))] for i in range(half)]
+    leaves = interchange(edges[:half], each_alone(edges[0][1:]))
+    return [interchange(pods, leaves), interchange(planes, each_alone(cores[0]))]
 
 
 def dragonfly(
@@ -78,7 +96,11 @@ def dragonfly(
             src = f"r{group * routers + port // uplinks}"
             dst = f"r{peer * routers + entry // uplinks}"
             links.append(Link(src, dst, bandwidth, alpha, "optical"))
-    return topology(f"Dragonfly of {groups} groups", devices, links)
+    # The groups may be turned: a global link only knows how many groups on it ends.
+    names = [each.name for each in devices]
+    turn = moved(names, [(i + len(names) // groups) % len(names) for i in range(len(names))])
+    alike = (each_alone(f"g{i * gpus + j}" for j in range(gpus)) for i in range(routers))
+    return topology(f"Dragonfly of {groups} groups", devices, links, declared=[turn, *alike])
 
 
 def rail_only(
@@ -104,7 +126,13 @@ def rail_only(
         devices += [*members, device("switch", f"nvswitch{host}", host=f"h{host}")]
         links += star(f"nvswitch{host}", boxes[-1], inner)
     rails, joints = network(boxes, port, fabric="rail-only")
-    return topology(f"Rail-only, {hosts} hosts", [*devices, *rails], [*links, *joints])
+    inner_names = [[*names, f"nvswitch{host}"] for host, names in enumerate(boxes)]
+    return topology(
+        f"Rail-only, {hosts} hosts",
+        [*devices, *rails],
+        [*links, *joints],
+        declared=hosts_and_places(inner_names, boxes, fabric="rail-only"),
+    )
 
 
 def _global_ports(group: int, groups: int, ports: int) -> list[tuple[int, int, int]]:

@@ -11,13 +11,12 @@ from gallery.build import (
     Wire,
     check,
     count_of,
-    hosts_and_places,
-    interchange,
     make_gpus,
     network,
     star,
     topology,
 )
+from gallery.declared import each_alone, hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
 _DOUBLE = ((0, 1), (0, 4), (1, 3), (2, 3), (2, 6), (4, 5), (5, 7), (6, 7))
@@ -64,7 +63,12 @@ _H100 = _Server(
 
 def dgx_1v(*, alpha: float = 0.7, planned: bool = False) -> Topology:
     """Eight V100 in a hybrid cube mesh."""
-    return topology("DGX-1V", make_gpus(8, host="h0"), _cube_mesh(0, alpha, planned=planned))
+    gpus = make_gpus(8, host="h0")
+    names = [each.name for each in gpus]
+    # Other GPUs of the mesh are not alike, so that these two are all.
+    declared = [moved(names, [i ^ bit for i in range(8)]) for bit in (2, 4)]
+    links = _cube_mesh(0, alpha, planned=planned)
+    return topology("DGX-1V", gpus, links, declared=declared)
 
 
 def ndv2(
@@ -78,7 +82,8 @@ def ndv2(
         devices += make_gpus(8, host=f"h{host}", first=8 * host)
         links += _cube_mesh(8 * host, alpha, planned=False)
     links += _one_way_ports(devices, hosts, network_alpha, copies=copies)
-    return topology(count_of(hosts, "NDv2"), devices, links)
+    boxes = ([f"g{8 * host + i}" for i in range(8)] for host in range(hosts))
+    return topology(count_of(hosts, "NDv2"), devices, links, declared=[interchange(boxes)])
 
 
 def dgx_2(
@@ -97,6 +102,7 @@ def dgx_2(
     devices: list[Device] = []
     links: list[Link] = []
     ports: list[list[str]] = []
+    boxes: list[list[str]] = []
     for host in range(hosts):
         box, names = _nvswitch_box(host, 16, nvlink.times(6), copies=copies)
         devices += box
@@ -106,8 +112,18 @@ def dgx_2(
             devices += [device("nic", name, host=f"h{host}") for name in ports[-1]]
             for i, name in enumerate(names):
                 links += pcie.join(name, ports[-1][i // 2])
+        boxes.append([each.name for each in box] + (ports[-1] if hosts > 1 else []))
     joined = network(ports, port, fabric="flat")
-    return topology(count_of(hosts, "DGX-2"), [*devices, *joined[0]], [*links, *joined[1]])
+    pairs = ([f"nic{i}", f"g{2 * i}", f"g{2 * i + 1}"] for i in range(8))
+    inner = each_alone(f"g{i}" for i in range(16))
+    if hosts > 1:
+        inner = interchange(pairs, each_alone(["g0", "g1"]))
+    return topology(
+        count_of(hosts, "DGX-2"),
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=[interchange(boxes, inner)],
+    )
 
 
 def dgx_2_te_ccl(
@@ -118,8 +134,10 @@ def dgx_2_te_ccl(
     nvlink = Wire(bandwidth=125.0, alpha=alpha, medium="NVLink 2")
     devices: list[Device] = []
     links: list[Link] = []
+    boxes: list[list[str]] = []
     for host in range(hosts):
         box, names = _nvswitch_box(host, 16, nvlink, copies=copies)
+        boxes.append([each.name for each in box])
         devices += box
         links += star(f"nvswitch{host}", names, nvlink)
     if hosts == 2:
@@ -127,7 +145,13 @@ def dgx_2_te_ccl(
             for here, there in ((0, 16), (16, 0)):
                 ends = f"g{here + i}", f"g{there + i - 1}"
                 links.append(Link(*ends, 12.5, network_alpha, "InfiniBand EDR"))
-    return topology(f"{count_of(hosts, 'DGX-2')} (TE-CCL)", devices, links)
+    declared = [each_alone(f"g{i}" for i in range(16))]
+    if hosts == 2:
+        ways = (
+            ([f"g{2 * i + a}", f"g{2 * i + b}"] for i in range(8)) for a, b in ((1, 16), (17, 0))
+        )
+        declared = [interchange(boxes), *map(interchange, ways)]
+    return topology(f"{count_of(hosts, 'DGX-2')} (TE-CCL)", devices, links, declared=declared)
 
 
 def dgx_a100(
@@ -192,7 +216,8 @@ def gb200_nvl72(
     devices += [device("switch", chip, copies=copies, reduces=reduces) for chip in chips]
     wire = nvlink.times(18 // len(chips))
     links = [link for chip in chips for link in star(chip, names, wire)]
-    return topology("GB200 NVL72", devices, links)
+    declared = [each_alone(names), each_alone(chips)]
+    return topology("GB200 NVL72", devices, links, declared=declared)
 
 
 def _cluster(
@@ -226,7 +251,7 @@ def _cluster(
         boxes.append([each.name for each in devices[-server.gpus - len(chips) :]])
     joined = network(ports, port, fabric=fabric)
     alike = (
-        interchange([f"nvswitch{i}"] for i, width in enumerate(chips) if width == each)
+        each_alone(f"nvswitch{i}" for i, width in enumerate(chips) if width == each)
         for each in sorted(set(chips))
     )
     return topology(

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
+from gallery.declared import interchange, lattice_symmetry
 from gallery.entry import Entry, Figure
 from gallery.toys import line
 
@@ -159,7 +160,14 @@ def _chassis(
         for a, b in pairs:
             links += inner.join(boxes[-1][a], boxes[-1][b])
     joined = network(boxes, port, fabric="flat", copies=copies)
-    return topology(count_of(hosts, name), [*devices, *joined[0]], [*links, *joined[1]])
+    # A ring of four and a pair are lattices, and these are all the chassis there are.
+    inside = lattice_symmetry(boxes[0], (size,), wrap=True)
+    return topology(
+        count_of(hosts, name),
+        [*devices, *joined[0]],
+        [*links, *joined[1]],
+        declared=[interchange(boxes, *inside)],
+    )
 
 
 def _around_memory(name: str, gpus: int, bandwidth: float, alpha: float) -> Topology:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ccl.interchange import Declared
 from ccl.topology import Device, Link, SharedLimit, Topology, device
 from gallery.build import HOST_LIMIT, Wire, check, count_of, make_gpus, star
+from gallery.declared import each_alone, interchange
 from gallery.entry import Entry, Figure
 
 
@@ -20,10 +22,12 @@ def pcie_server(
     devices: list[Device] = []
     links: list[Link] = []
     limits: list[SharedLimit] = []
+    boxes: list[list[str]] = []
     for host in range(hosts):
         box, inside = _server(host, alpha, nvlink=nvlink, ports=hosts > 1)
         devices += box
         links += inside
+        boxes.append([each.name for each in box])
         bus = tuple(each.ends for each in inside if f"mem{host}" in each.ends)
         if memory_bandwidth:
             limits.append(SharedLimit(f"memory bus {host}", bus, memory_bandwidth))
@@ -32,7 +36,35 @@ def pcie_server(
         for i in range(8):
             devices.append(device("switch", f"rail{i}"))
             links += star(f"rail{i}", [f"nic{8 * host + i}" for host in range(hosts)], rail)
-    return Topology(count_of(hosts, "PCIe server"), tuple(devices), tuple(links), tuple(limits))
+    return Topology(
+        count_of(hosts, "PCIe server"),
+        tuple(devices),
+        tuple(links),
+        tuple(limits),
+        tuple(_alike(boxes)),
+    )
+
+
+def _alike(boxes: list[list[str]]) -> list[Declared]:
+    """Declare that hosts, PCIe switches, their ports and their GPUs may be permuted."""
+    hosts = range(len(boxes))
+    pairs = [each_alone([f"g{2 * i}", f"g{2 * i + 1}"]) for i in range(4)]
+    switches = [
+        [name for host in hosts for name in (f"pcie{4 * host + i}", *_two("g", host, i))]
+        for i in range(4)
+    ]
+    if len(boxes) == 1:
+        return [interchange(boxes, *pairs), interchange(switches)]
+    for i, block in enumerate(switches):
+        block += [name for host in hosts for name in _two("nic", host, i)]
+        block += [f"rail{2 * i}", f"rail{2 * i + 1}"]
+    rails = ([f"rail{j}", *(f"nic{8 * host + j}" for host in hosts)] for j in range(2))
+    return [interchange(boxes, *pairs), interchange(switches, interchange(rails))]
+
+
+def _two(kind: str, host: int, switch: int) -> tuple[str, str]:
+    """Return the names of the two GPUs or ports of a PCIe switch."""
+    return f"{kind}{8 * host + 2 * switch}", f"{kind}{8 * host + 2 * switch + 1}"
 
 
 def _server(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ccl.errors import ProblemError
 from ccl.topology import Link, Topology, device
 from gallery.build import GPU_LIMIT, Wire, check, clique, make_gpus, star, topology
+from gallery.declared import each_alone, lattice_symmetry
 from gallery.entry import Entry, Figure
 
 _BANDWIDTH, _ALPHA = 50.0, 0.7
@@ -23,19 +25,18 @@ def ring(
 ) -> Topology:
     """GPUs in a circle, each joined with the two beside it, and perhaps by chords with the rest."""
     check("gpus of a ring", gpus, least=3, most=512 if chord_bandwidth else GPU_LIMIT)
-    made = _joined(f"Ring of {gpus}", gpus, _cycle(gpus), _wire(bandwidth, alpha))
+    made = lattice(f"Ring of {gpus}", (gpus,), _wire(bandwidth, alpha), wrap=True)
     if not chord_bandwidth:
         return made
     every = clique(made.ranks, _wire(chord_bandwidth, alpha))
     chords = [each for each in every if each.ends not in made.link_index]
-    return topology(f"{made.name} with chords", made.devices, [*made.links, *chords])
+    return replace(made, name=f"{made.name} with chords", links=(*made.links, *chords))
 
 
 def line(gpus: int = 4, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
     """GPUs in a row, each joined with the ones beside it."""
     check("gpus of a line", gpus, least=2)
-    pairs = itertools.pairwise(range(gpus))
-    return _joined(f"Line of {gpus}", gpus, pairs, _wire(bandwidth, alpha))
+    return lattice(f"Line of {gpus}", (gpus,), _wire(bandwidth, alpha), wrap=False)
 
 
 def single_switch(
@@ -56,15 +57,17 @@ def single_switch(
     hub = device("switch", "switch", copies=copies, reduces=reduces)
     links = star(hub.name, names[:wide], _wire(wide_bandwidth, alpha))
     links += star(hub.name, names[wide:], _wire(bandwidth, alpha))
-    return topology(f"Star of {gpus}", [*devices, hub], links)
+    alike = [each_alone(each) for each in (names[:wide], names[wide:]) if each]
+    return topology(f"Star of {gpus}", [*devices, hub], links, declared=alike)
 
 
 def full_mesh(gpus: int = 4, *, bandwidth: float = _BANDWIDTH, alpha: float = _ALPHA) -> Topology:
     """GPUs each joined with every other."""
     check("gpus of a full mesh", gpus, least=2, most=512)
     devices = make_gpus(gpus)
-    links = clique([each.name for each in devices], _wire(bandwidth, alpha))
-    return topology(f"Full mesh of {gpus}", devices, links)
+    names = [each.name for each in devices]
+    links = clique(names, _wire(bandwidth, alpha))
+    return topology(f"Full mesh of {gpus}", devices, links, declared=[each_alone(names)])
 
 
 def torus(
@@ -88,7 +91,8 @@ def hypercube(
     check("dimension of a hypercube", dimension, least=1, most=12)
     gpus = 1 << dimension
     pairs = ((i, i | 1 << bit) for i in range(gpus) for bit in range(dimension) if not i >> bit & 1)
-    return _joined(f"Hypercube of {gpus}", gpus, pairs, _wire(bandwidth, alpha))
+    shape, wire = (2,) * dimension, _wire(bandwidth, alpha)
+    return _joined(f"Hypercube of {gpus}", shape, pairs, wire, wrap=False)
 
 
 def lattice(name: str, shape: tuple[int, ...], wire: Wire, *, wrap: bool) -> Topology:
@@ -104,7 +108,7 @@ def lattice(name: str, shape: tuple[int, ...], wire: Wire, *, wrap: bool) -> Top
         raise ProblemError(msg)
     gpus = math.prod(shape)
     check(f"GPUs of shape {written(shape)}", gpus, least=2)
-    return _joined(name, gpus, _neighbours(shape, wrap=wrap), wire)
+    return _joined(name, shape, _neighbours(shape, wrap=wrap), wire, wrap=wrap)
 
 
 def written(shape: tuple[int, ...]) -> str:
@@ -122,15 +126,15 @@ def _neighbours(shape: tuple[int, ...], *, wrap: bool) -> Iterator[tuple[int, in
                 yield number, number - (side - 1) * strides[axis]
 
 
-def _cycle(gpus: int) -> Iterator[tuple[int, int]]:
-    return ((i, (i + 1) % gpus) for i in range(gpus))
-
-
-def _joined(name: str, gpus: int, pairs: Iterator[tuple[int, int]], wire: Wire) -> Topology:
+def _joined(
+    name: str, shape: tuple[int, ...], pairs: Iterator[tuple[int, int]], wire: Wire, *, wrap: bool
+) -> Topology:
+    devices = make_gpus(math.prod(shape))
     links: list[Link] = []
     for first, second in pairs:
         links += wire.join(f"g{first}", f"g{second}")
-    return topology(name, make_gpus(gpus), links)
+    declared = lattice_symmetry([each.name for each in devices], shape, wrap=wrap)
+    return topology(name, devices, links, declared=declared)
 
 
 def _wire(bandwidth: float, alpha: float) -> Wire:

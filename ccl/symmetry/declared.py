@@ -14,7 +14,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from ccl.interchange import Declared, Permutation
+from ccl.interchange import Declared, Permutation, moves_at_will
 from ccl.symmetry.group import Group
 from ccl.symmetry.refine import refined
 from ccl.symmetry.shape import Moves, Shape, scattered
@@ -43,13 +43,15 @@ class DeclaredGroup(Group):
         self._set(shape, rows, [moves for _, moves in found])
         self.whole = reader.whole
         """Whether all that is declared was found to be true."""
+        self.at_will = all(map(moves_at_will, self.topology.declared))
+        """Whether it is made of interchanges alone."""
         self._fixed = fixed
 
     def stabiliser(self, *devices: int) -> Group:
         """Return a group of elements that leave the devices where they are."""
-        if any(isinstance(each, Permutation) for each in self.topology.declared):
-            return super().stabiliser(*devices)
-        return DeclaredGroup(self.shape, (*self._fixed, *devices))
+        if self.at_will:
+            return DeclaredGroup(self.shape, (*self._fixed, *devices))
+        return super().stabiliser(*devices)
 
 
 class _Reader:

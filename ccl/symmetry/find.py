@@ -40,7 +40,8 @@ def automorphisms(
     method
         ``declared`` takes what the builder of the cluster says, as far as it is true; ``bliss``
         finds all there are; ``none`` finds none. ``auto`` takes a declaration if all of it is
-        true or the cluster is too large for BLISS.
+        true and of interchanges, as single permutations seldom are all there are, or if the
+        cluster is too large for BLISS.
     steady
         Whether latencies may differ, as in a steady state, where only bandwidths count.
     """
@@ -50,7 +51,7 @@ def automorphisms(
     large = len(topology.ranks) > MOST_DEVICES
     if method == "declared" or (method == "auto" and topology.declared):
         group = DeclaredGroup(shape)
-        if group.whole or large or method == "declared":
+        if large or method == "declared" or (group.whole and group.at_will):
             return group
     if method == "auto" and large:
         return Group(topology, np.empty((0, shape.size)), shape=shape)
