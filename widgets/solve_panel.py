@@ -178,9 +178,12 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         if self.result is None or result.plan != self.result.plan:
             self._show(problem, result)
         self.result, self.canvas.cuts = result, cuts(result.bounds)[:1]
+        steady = ""
+        if result.steady_makespan is not None:
+            steady = f"{result.steady_makespan:.6g} µs in the steady state; "
         self._say(
             f"{result.makespan:.6g} µs, {result.gap:.2%} above the bound of "
-            f"{result.bound.makespan:.6g} µs ({result.status}): {result.stop}; "
+            f"{result.bound.makespan:.6g} µs ({result.status}): {result.stop}; {steady}"
             f"{result.algbw:.4g} GB/s algbw, {result.busbw:.4g} GB/s busbw"
         )
 

@@ -213,6 +213,8 @@ def answer(result: Result) -> dict[str, Any]:
         "bound_us": result.bound.makespan,
         "bound_kind": result.bound.kind,
         "gap": result.gap,
+        "steady_us": result.steady_makespan,
+        "steady_gap": result.steady_gap,
         "solve_s": result.solve_time,
         "epochs": result.epochs,
         "variables": None if size is None else size.variables,
@@ -309,6 +311,14 @@ def _micro(time: float | None) -> str:
     return text.NONE if time is None else f"{time:.6g} µs"
 
 
+def _steady(result: Result) -> str:
+    """Return what each of many repetitions takes, and how far above its bound that is."""
+    if result.steady_makespan is None:
+        return ""
+    gap = "" if result.steady_gap is None else f", gap {text.share(result.steady_gap)}"
+    return f"{_micro(result.steady_makespan)}{gap}"
+
+
 def _print(result: Result) -> None:
     collective, size = result.problem.collective, result.size
     print_facts(
@@ -318,6 +328,7 @@ def _print(result: Result) -> None:
             ("makespan", _micro(result.makespan)),
             ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind})"),
             ("gap", text.share(result.gap)),
+            ("steady state", _steady(result)),
             ("found by", result.found_by if result.found_by != result.formulation else ""),
             ("algbw", text.bandwidth(result.algbw)),
             ("busbw", text.bandwidth(result.busbw)),
