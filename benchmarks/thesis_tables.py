@@ -107,8 +107,8 @@ CELLS: tuple[Cell, ...] = tuple(
 """All 36 rows; two of them are empty."""
 
 _BELOW = (
-    "its objective is below the exact optimum of the cluster inferred here, and below the "
-    "relaxation (3.13) of it: another detail of the cluster, a relaxation or an early stop"
+    "its objective is below the least of the cluster inferred here: another detail of the cluster, "
+    "a relaxation or an early stop"
 )
 SLIPS: dict[tuple[str, int], str] = {
     ("6.4", 1): "a factor of ten: 7 shards over 32 GB/s take 0.219 s, at the objective printed",
