@@ -1,11 +1,37 @@
-"""Trees laid over links: what the routes of a tree share, and what waits for what."""
+"""Trees laid over links: what the routes of a tree share, and what waits for what.
+
+The data of a root is a line. In an all-reduce each in-tree adds up a stretch of it and each
+out-tree spreads one, both in their order; where two stretches meet, data goes up the one tree and
+down the other, from the root on when the root has all of it. The lines of all roots one after the
+other are the chunks one after the other.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
-from ccl.forest import Tree
+from ccl.collective import Collective
+from ccl.forest import Forest, Tree
+from ccl.problem import Problem
 from ccl.topology import Topology
+
+_DENOMINATOR = 10**6
+"""Numbers that are written as decimals or thirds have a smaller denominator."""
+
+
+@lru_cache(maxsize=4096)
+def exact(value: float) -> Fraction:
+    """Return the simplest fraction that is this floating-point number, else all its bits.
+
+    37.2 is 186/5, and a third of 10**9 bytes is 10**9 / 3.
+    """
+    near = Fraction(value).limit_denominator(_DENOMINATOR)
+    return near if float(near) == value else Fraction(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +76,121 @@ def lay(topology: Topology, tree: Tree, *, reduces: bool) -> Laid:
     index = topology.link_index
     numbers = [index[(dst, src) if reduces else (src, dst)] for src, dst in links]
     return Laid(tuple(numbers), tuple(before))
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A tree of a share of a chunk, or one up and one down.
+
+    Parameters
+    ----------
+    chunk
+        Number of the chunk.
+    share
+        Of the chunk.
+    links
+        Numbers of the links.
+    after
+        For each the places here of those that must have brought something before it sends.
+    steps
+        For each the step in which it sends where every link takes one step; what is added up is
+        sent as late as the root allows, so that it comes to a switch when it is added there.
+    """
+
+    chunk: int
+    share: Fraction
+    links: tuple[int, ...]
+    after: tuple[tuple[int, ...], ...]
+    steps: tuple[int, ...]
+
+
+def ways(problem: Problem, forest: Forest) -> Iterator[Way]:
+    """Yield the ways of all chunks over the trees of a forest, images left out."""
+    if forest.spread:
+        yield from _up_and_down(problem, forest)
+    else:
+        yield from _one_way(problem, forest)
+
+
+def _one_way(problem: Problem, forest: Forest) -> Iterator[Way]:
+    """Yield the ways of chunks that all go out from their roots or all come to them."""
+    of_root: defaultdict[int, list[int]] = defaultdict(list)
+    for number, chunk in enumerate(problem.collective.chunks):
+        ends = chunk.destinations if forest.reduces else chunk.holders
+        of_root[ends[0]].append(number)
+    found = []
+    for tree in forest.trees:
+        laid = lay(problem.topology, tree, reduces=forest.reduces)
+        rest = _waits(laid, reduces=forest.reduces), _steps(laid, reduces=forest.reduces)
+        found += [Way(each, tree.weight, laid.links, *rest) for each in of_root[tree.root]]
+    yield from sorted(found, key=lambda way: way.chunk)
+
+
+def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Way]:
+    """Yield the ways of an all-reduce: up an in-tree, then down an out-tree of its root."""
+    ends = _ends(problem.collective)
+    at, chunk = Fraction(0), 0
+    for up, down, weight in _met(forest):
+        laid = _joined(problem.topology, up, down)
+        stop = at + weight
+        while at < stop:
+            upto = min(stop, ends[chunk + 1])
+            yield Way(chunk, (upto - at) / (ends[chunk + 1] - ends[chunk]), *laid)
+            at = upto
+            chunk += at == ends[chunk + 1]
+
+
+def _ends(collective: Collective) -> list[Fraction]:
+    """Return where the chunks end on a line of length 1, from 0 on."""
+    sizes = [exact(chunk.size) for chunk in collective.chunks]
+    whole = sum(sizes, Fraction(0))
+    return [Fraction(0), *itertools.accumulate(size / whole for size in sizes)]
+
+
+def _met(forest: Forest) -> Iterator[tuple[Tree, Tree, Fraction]]:
+    """Yield in-tree, out-tree and weight of each stretch of the roots' data."""
+    for root in sorted({tree.root for tree in forest.trees}):
+        downs = [(tree, tree.weight) for tree in reversed(forest.spread) if tree.root == root]
+        for up in forest.trees:
+            left = up.weight if up.root == root else Fraction(0)
+            while left:
+                down, room = downs.pop()
+                weight = min(left, room)
+                yield up, down, weight
+                left -= weight
+                if room > weight:
+                    downs.append((down, room - weight))
+
+
+def _joined(
+    topology: Topology, up: Tree, down: Tree
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return links of both trees, what each waits for and its step; the second after the first."""
+    first, then = lay(topology, up, reduces=True), lay(topology, down, reduces=False)
+    many = len(first.links)
+    added = tuple(place for place, before in enumerate(first.before) if before < 0)
+    after = [added if before < 0 else (many + before,) for before in then.before]
+    early = _steps(first, reduces=True)
+    done = max(early, default=-1) + 1
+    late = [done + step for step in _steps(then, reduces=False)]
+    return first.links + then.links, (*_waits(first, reduces=True), *after), (*early, *late)
+
+
+def _waits(laid: Laid, *, reduces: bool) -> tuple[tuple[int, ...], ...]:
+    """Return for each link of a tree the places of those that it waits for."""
+    if not reduces:
+        return tuple(() if before < 0 else (before,) for before in laid.before)
+    found: list[list[int]] = [[] for _ in laid.links]
+    for place, before in enumerate(laid.before):
+        if before >= 0:
+            found[before].append(place)
+    return tuple(map(tuple, found))
+
+
+def _steps(laid: Laid, *, reduces: bool) -> tuple[int, ...]:
+    """Return the step of each link, from 0: links from the root, or to it from the farthest."""
+    steps: list[int] = []
+    for before in laid.before:
+        steps.append(0 if before < 0 else steps[before] + 1)
+    last = max(steps, default=0)
+    return tuple(last - step for step in steps) if reduces else tuple(steps)

@@ -11,32 +11,20 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccl.flow import Flow
 from ccl.forest import Forest, Tree
-from ccl.laying import lay
+from ccl.laying import exact, lay
 from ccl.problem import Problem
 from ccl.topology import Topology
 
-_DENOMINATOR = 10**6
-"""Numbers that are written as decimals or thirds have a smaller denominator."""
+__all__ = ["exact", "forest_loads", "shares", "steady_loads", "steady_makespan"]
 
 _WHOLE = 2**62
 """Sums below this fit whole numbers of 64 bits."""
-
-
-@lru_cache(maxsize=4096)
-def exact(value: float) -> Fraction:
-    """Return the simplest fraction that is this floating-point number, else all its bits.
-
-    37.2 is 186/5, and a third of 10**9 bytes is 10**9 / 3.
-    """
-    near = Fraction(value).limit_denominator(_DENOMINATOR)
-    return near if float(near) == value else Fraction(value)
 
 
 def steady_loads(problem: Problem, plan: Forest | Flow) -> NDArray[np.float64]:
@@ -58,7 +46,7 @@ def steady_loads(problem: Problem, plan: Forest | Flow) -> NDArray[np.float64]:
 def steady_makespan(problem: Problem, plan: Forest | Flow) -> Fraction | float:
     """Return the µs of the busiest link or shared limit: bytes over bandwidth, at its full one.
 
-    It is exact for a forest: bandwidths and sizes are taken as `exact` reads them.
+    It is exact for a forest: bandwidths and sizes are taken as `ccl.laying.exact` reads them.
     """
     if isinstance(plan, Flow):
         return _busiest(problem.topology, _flow_loads(problem, plan))
