@@ -20,9 +20,9 @@ a variable and both halves meet in the capacity rows, the last program of sectio
 form, with sum over o of x[o] = 1. Any number of collectives at once are simply more groups.
 
 With `copies` = ``exact`` R is the optimum where every device that copies is a destination (then
-usage decomposes into trees, by Edmonds' theorem); a memory that copies makes it a bound, whose
-exact counterpart is `formulations.fluid.subsets`. ``free`` (3.10), ``relaxed`` (3.13) and
-``counted`` (3.14) are bounds: free <= relaxed <= counted, and relaxed <= exact.
+usage decomposes into trees, by Edmonds' theorem); a memory that copies makes it a bound, and then
+``subsets`` is exact, for few destinations (`formulations.fluid.subsets`). ``free`` (3.10),
+``relaxed`` (3.13) and ``counted`` (3.14) are bounds: free <= relaxed <= counted, relaxed <= exact.
 
 It is the check of the faster engines, and solves what is small: an all-gather of 16 GPUs, an
 all-to-all of a hundred.
@@ -30,6 +30,7 @@ all-to-all of a hundred.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -44,7 +45,9 @@ from formulations.backends import Backend
 from formulations.fluid.costs import default_costs
 from formulations.fluid.demands import Demands, Group, demands_of, refusal
 from formulations.fluid.graph import FluidGraph, graph_of, in_steps, without_copies
-from formulations.fluid.sides import Copies, Side, spread, stream
+from formulations.fluid.sides import Amounts, Copies, Side, spread, stream
+from formulations.fluid.subsets import labelled
+from formulations.mirror import adding
 
 SLACK = 1e-9
 """Share by which R may exceed its least while the weighted data is minimised."""
@@ -73,7 +76,10 @@ class Part:
     f
         The same by commodity, shape (edges, commodities); None for streams.
     owner, goal
-        Group and destination of each commodity, shape (commodities,).
+        Group and destination of each commodity, shape (commodities,); with ``subsets`` the
+        destinations as bits, in the order of the group's others.
+    split
+        With ``subsets``, bytes that each copying vertex splits, shape (copying vertices, splits).
     """
 
     graph: FluidGraph
@@ -83,6 +89,7 @@ class Part:
     f: np.ndarray | None
     owner: np.ndarray
     goal: np.ndarray
+    split: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +143,7 @@ def solve_plain(
     copies: Copies = "exact",
     steps: int | None = None,
     costs: np.ndarray | None = None,
+    joined: bool = False,
     backend: Backend | None = None,
     time_limit: float | None = None,
 ) -> FluidSolution:
@@ -151,6 +159,9 @@ def solve_plain(
         Most hops that any data takes, or None for any number.
     costs
         Cost of a byte on each link, in their order; `default_costs` if None.
+    joined
+        Whether what is added up keeps away from what stores and cannot add, where contributions
+        would lie side by side: so that in-trees can say it.
     backend
         The solver.
     time_limit
@@ -170,7 +181,7 @@ def solve_plain(
         msg = f"the plain program cannot take {problem.collective.kind}: {reason}"
         raise ProblemError(msg)
     per_link = default_costs(problem.topology) if costs is None else np.asarray(costs, float)
-    model = Model(problem, copies=copies, steps=steps, costs=per_link)
+    model = Model(problem, copies=copies, steps=steps, costs=per_link, joined=joined)
     return model.solve(backend or Backend(), time_limit)
 
 
@@ -181,7 +192,7 @@ class Model:
     ----------
     problem
         What `plain_refusal` takes.
-    copies, steps
+    copies, steps, joined
         As in `solve_plain`.
     costs
         Cost of a byte on each link, shape (links,).
@@ -192,7 +203,7 @@ class Model:
     Raises
     ------
     ProblemError
-        If nothing has to move.
+        If nothing has to move, or there are too many labels.
     """
 
     def __init__(
@@ -202,13 +213,14 @@ class Model:
         copies: Copies,
         steps: int | None,
         costs: np.ndarray,
+        joined: bool = False,
         graphs: tuple[FluidGraph, FluidGraph] | None = None,
     ) -> None:
         self._groups = _Groups(demands_of(problem), len(problem.topology.ranks))
         if not self._groups.unit:
             msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
             raise ProblemError(msg)
-        bare = graph_of(problem.topology), graph_of(problem.topology.reversed())
+        bare = self.graphs(problem, joined=joined)
         if graphs is None and copies == "exact":
             graphs = without_copies(bare[0]), without_copies(bare[1])
         self._sides = self._groups.sides(bare, graphs or bare, copies=copies, steps=steps)
@@ -230,6 +242,13 @@ class Model:
                 *(rule for each in sides for rule in each.rules),
             ],
         )
+
+    @staticmethod
+    def graphs(problem: Problem, *, joined: bool) -> tuple[FluidGraph, FluidGraph]:
+        """Return the graphs of a cluster and of its reversal, without duplicates."""
+        apart = joined and problem.collective.reduces
+        sums = adding(problem).topology if apart else problem.topology
+        return graph_of(problem.topology), graph_of(sums.reversed())
 
     def solve(self, backend: Backend, time_limit: float | None = None) -> FluidSolution:
         """Minimise the time, then the cost.
@@ -257,8 +276,7 @@ class Model:
         unit, shares = self._groups.unit, self._groups.shares
         return FluidSolution(
             makespan=least * unit * MICRO,
-            cost=sum(_carried(side) @ side.graph.costs(self._costs) for side, _ in self._sides)
-            * unit,
+            cost=unit * sum(_cost(side, self._costs) for side, _ in self._sides),
             usage=np.asarray(self._load.value) * unit,
             duals=duals,
             parts=tuple(_part(side, unit, reduces=reduces) for side, reduces in self._sides),
@@ -304,13 +322,14 @@ class _Groups:
             graph = _layers(copying[reduces], steps)
             if several:
                 amounts = np.array([each.nbytes for each in several]) / self.unit
-                sides.append((spread(graph, several, amounts, copies=copies), bool(reduces)))
+                sides.append((_spread(graph, several, amounts, copies=copies), bool(reduces)))
             if pairs:
                 sides.append(
                     (stream(_layers(plain[reduces], steps), pairs, self.unit), bool(reduces))
                 )
             if self.shares is not None:
-                sides.append((spread(graph, self._free, self.shares, copies=copies), bool(reduces)))
+                side = _spread(graph, self._free, self.shares, copies=copies)
+                sides.append((side, bool(reduces)))
         return sides
 
 
@@ -318,9 +337,17 @@ def _value(variable: cp.Variable) -> np.ndarray:
     return np.asarray(variable.value, dtype=float)
 
 
-def _carried(side: Side) -> np.ndarray:
-    """Return what each edge carries in the solution, shape (edges,)."""
-    return np.asarray(_value(side.w).sum(axis=1))
+def _cost(side: Side, costs: np.ndarray) -> float:
+    """Return what the solution of a side costs, in its unit."""
+    return float(_value(side.w).sum(axis=1) @ side.graph.costs(costs))
+
+
+def _spread(
+    graph: FluidGraph, groups: Sequence[Group], amounts: Amounts, *, copies: Copies
+) -> Side:
+    if copies == "subsets":
+        return labelled(graph, groups, amounts)
+    return spread(graph, groups, amounts, copies=copies)
 
 
 def _added(terms: list[cp.Expression]) -> cp.Expression:
@@ -340,4 +367,5 @@ def _part(side: Side, unit: float, *, reduces: bool) -> Part:
         None if side.f is None else _value(side.f) * unit,
         side.owner,
         side.goal,
+        None if side.split is None else _value(side.split) * unit,
     )

@@ -51,7 +51,7 @@ from scipy import sparse
 from formulations.fluid.demands import Group
 from formulations.fluid.graph import FluidGraph, Ints
 
-Copies = Literal["exact", "free", "relaxed", "counted"]
+Copies = Literal["exact", "free", "relaxed", "counted", "subsets"]
 """How a model sees to it that a device that may not copy does not: on the graph of duplicates, not
 at all (3.10), by the rows (3.13), by counting destinations (3.14)."""
 
@@ -77,6 +77,8 @@ class Side:
         Number of the group and rank of the destination of each commodity, shape (commodities,).
     rules
         Its rows, those of capacity apart.
+    split
+        What is copied at each copying vertex, of sides with labels (`formulations.fluid.subsets`).
     """
 
     graph: FluidGraph
@@ -86,6 +88,7 @@ class Side:
     owner: Ints
     goal: Ints
     rules: tuple[cp.Constraint, ...]
+    split: cp.Variable | None = None
 
     @property
     def total(self) -> cp.Expression:
@@ -117,10 +120,10 @@ def spread(graph: FluidGraph, groups: Sequence[Group], amounts: Amounts, *, copi
     chosen = _one_hot(owner, len(groups)).T  # (groups, commodities)
     ends = _one_hot(graph.goals[goal], graph.vertices).T
     ends = ends - _one_hot(graph.origins[roots[owner]], graph.vertices).T
-    rules = [_of(graph.incidence, f) == _scaled(ends, amounts @ chosen), f <= w @ chosen]
+    rules = [product(graph.incidence, f) == scaled(ends, amounts @ chosen), f <= w @ chosen]
     if copies == "relaxed":
         held = graph.incidence[np.flatnonzero(~graph.copies)]
-        rules += [_of(held, w) == 0] if held.shape[0] else []
+        rules += [product(held, w) == 0] if held.shape[0] else []
     side = Side(graph, tuple(groups), w, f, owner, goal, tuple(rules))
     return _counted(side, f @ chosen.T, amounts) if copies == "counted" else side
 
@@ -149,7 +152,7 @@ def stream(graph: FluidGraph, groups: Sequence[Group], unit: float) -> Side:
         merged.append(Group(root, tuple(of_root), sum(of_root.values()) * unit))
     w = cp.Variable((graph.edges, len(wants)), nonneg=True)
     none = np.zeros(0, dtype=np.int64)
-    return Side(graph, tuple(merged), w, None, none, none, (_of(graph.incidence, w) == supply,))
+    return Side(graph, tuple(merged), w, None, none, none, (product(graph.incidence, w) == supply,))
 
 
 def _counted(side: Side, flows: cp.Expression, amounts: Amounts) -> Side:
@@ -171,9 +174,9 @@ def _counted(side: Side, flows: cp.Expression, amounts: Amounts) -> Side:
         x @ sparse.kron(np.ones((most, 1)), same) == side.w,
         x @ sparse.kron(count[:, None], same) == flows,
         (graph.incidence[copying] @ x) @ kept
-        >= _scaled(sparse.csr_array(due[copying]), amounts @ every),
+        >= scaled(sparse.csr_array(due[copying]), amounts @ every),
     ]
-    rules += [_of(graph.incidence[held], x) == 0] if len(held) else []
+    rules += [product(graph.incidence[held], x) == 0] if len(held) else []
     return Side(graph, side.groups, side.w, side.f, side.owner, side.goal, (*side.rules, *rules))
 
 
@@ -183,14 +186,14 @@ def _one_hot(places: Ints, many: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(places)), (rows, places)), shape=(len(places), many))
 
 
-def _scaled(matrix: sparse.csr_array, amounts: Amounts) -> cp.Expression:
+def scaled(matrix: sparse.csr_array, amounts: Amounts) -> cp.Expression:
     """Return a matrix with each column times an amount, which may be an expression."""
     if isinstance(amounts, np.ndarray):
         return cp.Constant(matrix @ sparse.diags_array(amounts))
-    return _of(matrix, diag(amounts))
+    return product(matrix, diag(amounts))
 
 
-def _of(matrix: sparse.csr_array, values: cp.Expression) -> cp.Expression:
+def product(matrix: sparse.csr_array, values: cp.Expression) -> cp.Expression:
     """Return a matrix times an expression."""
     product: cp.Expression = cp.Constant(matrix) @ values
     return product

@@ -113,3 +113,29 @@ def around(
     return Topology(
         f"around a {hub.kind}", (*(device("gpu", n) for n in names), hub), links, limits
     )
+
+
+def butterfly() -> Topology:
+    """The network of coding theory: a root, two who want its data, four memories between, at 1."""
+    ways = ("sa", "sb", "ac", "bc", "cd", "at", "dt", "bu", "du")
+    devices = [device("gpu", name) for name in "stu"] + [device("memory", name) for name in "abcd"]
+    return Topology("butterfly", tuple(devices), tuple(Link(way[0], way[1], 1.0) for way in ways))
+
+
+def small_pcie(hosts: int) -> Topology:
+    """Hosts of 2 GPUs with memory, PCIe and NVLink switches, and a port on a rail for each GPU."""
+    devices: list[Device] = []
+    links: list[Link] = []
+    for host in range(hosts):
+        memory, nvlink, bridge = f"m{host}", f"v{host}", f"p{host}"
+        devices += [device("memory", memory), device("switch", nvlink), device("switch", bridge)]
+        links += duplex(bridge, memory, bandwidth=32.0)
+        for i in range(2):
+            gpu, port = f"g{host}.{i}", f"n{host}.{i}"
+            devices += [device("gpu", gpu), device("nic", port)]
+            links += duplex(gpu, bridge, bandwidth=32.0)
+            links += duplex(gpu, nvlink, bandwidth=300.0)
+            links += duplex(bridge, port, bandwidth=25.0)
+            links += duplex(port, f"rail{i}", bandwidth=25.0)
+    devices += [device("switch", f"rail{i}") for i in range(2)]
+    return Topology(f"{hosts} small hosts", tuple(devices), tuple(links))
