@@ -72,6 +72,8 @@ class Growing:
             "threads": backend.threads,
             "random_seed": backend.seed,
             "solver": "simplex",
+            # New columns leave the basis feasible, and the primal method goes on from there.
+            "simplex_strategy": 4,
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
             **backend.settings,

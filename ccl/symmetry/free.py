@@ -137,8 +137,13 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     powers: list[int] = []
     if len(topology.devices) > MOST_DEVICES:
         return Symmetry(topology, group)
-    found = [each for each in map(shape.extended, _candidates(shape)) if each is not None]
-    for generator in sorted(found, key=_order, reverse=True):
+    for ranks in sorted(_candidates(shape), key=_order, reverse=True):
+        # A group that leaves no GPU in its place has at most as many elements as there are GPUs.
+        if len(group) == len(shape.gpus):
+            break
+        generator = shape.extended(ranks)
+        if generator is None:
+            continue
         larger = _joined(group, generator, most=len(shape.gpus))
         if larger is None or (larger[1:, shape.gpus] == shape.gpus).any():
             continue

@@ -28,14 +28,17 @@ from formulations.fluid.trees_master import Master, Pool
 from formulations.fluid.trees_price import Found, Prices
 from formulations.fluid.trees_side import Floats
 from formulations.fluid.trees_task import Task, task_of
+from formulations.fluid.trees_warm import warmed
 from formulations.fluid.trees_weights import Weights, exact_weights
-from formulations.growing import Solved
 
 PROVED = 1e-9
 """A time within this share of the bound is the best."""
 
-NEAR = 0.5
-"""Share of what any trees could gain that trees of least depth must gain to be taken alone."""
+NEAR = 1e-9
+"""Trees of least depth are taken where they cost as little as any, but for this share."""
+
+SHARES = (0.5, 0.8)
+"""How much of the prices of the best bound is mixed into the newest."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,12 @@ class Search:
         while True:
             self.rounds += 1
             reached = solved.objective * self.master.unit
-            prices = self.master.prices(solved)
-            new = self._priced(prices, solved)
+            new = self._grown(self.master.prices(solved), reached)
             self.report(reached, self.bound)
-            if reached <= self.bound * (1 + PROVED) or not new or self.late:
+            if self._met(reached) or not new or self.late:
                 break
             self.master.grow()
             solved = self.master.program.solve()
-        self.solved = solved
         weights = exact_weights(self.master, solved)
         return Optimum(self.pool, weights, self.bound, self.rounds, self.master, self.best)
 
@@ -130,48 +131,84 @@ class Search:
         """Whether the time is over."""
         return time.perf_counter() > self.deadline
 
+    def _met(self, reached: float) -> bool:
+        return reached <= self.bound * (1 + PROVED)
+
     def _begin(self) -> None:
-        """Put trees into the pool at equal prices, and the least deep ones."""
-        even = Prices(self.task, np.ones(len(self.task.rows.rates)))
-        for found in (even.cheapest(), even.breadth()):
-            if found is not None:
-                self._take(even, found, np.ones(len(found.parents), dtype=bool))
+        """Put trees into the pool: at equal prices, then those of steps towards equal loads."""
+        task, many = self.task, len(self.task.rows.rates)
+        self.bound, self.best = _device_bound(task)
+        even = Prices(task, np.ones(many))
+        loads = self._taken(even, even.cheapest())
+        flat = even.breadth()
+        if flat is not None:
+            self._taken(even, flat)
+        warmed(loads, self._step, done=lambda: self.late)
 
-    def _priced(self, prices: Floats, solved: Solved) -> int:
+    def _step(self, prices: Floats) -> Floats:
+        at, found = self._at(prices)
+        return self._taken(at, found)
+
+    def _grown(self, prices: Floats, reached: float) -> int:
         """Add trees that the master lacks; return how many are new."""
-        new = 0
-        for share in self._shares():
-            mixed = prices if share == 0 else share * self.best + (1 - share) * prices
-            new += self._at(mixed, solved)
-        return new
+        before = len(self.pool)
+        for share in (0.0, *SHARES):
+            if self._met(reached):
+                break
+            self._step(share * self.best + (1 - share) * prices)
+        return len(self.pool) - before
 
-    def _shares(self) -> tuple[float, ...]:
-        """Return how much of the best prices so far is mixed into the newest."""
-        return (0.0,) if not len(self.best) else (0.0, 0.5, 0.8)
-
-    def _at(self, prices: Floats, solved: Solved) -> int:
-        """Add the cheapest trees at some prices that are cheaper than the master pays."""
+    def _at(self, prices: Floats) -> tuple[Prices, Found]:
+        """Return the cheapest trees at some prices, those of least depth if they nearly are."""
         at = Prices(self.task, prices)
         found = at.cheapest()
         if found.bound > self.bound:
             self.bound, self.best = found.bound, prices
         flat = at.breadth()
-        if flat is not None:
-            reached = solved.objective * self.master.unit * at.total
-            gain = reached - at.least(found.costs)
-            if reached - at.least(flat.costs) > NEAR * gain > 0:
-                found = flat
-        return self._take(at, found, np.ones(len(found.parents), dtype=bool))
+        if flat is not None and at.least(flat.costs) <= at.least(found.costs) * (1 + NEAR):
+            return at, flat
+        return at, found
 
-    def _take(self, at: Prices, found: Found, wanted: np.ndarray) -> int:
-        new = 0
-        for place in np.flatnonzero(wanted).tolist():
-            wish = self.task.wishes[place]
-            side = self.task.sides[wish.side]
-            root = int(side.ranks[wish.root])
-            column = at.sides[wish.side].column(root, found.parents[place])
-            new += self.pool.add(place, column)
-        return new
+    def _taken(self, at: Prices, found: Found) -> Floats:
+        """Keep trees, and return what they load if every wish takes its own, shape (rows,)."""
+        task = self.task
+        share = 1 / max(len(task.paired), 1)
+        paired = {half for wish in task.paired.tolist() for half in (wish, wish + 1)}
+        loads = np.zeros(len(task.rows.rates))
+        for place, parents in enumerate(found.parents):
+            wish = task.wishes[place]
+            root = int(task.sides[wish.side].ranks[wish.root])
+            number = self.pool.add(place, at.sides[wish.side].column(root, parents))
+            weight = task.nbytes[place] * (share if place in paired else 1.0)
+            loads += self.pool.counts[number] * weight
+        return np.asarray(loads / task.rows.speeds)
+
+
+def _device_bound(task: Task) -> tuple[float, Floats]:
+    """Return the best bound by what enters or leaves a single GPU, and its prices."""
+    speeds, fold = task.rows.speeds, task.rows.fold
+    best, kept = 0.0, np.zeros(len(speeds))
+    for ends in zip(*(_ports(task, rank) for rank in task.leaders), strict=True):
+        # The GPU with the least bandwidth is the one to ask about.
+        rates = [sum(task.problem.topology.links[link].bandwidth for link in each) for each in ends]
+        links = np.zeros(fold.shape[1])
+        links[ends[int(np.argmin(rates))]] = 1.0
+        prices = (fold[: task.rows.links] @ links > 0) * speeds[: task.rows.links]
+        prices = np.append(prices, np.zeros(len(speeds) - task.rows.links))
+        found = Prices(task, prices / prices.sum()).cheapest()
+        if found.bound > best:
+            best, kept = found.bound, prices / prices.sum()
+    return best, kept
+
+
+def _ports(task: Task, rank: int) -> tuple[list[int], list[int]]:
+    """Return the numbers of the links that enter and leave a GPU."""
+    topology = task.problem.topology
+    name, index = topology.ranks[rank], topology.link_index
+    return (
+        [index[each.ends] for each in topology.links_in[name]],
+        [index[each.ends] for each in topology.links_out[name]],
+    )
 
 
 Secondary = Literal["none", "depth", "gpus", "ports", "links"]

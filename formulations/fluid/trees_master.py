@@ -50,22 +50,21 @@ class Pool:
     columns: list[Column] = field(default_factory=list)
     wishes: list[int] = field(default_factory=list)
     counts: list[np.ndarray] = field(default_factory=list)
-    _known: set[tuple[int, tuple[int, bytes]]] = field(default_factory=set)
+    _known: dict[tuple[int, tuple[int, bytes]], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many trees there are."""
         return len(self.columns)
 
-    def add(self, wish: int, column: Column) -> bool:
-        """Keep a tree unless it is known; say whether it is new."""
+    def add(self, wish: int, column: Column) -> int:
+        """Keep a tree unless it is known; return its place."""
         key = wish, column.key
-        if key in self._known:
-            return False
-        self._known.add(key)
-        self.columns.append(column)
-        self.wishes.append(wish)
-        self.counts.append(self.task.counts(column))
-        return True
+        place = self._known.setdefault(key, len(self.columns))
+        if place == len(self.columns):
+            self.columns.append(column)
+            self.wishes.append(wish)
+            self.counts.append(self.task.counts(column).astype(np.int32))
+        return place
 
     def loads(self, first: int) -> sparse.csc_array:
         """Return µs of each row for each tree from one on, if it carries all, (rows, trees)."""

@@ -105,6 +105,11 @@ class Task:
         return _rows(self.problem.topology, self.symmetry)
 
     @cached_property
+    def leaders(self) -> list[int]:
+        """The smallest rank of each orbit."""
+        return _leaders(self.symmetry)
+
+    @cached_property
     def nbytes(self) -> np.ndarray:
         """Bytes of each wish, shape (wishes,)."""
         return np.array([float(each.nbytes) for each in self.wishes])
