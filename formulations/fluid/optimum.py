@@ -1,0 +1,165 @@
+"""The best steady state of a problem, proved, while somebody draws.
+
+Three proofs, the quickest that applies:
+
+* everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
+  give out what they take in: the worst cut, an exact fraction (`formulations.forest.search`);
+* any other problem that fluid models can say: the orbit linear program
+  (`formulations.fluid.orbit_lp`), whose prices say which links hold it down;
+* a program that would be too large: the largest of the quick bounds, which a plan may not reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from ccl.bound import Cut
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.topology import Topology
+from formulations.bounds import quick_bounds
+from formulations.fluid import demands
+from formulations.fluid.orbit_group import acting
+from formulations.fluid.orbit_loads import loads_of
+from formulations.forest import network
+from formulations.forest.search import Rate, forest_rate
+
+WORK = 20_000
+"""Amounts, estimated, above which no linear program is made while somebody waits."""
+
+PRICED = 1e-6
+"""Links with a smaller share of the price hold nothing down."""
+
+Ends = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best steady state.
+
+    Parameters
+    ----------
+    makespan
+        µs that each of many repetitions takes; latencies are hidden.
+    algbw
+        GB/s: size over makespan.
+    fraction
+        `algbw` as an exact fraction, where a cut decides it.
+    reached
+        Whether a plan has this rate; else none is better, but none may be as good.
+    proved_by
+        What proves it, in words.
+    cuts
+        Bottleneck cuts; several when tied, none where no cut alone decides.
+    prices
+        Links that hold it down: by how much of itself the makespan falls for a little more
+        bandwidth, where that is unique. Empty where no linear program was solved.
+    """
+
+    makespan: float
+    algbw: float
+    fraction: Fraction | None
+    reached: bool
+    proved_by: str
+    cuts: tuple[Cut, ...] = ()
+    prices: Mapping[Ends, float] = field(default_factory=dict)
+
+
+def optimum(problem: Problem) -> Optimum:
+    """Return the best steady state of a problem.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say it, or nothing has to move.
+    Infeasible
+        If a rank cannot be reached.
+    """
+    both = any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
+    if not both and network.refusal(problem) is None:
+        return _by_cut(problem, forest_rate(problem))
+    why = demands.refusal(problem)
+    if why is not None:
+        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    return _by_bound(problem) if _work(problem) > WORK else _by_prices(problem)
+
+
+def _by_cut(problem: Problem, rate: Rate) -> Optimum:
+    fraction = Fraction(problem.collective.size) / rate.makespan / 1000
+    return Optimum(
+        makespan=float(rate.makespan),
+        algbw=float(fraction),
+        fraction=fraction,
+        reached=True,
+        proved_by=rate.bound.reference,
+        cuts=rate.cuts,
+    )
+
+
+def _by_prices(problem: Problem) -> Optimum:
+    # CVXPY takes most of a second to load, and most problems are decided by a cut.
+    from formulations.fluid.orbit_lp import solve_orbits  # noqa: PLC0415
+
+    found = solve_orbits(problem)
+    # All rows of an orbit have the price of one together.
+    price = found.prices[found.row_orbits] / np.bincount(found.row_orbits)[found.row_orbits]
+    links = problem.topology.links
+    prices = {
+        link.ends: float(each)
+        for link, each in zip(links, price[: len(links)], strict=True)
+        if each > PRICED / len(links)
+    }
+    for limit, each in zip(problem.topology.limits, price[len(links) :], strict=True):
+        for ends in limit.links if each > PRICED / len(links) else ():
+            prices[ends] = prices.get(ends, 0.0) + float(each)
+    return Optimum(
+        makespan=found.makespan,
+        algbw=problem.collective.size / found.makespan * 1e-3,
+        fraction=None,
+        reached=found.exact,
+        proved_by=f"the prices of {len(prices)} links in a linear program of "
+        f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)",
+        prices=prices,
+    )
+
+
+def _by_bound(problem: Problem) -> Optimum:
+    best = next(each for each in quick_bounds(problem) if each.steady)
+    return Optimum(
+        makespan=best.makespan,
+        algbw=problem.collective.size / best.makespan * 1e-3,
+        fraction=None,
+        reached=False,
+        proved_by=best.reference,
+        cuts=(best.witness,) if isinstance(best.witness, Cut) else (),
+    )
+
+
+def _work(problem: Problem) -> int:
+    """Estimate the amounts of the orbit program: a flow on edges for each pair of orbits."""
+    topology, loads = problem.topology, loads_of(problem)
+    found = acting(topology, loads, costs=None)
+    total = 0.0
+    for number, load in enumerate(loads):
+        many = float(len(np.unique(found.items(number, load))))
+        fixed = found.fixing(number, load, item=0)
+        if load.spreads:
+            many *= len(np.unique(fixed.ranks)) * _duplicates(topology)
+            fixed = fixed.fixing_rank(1 if int(load.roots[0]) == 0 else 0)
+        total += many * len(np.unique(fixed.group.link_orbits()))
+    return round(total)
+
+
+def _duplicates(topology: Topology) -> float:
+    """Return how many times as many edges there are when relays have a vertex for each next GPU."""
+    into = sum(
+        len(topology.links_in[each.name]) * len(topology.links_out[each.name])
+        for each in topology.devices
+        if not each.copies
+    )
+    return 1 + into / len(topology.links)

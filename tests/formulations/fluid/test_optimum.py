@@ -1,0 +1,71 @@
+"""The live optimum: which proof it takes, and that it is the same whichever it is."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from ccl.collective import all_gather, all_reduce, all_to_all, broadcast, reduce_scatter
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from formulations.bounds import quick_bounds
+from formulations.fluid import optimum as room
+from formulations.fluid.optimum import optimum
+from formulations.fluid.orbit_lp import solve_orbits
+from gallery.registry import open_cluster
+
+
+@pytest.mark.parametrize("collective", [all_gather, reduce_scatter, broadcast])
+@pytest.mark.parametrize("cluster", ["ndv2:hosts=2", "dgx-1v", "forestcoll-12"])
+def test_a_cut_and_the_linear_program_agree(cluster: str, collective):
+    topology = open_cluster(cluster)
+    problem = Problem(topology, collective(len(topology.ranks), 1e9))
+    found = optimum(problem)
+    assert found.fraction is not None
+    assert found.cuts
+    assert found.makespan == pytest.approx(solve_orbits(problem).makespan, rel=1e-6)
+    assert float(found.fraction) == pytest.approx(1e6 / found.makespan)
+
+
+def test_the_bottleneck_of_figure_12_is_a_box():
+    """4 GPUs of a box share 4 links of 1 GB/s to the other: 8 shards at 1 GB/s each."""
+    topology = open_cluster("forestcoll-12")
+    found = optimum(Problem(topology, all_gather(8, 8e9)))
+    assert found.fraction == Fraction(8)
+    assert {len(cut.inside) for cut in found.cuts} >= {5}
+
+
+def test_prices_of_an_all_to_all_are_on_what_leaves_the_hosts():
+    """Two hosts: all that is between them takes the one network, whose links alone have a price."""
+    topology = open_cluster("ndv2:hosts=2")
+    found = optimum(Problem(topology, all_to_all(16, 1e9)))
+    assert found.fraction is None
+    assert sum(found.prices.values()) == pytest.approx(1.0)
+    host = {each.name: each.host for each in topology.devices}
+    assert all(host[src] != host[dst] for src, dst in found.prices)
+
+
+def test_a_relaxation_says_that_no_plan_need_reach_it():
+    """Memory that copies makes trees optional branches, which the linear program only relaxes."""
+    topology = open_cluster("thesis-3.1")
+    found = optimum(Problem(topology, all_gather(4, 1e9)))
+    assert not found.reached
+
+
+def test_what_would_take_too_long_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    problem = Problem(open_cluster("star:gpus=4"), all_reduce(4, 1e9))
+    exact = optimum(problem)
+    monkeypatch.setattr(room, "WORK", 0)
+    found = optimum(problem)
+    assert not found.reached
+    best = max(each.makespan for each in quick_bounds(problem) if each.steady)
+    assert found.makespan == best <= exact.makespan * (1 + 1e-9)
+
+
+def test_data_of_two_holders_is_refused_in_words():
+    topology = open_cluster("star:gpus=4")
+    given = all_gather(4, 1e9)
+    chunks = (replace(given.chunks[0], holders=(0, 1)), *given.chunks[1:])
+    problem = Problem(topology, replace(given, kind="custom", chunks=chunks))
+    with pytest.raises(ProblemError, match="held by 2 ranks"):
+        optimum(problem)
