@@ -40,6 +40,25 @@ SIZING = "sizing"
 CHIP = "size-chip"
 PLAN_BOX = "plan-box"
 
+# What follows the drawing while it is edited.
+LIVE = "live-question"
+OPTIMUM = "optimum"
+OPTIMUM_CARD = "optimum-card"
+PRICES = "link-prices"
+PRICES_CARD = "link-prices-card"
+ALIKE = "alike"
+ALIKE_CARD = "alike-card"
+LAYER = "layer"
+
+# The trees of a forest.
+TREES_BOX = "trees-box"
+TREE = "tree"
+TREE_NUMBER = "tree-number"
+TREE_ROOT = "tree-root"
+TREE_HALF = "tree-half"
+TREE_PLACE = "tree-place"
+TREE_FACTS = "tree-facts"
+
 # A solve.
 SOLVE = "solve"
 CANCEL = "cancel"

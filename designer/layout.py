@@ -8,7 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer import dialogs, ids, results
+from designer import dialogs, ids, live_card, results, tree_card
 from designer.header import header
 from designer.markup import attributes, heading, icon
 from designer.palette import palette
@@ -72,6 +72,9 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.PROBLEM),
         dcc.Store(id=ids.CUSTOM),
         dcc.Store(id=ids.ASSESSMENT),
+        *(dcc.Store(id=each) for each in (ids.LIVE, ids.OPTIMUM, ids.PRICES, ids.ALIKE, ids.TREE)),
+        dcc.Store(id=ids.LAYER, data=""),
+        dcc.Store(id=ids.TREE_NUMBER, data=0),
         dcc.Store(id=ids.CUT, data="auto"),
         dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
         dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
@@ -136,11 +139,14 @@ def _aside() -> dmc.AppShellAside:
                 [heading("Selection"), html.Div(id=ids.INSPECTOR)],
                 **attributes(aria_label="Selection"),
             ),
+            *live_card.sections(),
             _schedule(),
+            tree_card.tree_section(),
             html.Section(
                 [heading("Lower bounds"), html.Div(id=ids.BOUNDS)],
                 **attributes(aria_label="Lower bounds"),
             ),
+            live_card.alike_section(),
             html.Section(
                 results.link_load(),
                 id=ids.LOAD_BOX,

@@ -12,6 +12,7 @@ from ccl.bound import Bound, Cut, Path
 from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer import charts, ids, text
+from designer.cut_words import cut_words
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
 from designer.solving import State
@@ -81,25 +82,10 @@ def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str
 
 
 def _where(bound: Bound, topology: Topology) -> str:
-    """Name what proves a bound, by whole hosts where it is made of them."""
+    """Name what proves a bound."""
     if isinstance(bound.witness, Path):
         return f"{bound.witness.devices[0]} to {bound.witness.devices[-1]}"
-    if bound.witness is None:
-        return bound.reference
-    within = set(bound.witness.inside)
-    beyond = {each.name for each in topology.devices} - within
-    rate = text.bandwidth(bound.witness.bandwidth)
-    if len(beyond) == 1 or len(beyond) < len(within):  # the side that the canvas outlines
-        return f"{rate} into {text.listing(_hosts_first(topology, beyond), 2)}"
-    return f"{rate} out of {text.listing(_hosts_first(topology, within), 2)}"
-
-
-def _hosts_first(topology: Topology, names: set[str]) -> list[str]:
-    """Name devices in the order of the topology, a host instead where all of it is among them."""
-    hosts = {each.name: each.host for each in topology.devices}
-    broken = {host for name, host in hosts.items() if name not in names} | {None}
-    whole = {str(hosts[name]): None for name in hosts if hosts[name] not in broken}
-    return [*whole, *(name for name in hosts if name in names and hosts[name] in broken)]
+    return bound.reference if bound.witness is None else cut_words(bound.witness, topology)
 
 
 def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +115,18 @@ def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> 
     if choice == "auto":
         return drawable[0] if drawable else None
     return choice if isinstance(choice, int) and choice in drawable else None
+
+
+def rate_cut(best: Mapping[str, Any] | None, choice: str | int | None) -> dict[str, Any] | None:
+    """Return the cut of the best rate that is on the canvas, if it is one of these."""
+    cuts: Sequence[dict[str, Any]] = (best or {}).get("cuts", ())
+    names = {f"cut{i}": each for i, each in enumerate(cuts)}
+    return names.get("cut0" if choice == "auto" else str(choice))
+
+
+def same_cut(bounds: Sequence[Mapping[str, Any]], cut: Mapping[str, Any]) -> int | None:
+    """Return the first bound that this cut proves too, or None."""
+    return next((i for i, each in enumerate(bounds) if each["inside"] == cut["inside"]), None)
 
 
 def schedule_panel(

@@ -38,6 +38,7 @@ class TopologyWidget(anywidget.AnyWidget):
     drawing = traitlets.Dict({"topology": _NOTHING, "positions": {}}).tag(sync=True)
     scene = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
     cuts: traitlets.List[dict[str, Any]] = traitlets.List([]).tag(sync=True)
+    marks = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
     selection: traitlets.Dict[str, list[Any]] = traitlets.Dict(
         {"devices": [], "links": [], "hosts": []}
     ).tag(sync=True)

@@ -13,6 +13,10 @@ PROPS = {
     ),
     "scene": "the schedule that is played, or None",
     "cuts": "bottleneck cuts, the tightest first",
+    "marks": (
+        "what is drawn over the cluster, or None: {title, groups, badges, arrows, fade}; each of "
+        "the groups has {tone, devices, links, label, badge, dash} (`widgets.classes`, `.trees`)"
+    ),
     "selection": (
         "{devices, links, hosts}: names, and ends of links; one pair of ends stands for both "
         "directions of a line"

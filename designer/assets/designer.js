@@ -6,6 +6,7 @@
   const no = () => window.dash_clientside.no_update; // there only once Dash has started
   const STORE = "topoloom.drawing.";
   const KEPT = 6;
+  const BREATH = 60; // ms without an edit before the best rate is asked for
   const PAUSE = 350; // ms without an edit before bounds are asked for
 
   /** A short text that differs for different drawings. */
@@ -47,6 +48,10 @@
   let saving = 0;
   let asking = 0;
   let asked = "";
+  let following = 0;
+  let followed = "";
+  let number = 0; // of the last question of this page
+  const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
   const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
@@ -165,6 +170,47 @@
           });
         }, asked ? PAUSE : 0);
         return no();
+      },
+
+      /** Ask for the best rate while the drawing is edited; a move changes nothing. */
+      live(drawing, request) {
+        clearTimeout(following);
+        if (!drawing || !request) return no();
+        const { name, ...moving } = drawing.topology;
+        const { collective, size, chunks, root, custom } = request;
+        const question = { collective, size, chunks, root, custom };
+        const text = JSON.stringify([moving, question]);
+        if (text === followed) return no();
+        document.querySelector(".ds-live")?.setAttribute("data-old", "");
+        following = setTimeout(() => {
+          followed = text;
+          number += 1;
+          window.dash_clientside.set_props("live-question", {
+            data: { topology: drawing.topology, request: question, page, n: number },
+          });
+        }, BREATH);
+        return no();
+      },
+
+      /** The answer to the last question is there. */
+      settled(found) {
+        if (found?.n === number) document.querySelector(".ds-live")?.removeAttribute("data-old");
+      },
+
+      /** Draw something over the cluster, or take away what is drawn. */
+      layer(clicks, now) {
+        const { triggered_id: asked, triggered } = window.dash_clientside.callback_context;
+        // A card that was drawn anew brings a button that nobody has pressed.
+        if (!asked || triggered.length !== 1 || !triggered[0].value) return no();
+        return now === asked.layer ? "" : asked.layer;
+      },
+
+      /** The marks of the layer that is on, and which button is pressed. */
+      marks(layer, alike, prices, tree, buttons) {
+        const all = {
+          gpus: alike?.gpus?.marks, links: alike?.links?.marks, prices: prices?.marks, tree,
+        };
+        return [all[layer] ?? null, buttons.map((each) => String(each.layer === layer))];
       },
 
       /** Put the canvas' layers and labels together into one picture. */

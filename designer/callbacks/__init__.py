@@ -10,16 +10,29 @@ from designer.callbacks import (
     files,
     gallery,
     inspecting,
+    live,
     panels,
     remedies,
     solve,
     tables,
+    trees,
 )
 from designer.solving import Jobs
 
 
 def register(app: Dash, jobs: Jobs) -> None:
     """Wire the whole page."""
-    for room in (asking, drawing, files, gallery, inspecting, panels, remedies, tables):
+    for room in (
+        asking,
+        drawing,
+        files,
+        gallery,
+        inspecting,
+        live,
+        panels,
+        remedies,
+        tables,
+        trees,
+    ):
         room.register(app)
     solve.register(app, jobs)

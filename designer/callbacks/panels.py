@@ -55,20 +55,19 @@ def _bounds(app: Dash) -> None:
         Input(ids.SUMMARY, "data"),
         Input(ids.CUT, "data"),
         Input(ids.CANVAS, "stale"),
+        Input(ids.OPTIMUM, "data"),
         State(ids.REQUEST, "data"),
     )
-    def on_bounds(
-        known: dict[str, Any] | None,
-        summary: dict[str, Any] | None,
-        choice: str | int | None,
-        stale: bool | None,
-        request: dict[str, Any] | None,
-    ) -> tuple[Any, list[dict[str, Any]]]:
+    def on_bounds(*given: Any) -> tuple[Any, list[dict[str, Any]]]:
+        known, summary, choice, stale, best, request = given
         fresh = summary if not stale and same_question(summary, request) else None
         bounds = results.bounds_shown(known, fresh)
         shown = results.shown_cut(bounds, choice)
         makespan = fresh["makespan"] if fresh else None
         cuts = [] if shown is None else [results.cut_of(bounds[shown])]
+        rate = results.rate_cut(best, choice)
+        if rate is not None:
+            cuts, shown = [rate], results.same_cut(bounds, rate)
         panel = results.bounds_panel(
             bounds, makespan=makespan, shown=shown, hint=(known or {}).get("hint", "")
         )

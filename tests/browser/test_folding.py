@@ -44,14 +44,17 @@ def drawn_elements(canvas: Any) -> Any:
 def test_a_thousand_gpus_are_a_box_per_host_and_pan_smoothly(rails: Any) -> None:
     """128 hosts and one box for the eight rails, a bundle from each host to it.
 
-    40 ms a frame in the middle is far above what it takes (17 ms where nothing else runs) and far
-    below the 200 ms of the same cluster with all hosts open.
+    A frame takes 17 ms where nothing else runs, and 200 ms with all hosts open; the ratio holds on
+    a machine that is busy.
     """
     assert drawn_elements(rails) == [129, 0, 128]
     bundle = rails.ask("c.shown.lines.map((line) => [line.parts.length, line.forth.bandwidth])[5]")
     assert bundle == [8, 8 * 50]
     expect(rails.page.get_by_text("128 of 128 hosts folded")).to_be_visible()
-    assert rails.page.evaluate(PAN, 40) < 40
+    folded = rails.page.evaluate(PAN, 30)
+    rails.do("fold", on=False)
+    assert drawn_elements(rails) == [0, 1160, 2048]
+    assert folded < rails.page.evaluate(PAN, 10) / 2
 
 
 def test_a_host_opens_with_a_double_click_and_folds_with_a_key(rails: Any) -> None:

@@ -70,7 +70,7 @@ def test_the_canvas_reads_no_property_that_python_does_not_know():
     text = "".join(file.read_text(encoding="utf-8") for file in sources.glob("*.js"))
 
     assert set(re.findall(r'model\.get\("(\w+)"\)', text)) <= set(PROPS)
-    assert set(re.findall(r"#tell\(\{ (\w+):", text)) <= set(PROPS)
+    assert set(re.findall(r"\.tell\(\{ (\w+):", text)) <= set(PROPS)
 
 
 def test_a_dash_component_takes_the_properties_and_no_others(bundle):

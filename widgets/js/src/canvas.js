@@ -14,6 +14,7 @@ import { History } from "./history.js";
 import { follow, testHandle } from "./host.js";
 import { Keyboard } from "./keyboard.js";
 import { signature, wholeDrawing } from "./model.js";
+import { MarkView } from "./marks.js";
 import { Overlay } from "./overlay.js";
 import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
@@ -76,11 +77,12 @@ export class Canvas {
     this.panels = new Panels(this);
     this.folding = new Folding(this);
     this.transport = new Transport(this);
+    this.markView = new MarkView(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
     this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
-    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.folding.element, this.takes.element);
+    this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.takes.element);
     root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
@@ -97,6 +99,7 @@ export class Canvas {
       drawing: () => this.#onDrawing(),
       scene: () => this.takes.arrived(),
       cuts: () => this.#cutsChanged(),
+      marks: () => this.#marksChanged(),
       theme: () => this.applyTheme(),
       selection: () => this.#onSelection(),
       time: () => this.transport.given(),
@@ -167,6 +170,7 @@ export class Canvas {
     this.#markStale();
     this.#markFilled();
     this.cutView.refresh();
+    this.markView.refresh();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();
@@ -275,6 +279,11 @@ export class Canvas {
     const regions = JSON.stringify((this.model.get("cuts") ?? []).map(({ inside }) => inside));
     if (this.stage.isFitted && regions !== this.regions) this.fit();
     this.regions = regions;
+    this.redrawAll();
+  }
+
+  #marksChanged() {
+    this.markView.refresh();
     this.redrawAll();
   }
 

@@ -38,7 +38,10 @@ export class Overlay {
     if (this.moved) {
       canvas.cutView.place();
       this.#clear(this.layers.regions, (ctx) => canvas.cutView.drawGround(ctx));
-      this.#clear(this.layers.borders, (ctx) => canvas.cutView.drawBorders(ctx));
+      this.#clear(this.layers.borders, (ctx) => {
+        canvas.markView.draw(ctx);
+        canvas.cutView.drawBorders(ctx);
+      });
     }
     if (this.moved || this.#cellsChanged(now)) {
       this.#clear(this.layers.cells, (ctx) => {

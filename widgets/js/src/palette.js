@@ -5,6 +5,11 @@ export const OKABE_ITO = [
   "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#9AD1F5", "#B39DDB",
 ];
 
+/** The same identities, dark enough for thin lines on a light ground. */
+const ON_LIGHT = [
+  "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
+];
+
 const RAMP = [
   [61, 90, 160], [70, 130, 190], [86, 180, 233], [120, 200, 180], [180, 205, 120], [240, 200, 80],
   [240, 170, 60],
@@ -37,6 +42,18 @@ export function originColor(index, origins) {
   const i = Math.min(RAMP.length - 2, Math.floor(at));
   return mixed(RAMP[i], RAMP[i + 1], at - i);
 }
+
+/** Colour of the class with a number; after all have been used they begin anew. @param {number} index */
+export const classColor = (index, theme) => {
+  const colors = theme === "light" ? ON_LIGHT : OKABE_ITO;
+  return colors[index % colors.length];
+};
+
+/** Ink that can be read on a colour. @param {string} color hex or rgb() */
+export const inkOn = (color) => {
+  const [r, g, b] = color.startsWith("#") ? channels(color) : color.match(/\d+/g).map(Number);
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#0b1520" : "#ffffff";
+};
 
 /** Colour between two hex colours. @param {string} from @param {string} to @param {number} share */
 export const between = (from, to, share) => mixed(channels(from), channels(to), share);

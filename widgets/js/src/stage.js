@@ -346,6 +346,13 @@ export class Stage {
     });
   }
 
+  /** Let some lines step back. @param {((id: string) => boolean) | null} which by id; none of null */
+  fade(which) {
+    if (!which && !this.fading) return;
+    this.fading = Boolean(which);
+    this.cy.batch(() => this.cy.edges().forEach((e) => e.toggleClass("faded", Boolean(which?.(e.id())))));
+  }
+
   /** The line that was painted between two ends. @param {string} a @param {string} b */
   lineOf(a, b) {
     if (this.lineIndex?.lines !== this.shown.lines) {

@@ -76,6 +76,7 @@ export const styleSheet = (c) => [
   },
   { selector: "edge.bundle", style: { opacity: 0.46 } },
   { selector: "edge.thin", style: { opacity: 0.34 } },
+  { selector: "edge.faded", style: { opacity: 0.16 } },
   { selector: "edge.oneway", style: { "target-arrow-shape": "triangle" } },
   { selector: "edge.hovered", style: { opacity: 1 } },
   {

@@ -74,6 +74,17 @@
  * @property {number} makespan µs, what it proves
  * @property {string} label
  *
+ * @typedef {object} Marks what is drawn over the cluster
+ * @property {string} [title] of the legend
+ * @property {{
+ *   tone: {class?: number, heat?: number, origin?: [number, number]}, devices?: string[],
+ *   links?: [string, string][], label?: string, badge?: string, dash?: boolean,
+ * }[]} groups each in one colour: of a class, of a share of what is hottest, or of an origin among
+ *   so many; `badge` stands at the devices' corners and in the legend
+ * @property {Record<string, string>} [badges] a text for single devices
+ * @property {boolean} [arrows] whether links point where they go
+ * @property {boolean} [fade] whether the other links step back
+ *
  * @typedef {{devices: string[], links: [string, string][], hosts: string[]}} Selection
  * @typedef {{bandwidth: number, alpha: number, medium: string}} LinkPreset
  * @typedef {{x1: number, y1: number, x2: number, y2: number}} Rect

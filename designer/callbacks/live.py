@@ -1,0 +1,122 @@
+"""What follows the drawing: the optimum at once, classes and link prices when they are found."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update, set_props
+
+from ccl.errors import CclError
+from ccl.formats.topoloom import topology_from_json
+from ccl.symmetry import automorphisms
+from designer import ids, live, live_card
+
+
+def register(app: Dash) -> None:
+    """Wire the cards."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "live"),
+        Output(ids.LIVE, "data"),
+        Input(ids.CANVAS, "drawing"),
+        Input(ids.REQUEST, "data"),
+    )
+    newest = live.Newest()
+    _optimum(app, newest)
+    _alike(app)
+    _prices(app, newest)
+    _layers(app)
+
+
+def _optimum(app: Dash, newest: live.Newest) -> None:
+    # Nothing that has these answers among its inputs may wait for them, so they are no outputs.
+    @app.callback(Input(ids.LIVE, "data"), prevent_initial_call=True)
+    def on_live(asked: dict[str, Any] | None) -> None:
+        if not asked:
+            return
+        newer = newest.ask(asked)
+        problem = live.problem_asked(asked)
+        found = {"trouble": problem} if isinstance(problem, str) else live.optimum_told(problem)
+        if newer():
+            set_props(ids.OPTIMUM, {"data": {**found, "n": asked["n"]}})
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "settled"),
+        Input(ids.OPTIMUM, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.OPTIMUM_CARD, "children"),
+        Input(ids.OPTIMUM, "data"),
+        Input(ids.CUT, "data"),
+    )
+    def on_optimum(found: dict[str, Any] | None, choice: str | int | None) -> Any:
+        return live_card.optimum_card(found, "cut0" if choice == "auto" else choice)
+
+    @app.callback(
+        Output(ids.CUT, "data", allow_duplicate=True),
+        Input({"best-cut": ALL}, "n_clicks"),
+        State(ids.CUT, "data"),
+        prevent_initial_call=True,
+    )
+    def on_cut(clicks: list[int | None], choice: str | int | None) -> Any:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update
+        wanted = f"cut{ctx.triggered_id['best-cut']}"
+        shown = "cut0" if choice == "auto" else choice
+        return None if shown == wanted else wanted
+
+
+def _alike(app: Dash) -> None:
+    @app.callback(Input(ids.PROBLEM, "data"), prevent_initial_call=True)
+    def on_drawing(asked: dict[str, Any] | None) -> None:
+        found = None
+        if asked and asked["topology"]["devices"]:
+            with suppress(CclError):  # the assessment says what is wrong
+                found = live.alike_told(topology_from_json(asked["topology"]))
+        set_props(ids.ALIKE, {"data": found})
+
+    @app.callback(Output(ids.ALIKE_CARD, "children"), Input(ids.ALIKE, "data"))
+    def on_alike(found: dict[str, Any] | None) -> Any:
+        return live_card.alike_card(found)
+
+
+def _prices(app: Dash, newest: live.Newest) -> None:
+    # After the optimum, so that it never waits; each answer is dropped when it was overtaken.
+    @app.callback(Input(ids.OPTIMUM, "data"), State(ids.LIVE, "data"), prevent_initial_call=True)
+    def on_prices(found: dict[str, Any] | None, asked: dict[str, Any] | None) -> None:
+        if not found or not asked or found["n"] != asked["n"]:
+            return
+        told, newest_still = None, newest.ask(asked)
+        problem = None if found.get("trouble") else live.problem_asked(asked)
+        if problem is not None and not isinstance(problem, str):
+            group = automorphisms(problem.topology)
+            told = live.prices_told(problem, group, newest_still)
+        if newest_still():
+            set_props(ids.PRICES, {"data": told})
+
+    @app.callback(Output(ids.PRICES_CARD, "children"), Input(ids.PRICES, "data"))
+    def on_told(found: dict[str, Any] | None) -> Any:
+        return live_card.prices_card(found)
+
+
+def _layers(app: Dash) -> None:
+    """Wire the buttons of what is drawn over the cluster: one at a time."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "layer"),
+        Output(ids.LAYER, "data"),
+        Input({"layer": ALL}, "n_clicks"),
+        State(ids.LAYER, "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "marks"),
+        Output(ids.CANVAS, "marks"),
+        Output({"layer": ALL}, "aria-pressed"),
+        Input(ids.LAYER, "data"),
+        Input(ids.ALIKE, "data"),
+        Input(ids.PRICES, "data"),
+        Input(ids.TREE, "data"),
+        Input({"layer": ALL}, "id"),
+    )

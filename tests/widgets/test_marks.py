@@ -1,0 +1,89 @@
+"""Classes and trees as they are told and drawn."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ccl.forest import Forest
+from ccl.symmetry import Group, automorphisms, symmetry_of
+from gallery import open_cluster
+from tests.designer.forests import RANKS, gathered, path, reduced, ring_of_gpus
+from widgets.classes import class_marks, gpu_classes, letters, link_classes
+from widgets.trees import levels, roots, tree_marks, ways
+
+
+def test_the_classes_of_two_ndv2_hosts_are_pairs():
+    """Hosts can change places; inside one, the ports of the network tell the GPUs apart."""
+    topology = open_cluster("ndv2:hosts=2")
+    classes = gpu_classes(topology, automorphisms(topology))
+    assert [each.badge for each in classes] == list("ABCDEFGH")
+    assert [each.devices for each in classes] == [(f"g{i}", f"g{i + 8}") for i in range(8)]
+    assert classes[0].words == "2 GPUs: g0, g8"
+
+
+def test_links_are_told_by_bandwidth_ends_and_medium():
+    topology = open_cluster("dgx-a100:hosts=2")
+    words = [each.words for each in link_classes(topology, automorphisms(topology))]
+    assert "16 links of 300 GB/s, GPU to nvswitch (NVLink 3)" in words
+    assert "16 links of 25 GB/s, GPU to rail (InfiniBand HDR)" in words
+
+
+def test_every_link_is_in_one_class_with_its_opposite():
+    topology = open_cluster("mi250:hosts=2")
+    classes = link_classes(topology, automorphisms(topology))
+    seen = [ends for each in classes for ends in each.links]
+    assert sorted(seen) == sorted(link.ends for link in topology.links)
+    for each in classes:
+        assert {(dst, src) for src, dst in each.links} == set(each.links)
+
+
+def test_who_is_alone_is_not_coloured():
+    topology = ring_of_gpus()
+    none = Group(topology, np.empty((0, RANKS), dtype=np.int64))
+    assert class_marks(gpu_classes(topology, none), title="t") is None
+    marks = class_marks(gpu_classes(topology, automorphisms(topology)), title="t")
+    assert marks is not None
+    assert [each["label"] for each in marks["groups"]] == ["4 GPUs: g0, g1, g2, g3"]
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ")])
+def test_letters_go_on_after_z(number, said):
+    assert letters(number) == said
+
+
+def test_a_root_has_its_trees_and_a_tree_its_depths():
+    result = gathered()
+    found = ways(result.plan, result.problem.topology, 1)
+    assert [each.weight for each in found] == [Fraction(1, 2)] * 2
+    assert levels(found[0].down, up=False) == {"g2": 1, "g3": 2, "g0": 3}
+    marks = tree_marks(found[0], result.problem.topology)
+    assert marks["groups"][0] == {"tone": {"origin": [1, RANKS]}, "devices": ["g1"]}
+    assert marks["badges"] == {"g1": "root", "g2": "1", "g3": "2", "g0": "3"}
+
+
+def test_an_all_reduce_pairs_in_trees_with_out_trees():
+    """One in-tree of 1/4 and two out-trees of 1/8: what goes up together comes down in two."""
+    result = reduced()
+    found = ways(result.plan, result.problem.topology, 0)
+    assert [each.weight for each in found] == [Fraction(1, 8)] * 2
+    assert found[0].up == found[1].up
+    assert found[0].down != found[1].down
+    assert [each.depth(half) for each in found for half in ("both", "up", "down")] == [6, 3, 3] * 2
+
+
+def test_images_of_a_symmetric_forest_are_made_for_the_root_asked_for():
+    """One tree and the rotations of the ring are the trees of all roots."""
+    topology = ring_of_gpus()
+    turns = symmetry_of(topology)
+    if turns.order < RANKS:
+        pytest.fail("the rotations of the ring were not found")
+    forest = Forest((path(0, 1, Fraction(1)),), symmetry=turns)
+    assert roots(forest) == list(range(RANKS))
+    every = {tree.root: tree.routes for tree in forest.every(topology)}
+    for rank in range(RANKS):
+        (way,) = ways(forest, topology, rank)
+        assert way.down.root == rank
+        assert way.down.routes == every[rank]
