@@ -4,6 +4,8 @@
     Tables 6.3 to 6.8 of the thesis: latency, objective and seconds of all 34 cells.
 ``toys``
     Its figures 2.1 to 2.7.
+``steps``
+    Its theorem 4: steady states as schedules of 1 to 256 staggered chunks.
 
 Seconds are medians; published ones are other people's machines and solvers.
 """
@@ -18,12 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.fluid_tables import scale, tables
+from benchmarks.fluid_steps import steps
 from benchmarks.fluid_toys import toys
 
 Part = Callable[[int], Iterator[Table]]
 """Tables of a part, each time measured so often."""
 
-PARTS: dict[str, Part] = {"tables": tables, "scale": scale, "toys": toys}
+PARTS: dict[str, Part] = {"tables": tables, "scale": scale, "toys": toys, "steps": steps}
 
 
 def main(

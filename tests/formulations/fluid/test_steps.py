@@ -209,9 +209,13 @@ def test_a_forest_that_is_wrong_is_refused():
         staggered(problem, Forest((replace(forest.trees[0], routes=()),)), chunks=2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["plain switch", "rails, by symmetry", "ring that adds and spreads"]
+    "name",
+    [
+        "plain switch",
+        pytest.param("rails, by symmetry", marks=pytest.mark.slow),
+        "ring that adds and spreads",
+    ],
 )
 def test_256_chunks_come_within_a_few_per_cent(name):
     """K = 1, 2, 4, ..., 256, all verified: (T - 1) / K above the rate, less each time."""
