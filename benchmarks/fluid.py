@@ -2,8 +2,18 @@
 
 ``tables``
     Tables 6.3 to 6.8 of the thesis: latency, objective and seconds of all 34 cells.
+``forestcoll``
+    ForestColl's optimal algbw as fractions.
+``scale``
+    Rates of 128 to 100,000 GPUs.
+``forests``
+    Forests of 1,024 GPUs on rails, 128 dies, 128 GPUs with 32 switches joined by chance.
+``pipeline``
+    ForestColl's search, splitting and packing.
+``agree``
+    All engines on 200 random networks and on the gallery.
 ``toys``
-    Its figures 2.1 to 2.7.
+    Figures 2.1 to 2.7 of the thesis.
 ``steps``
     Its theorem 4: steady states as schedules of 1 to 256 staggered chunks.
 
@@ -19,8 +29,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.fluid_tables import scale, tables
 from benchmarks.fluid_steps import steps
+from benchmarks.fluid_tables import scale, tables
 from benchmarks.fluid_toys import toys
 
 Part = Callable[[int], Iterator[Table]]
