@@ -6,35 +6,19 @@ where asked for, the least weighted data at that rate. That of making the cluste
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from rich.table import Table
 
 from benchmarks.measuring import said, table
 from benchmarks.thesis_tables import CELLS, Cell, Kind, Used, agrees
+from benchmarks.timing import GB, median_of
 from ccl.topology import Topology
 from formulations.fluid.costs import link_costs
 from formulations.fluid.orbit_loads import Uniform
 from formulations.fluid.orbit_lp import OrbitSolution, solve_orbits
 from gallery import open_cluster
-
-GB = 1e9
-
-T = TypeVar("T")
-
-
-def median_of(repeat: int, act: Callable[[], T]) -> tuple[T, float]:
-    """Return what `act` returns, and the median of the seconds it takes."""
-    seconds = []
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        found = act()
-        seconds.append(time.perf_counter() - begin)
-    return found, statistics.median(seconds)
 
 
 def opened(name: str, *, declared: bool = True) -> Topology:

@@ -1,0 +1,139 @@
+"""All engines on the same all-gathers: their rates agree to a millionth, or somebody is wrong.
+
+The plain program, the orbit program, trees, mirrored Dantzig-Wolfe and the worst cut have little
+in common but the question. An engine that cannot take a cluster says so and is left out there; of
+the cut that is any cluster where some device lets out more or less than in, or a memory copies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measuring import said, table
+from benchmarks.timing import GB
+from ccl.collective import all_gather
+from ccl.errors import CclError
+from ccl.problem import Problem
+from ccl.topology import Topology
+from formulations.fluid.graph import graph_of, without_copies
+from formulations.fluid.orbit_lp import solve_orbits
+from formulations.fluid.plain import solve_plain
+from formulations.fluid.trees import best_trees
+from formulations.forest.search import forest_rate
+from gallery import catalog, open_cluster
+
+TOLERANCE = 1e-6
+"""Relative difference that passes."""
+
+COLUMNS = 20_000
+"""Columns of the plain program above which it is left out; more take minutes."""
+
+RANDOM = 200
+
+
+@dataclass(frozen=True)
+class Compared:
+    """µs of each engine that took a cluster, and why others did not."""
+
+    name: str
+    gpus: int
+    makespans: Mapping[str, float]
+    refused: Mapping[str, str]
+
+    @property
+    def apart(self) -> float:
+        """Relative difference of the largest and the smallest."""
+        values = list(self.makespans.values())
+        return max(values) / min(values) - 1 if values else 0.0
+
+
+def _plain(problem: Problem) -> float:
+    columns = _columns(problem.topology)
+    if columns > COLUMNS:
+        msg = f"{columns:,} columns"
+        raise CclError(msg)
+    return solve_plain(problem, costs=np.zeros(len(problem.topology.links))).makespan
+
+
+ENGINES: dict[str, Callable[[Problem], float]] = {
+    "plain": _plain,
+    "orbits": lambda problem: solve_orbits(problem).makespan,
+    "trees": lambda problem: float(best_trees(problem).time),
+    "cut": lambda problem: float(forest_rate(problem).makespan),
+}
+
+
+def compared(name: str, topology: Topology) -> Compared:
+    """Ask all engines for the rate of an all-gather to which each GPU gives a GB."""
+    ranks = len(topology.ranks)
+    makespans, refused = {}, {}
+    for engine, rate in ENGINES.items():
+        try:
+            makespans[engine] = rate(Problem(topology, all_gather(ranks, ranks * GB)))
+        except CclError as error:
+            refused[engine] = str(error)
+    return Compared(name, ranks, makespans, refused)
+
+
+def random_network(seed: int) -> tuple[str, Topology]:
+    """Return one of the random networks: 3 to 8 GPUs, up to 4 switches, links of 1 to 9 GB/s.
+
+    Every third has one-way links, every second that is not has switches between all GPUs' links.
+    """
+    gpus, switches = 3 + seed % 6, seed // 6 % 5
+    degree = min(2 + seed % 3, gpus + switches - 1)
+    one_way = str(seed % 3 == 2).lower()
+    name = f"random:gpus={gpus},switches={switches},degree={degree},one_way={one_way},seed={seed}"
+    return name, open_cluster(name)
+
+
+def small_clusters() -> Iterator[tuple[str, Topology]]:
+    """Yield the gallery's clusters as they open, and more shapes of some."""
+    names = [each.name for each in catalog()]
+    more = ("ring:gpus=8,bandwidth=10,chord_bandwidth=1", "star:wide=2", "mi250:hosts=2")
+    shapes = ("torus:shape=2x3", "thesis-dgx-a100:hosts=1,used=all", "forestcoll-12:hosts=4")
+    for name in (*names, *more, *shapes):
+        yield name, open_cluster(name)
+
+
+def agree(_repeat: int) -> Iterator[Table]:
+    """Yield who agrees with whom on random networks and on the gallery."""
+    yield _table("random networks", map(random_network, range(RANDOM)), each=False)
+    yield _table("the gallery", small_clusters(), each=True)
+
+
+def _table(title: str, clusters: Iterator[tuple[str, Topology]], *, each: bool) -> Table:
+    made = table(f"rates of all-gathers, {title}", ("cluster", "GPUs", *ENGINES, "apart"))
+    worst, taken, alone = 0.0, defaultdict[str, int](int), 0
+    begin = time.perf_counter()
+    for name, topology in clusters:
+        found = compared(name, topology)
+        worst = max(worst, found.apart)
+        alone += len(found.makespans) < 2
+        for engine in found.makespans:
+            taken[engine] += 1
+        if each or found.apart > TOLERANCE:
+            values = [found.makespans.get(engine) for engine in ENGINES]
+            texts = ["" if value is None else f"{value * 1e-6:.7g}" for value in values]
+            made.add_row(name, str(found.gpus), *texts, f"{found.apart:.1e}")
+            Console(stderr=True).print(name, dict(found.refused), style="dim")
+    counts = ", ".join(f"{engine} {count}" for engine, count in taken.items())
+    made.caption = (
+        f"s/GB; answered by {counts}; fewer than two answers: {alone}; "
+        f"largest difference {worst:.1e}; all within 1e-6: {said(worst <= TOLERANCE)}; "
+        f"{time.perf_counter() - begin:.0f} s"
+    )
+    return made
+
+
+def _columns(topology: Topology) -> int:
+    """Return how many columns the plain program has: a flow for each pair on each edge."""
+    ranks = len(topology.ranks)
+    return ranks * (ranks - 1) * without_copies(graph_of(topology)).edges
