@@ -8,7 +8,8 @@
 
 Each goes on with the best plan that those before it have found and within a share of the time;
 every better plan is reported as it comes. Where chunks have one destination plans may split them,
-and only bounds that hold for such plans count; else chunks stay whole.
+and only bounds that hold for such plans count; else chunks stay whole, and where that leaves a
+large gap, the log says what trees reach that send them in parts.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ QUICK = ("list", "direct", "ring")
 
 EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
 """What needs one."""
+
+TREES = "forestcoll"
+"""What sends chunks in parts along trees."""
+
+WIDE = 0.05
+"""A gap above which it is said what plans of other kinds reach."""
 
 MANY = 20_000
 """Chunks times destinations above which the first method that finds a plan has to do."""
@@ -89,6 +96,7 @@ def run(run: Run, options: Options) -> Result:
         stop = _tried(run, name, seconds=seconds, seed=options.seed, failed=failed)
     if run.best is None and failed and not run.expired:
         raise failed[0]
+    _said(run)
     if run.enough:
         return run.finish(run.reached)
     if run.expired:
@@ -96,6 +104,23 @@ def run(run: Run, options: Options) -> Result:
     # A method that was cut off or only built a plan says nothing of the others.
     partial = stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
     return run.finish(Stop.EFFORT if partial else stop)
+
+
+def _said(run: Run) -> None:
+    """Say in the log what chunks cut into parts would reach, where whole ones are far from it."""
+    problem, found = run.problem, run.best
+    if found is None or found.gap <= WIDE or _in_two(problem):
+        return
+    if formulation(TREES).why_not(problem) is None:
+        from formulations.fluid.optimum import optimum  # noqa: PLC0415
+
+        best = optimum(problem)
+        if best.makespan < found.makespan / (1 + WIDE):
+            run.note(
+                "chunks stay whole here; in parts that follow each other along trees "
+                f"({TREES}) they take {best.makespan:.6g} µs in the steady state, "
+                f"{best.algbw:.4g} GB/s"
+            )
 
 
 def _done(run: Run) -> bool:
