@@ -44,7 +44,7 @@ def link_load(
     edges = np.arange(max(1, int(np.ceil(timeline.makespan / step - 1e-9))) + 1) * step
     rows: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
     for each in timeline.transfers:
-        row = rows.setdefault((each.src, each.dst), np.zeros(len(edges) - 1))
+        row = rows.setdefault(timeline.place(each.src, each.dst), np.zeros(len(edges) - 1))
         row += np.clip(
             np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None
         )
