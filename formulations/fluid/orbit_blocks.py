@@ -21,7 +21,9 @@ half of them.
 An optimum can be averaged over A and is then constant on orbits, so nothing is lost; with any
 subgroup of A the program only grows. Orbits are orbits of edges, never pairs of orbits of ends.
 
-Source: FLUID.md, section 1.2; it takes further what chapter 5 of the thesis does for roots alone.
+Source: averaging over a group as in Bödi, Herr and Joswig, Algorithms for highly symmetric linear
+and integer programs (Mathematical Programming 137, 2013); chapter 5 of the thesis does it for the
+origins, not for destinations and links.
 """
 
 from __future__ import annotations
@@ -74,6 +76,8 @@ class Block:
     ----------
     load, item
         Number of the load, and of the representative in it.
+    root
+        Rank that has it.
     many
         n[o], how many items it stands for.
     nbytes
@@ -96,6 +100,7 @@ class Block:
 
     load: int
     item: int
+    root: int
     many: int
     nbytes: float
     free: int
@@ -176,6 +181,7 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
         yield Block(
             load=number,
             item=item,
+            root=int(load.roots[item]),
             many=length,
             nbytes=float(load.nbytes[item]),
             free=int(acting.ranks[load.roots[item]]) if load.free else -1,

@@ -3,7 +3,7 @@
 Where every rank gets the same of each root, colours say it all: GPUs of one colour have equal
 amounts. Otherwise each item of a load becomes one more device, linked from its root and to who
 wants it with bandwidths that stand for the bytes, and the symmetries of that larger cluster are
-what is wanted (FLUID.md, section 3, number 5: never skip it).
+what is wanted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from ccl.symmetry import Group, automorphisms
-from ccl.topology import Device, Link, Topology
+from ccl.topology import Link, Topology, device
 from formulations.fluid.graph import FluidGraph
 from formulations.fluid.orbit_loads import Load
 
@@ -63,18 +63,19 @@ class Acting:
 
     def items(self, number: int, load: Load) -> np.ndarray:
         """Return the orbit of each item of a load, shape (items,)."""
-        return numbered(self.group.orbits()[self._places(number, load)])
+        return numbered(self.group.orbits()[self.places(number, load)])
 
     def fixing(self, number: int, load: Load, *, item: int) -> Acting:
         """Return a group that leaves an item and its root where they are."""
-        places = {int(self.gpus[load.roots[item]]), int(self._places(number, load)[item])}
+        places = {int(self.gpus[load.roots[item]]), int(self.places(number, load)[item])}
         return replace(self, group=self.group.stabiliser(*sorted(places)))
 
     def fixing_rank(self, rank: int) -> Acting:
         """Return a group that leaves a rank where it is."""
         return replace(self, group=self.group.stabiliser(int(self.gpus[rank])))
 
-    def _places(self, number: int, load: Load) -> np.ndarray:
+    def places(self, number: int, load: Load) -> np.ndarray:
+        """Return the device that stands for each item of a load, shape (items,)."""
         first = self.first[number]
         return self.gpus[load.roots] if first is None else first + np.arange(len(load.roots))
 
@@ -180,7 +181,7 @@ def _with_items(
         first.append(len(devices))
         for item, root in enumerate(load.roots.tolist()):
             name = f"load {number} item {item}"
-            devices.append(Device(name, "nic", None, False, False, False))  # type: ignore[call-arg]
+            devices.append(device("nic", name))
             colours.append((float(number), float(load.nbytes[item])))
             links.append(Link(topology.ranks[root], name, over))
             shares = load.shares(item, len(topology.ranks))

@@ -39,7 +39,9 @@ class OrbitSolution:
     cost
         Least bytes times cost at that R, or None where no costs were given.
     exact
-        Whether R is the optimum; else no plan is faster, but none may be as fast.
+        Whether R is known to be reached by trees or flows; else no plan is faster, but perhaps
+        none is as fast: where copies were left free, hops are limited, or what copies (a memory,
+        a GPU that some data is not for) is no destination.
     columns, rows
         Size of the linear program.
     row_orbits
@@ -49,6 +51,8 @@ class OrbitSolution:
     prices
         Dual of each orbit: by how much of itself R falls for a little more bandwidth of all of
         its rows, where that is unique; they add up to 1. Shape (orbits,).
+    loads
+        What the problem moves.
     acting
         The group.
     blocks
@@ -65,6 +69,7 @@ class OrbitSolution:
     row_orbits: np.ndarray
     busy: np.ndarray
     prices: np.ndarray
+    loads: tuple[Load, ...]
     acting: Acting
     blocks: tuple[Block, ...]
     usage: tuple[np.ndarray, ...]
@@ -74,6 +79,16 @@ class OrbitSolution:
     def group(self) -> Group:
         """The symmetries that were used."""
         return self.acting.group
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A program with what it was made from; the fields are those of `OrbitSolution`."""
+
+    program: OrbitProgram
+    loads: tuple[Load, ...]
+    acting: Acting
+    exact: bool
 
 
 def solve_orbits(
@@ -108,9 +123,8 @@ def solve_orbits(
         If `steps` is too small.
     """
     backend = backend or Backend()
-    program, found, exact = orbit_program(
-        problem, group=group, copies=copies, steps=steps, costs=costs
-    )
+    made = orbit_program(problem, group=group, copies=copies, steps=steps, costs=costs)
+    program = made.program
     makespan, _ = program.fastest(backend)
     prices, cost = program.prices, None
     if costs is not None:
@@ -121,13 +135,14 @@ def solve_orbits(
     return OrbitSolution(
         makespan=makespan,
         cost=cost,
-        exact=exact,
+        exact=made.exact,
         columns=columns,
         rows=rows,
         row_orbits=program.rows,
         busy=program.busy @ np.concatenate(usage) / makespan,
         prices=prices,
-        acting=found,
+        loads=made.loads,
+        acting=made.acting,
         blocks=tuple(program.blocks),
         usage=usage,
         flows=tuple(tuple(each) for _, each in values),
@@ -141,11 +156,8 @@ def orbit_program(
     copies: Copies = "auto",
     steps: int | None = None,
     costs: np.ndarray | None = None,
-) -> tuple[OrbitProgram, Acting, bool]:
-    """Return the program of a problem, its group, and whether the program's R is the optimum.
-
-    The arguments are those of `solve_orbits`.
-    """
+) -> Made:
+    """Return the program of a problem; the arguments are those of `solve_orbits`."""
     topology, loads = problem.topology, loads_of(problem)
     if group is None:
         found = acting(topology, loads, costs=costs)
@@ -173,7 +185,8 @@ def orbit_program(
     ]
     unit = _unit(topology, loads)
     graph = next(iter(graphs.values()))
-    return OrbitProgram(blocks, found.rows(graph), unit), found, split or alike
+    exact = (split or alike) and steps is None and _all_receive(topology, loads)
+    return Made(OrbitProgram(blocks, found.rows(graph), unit), loads, found, exact)
 
 
 def relays_suffice(topology: Topology, loads: Sequence[Load]) -> bool:
@@ -204,6 +217,16 @@ def relays_suffice(topology: Topology, loads: Sequence[Load]) -> bool:
         if link.src in net:
             net[link.src] -= link.bandwidth
     return all(abs(each) <= 1e-9 * most for each in net.values())
+
+
+def _all_receive(topology: Topology, loads: Sequence[Load]) -> bool:
+    """Whether what copies is a destination, so that usage decomposes into trees (Edmonds)."""
+    spreading = [each for each in loads if each.spreads]
+    for turned in {each.turned for each in spreading}:
+        copying = {each.name for each in topology.devices} - _relays(topology, turned=turned)
+        if copying != set(topology.ranks):
+            return False
+    return all(each.wants is None for each in spreading)
 
 
 def _copying(loads: Sequence[Load], topology: Topology) -> bool:

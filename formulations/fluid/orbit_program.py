@@ -10,8 +10,8 @@
 and then, with R held at its least, the least sum of cost[a] W[a]. R counts in a unit of time in
 which it is near 1; `scale` is 1 but where sensitivities ask what a little more bandwidth would do.
 
-Source: FLUID.md, sections 1.2 and 1.5; the order of the two objectives is that of the thesis,
-section 3.1.
+Source: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
+objectives.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""Orbit linear program: the best rate of pairs, one flow for each class of interchangeable GPUs.
+
+Sets: A, permutations of devices that keep bandwidths, shared limits, kinds, costs and who wants
+what; o, one origin of each orbit of A, n[o] origins long; a, the orbits of links under A_o, the
+elements of A that fix o; i, the orbits of A on links and shared limits, with b[i] GB/s each.
+
+Variables: R, the time in µs that the problem takes in its steady state; W[o, a] >= 0, what each
+link of a carries of o's data, in bytes.
+
+    sum of W[o, .] into v - out of v = what v wants of o's data      for one v of each orbit of A_o
+                                       (v = o: minus all of it)
+    sum over o of n[o] (sum over a of links of a in i) W[o, a] / (|i| b[i]) <= R
+    minimise R, then with R held there the bytes on each link times its cost
+
+Pairs of one origin flow together: who gets which byte is decided afterwards, by taking paths off
+the flow. Any optimum can be averaged over A, so none is lost. An all-to-all of a million GPUs on
+rails has 15 variables.
+
+The plan is a flow. Its steady makespan is R, and R is a bound for every plan, by the program's
+prices; the replay of a single problem takes longer by latencies and finite parts.
+
+Data that is copied or added on the way needs trees and more rows: see `orbit-trees` for plans,
+`formulations.fluid.orbit_blocks` for the rows.
+
+Source: the thesis, LP (3.16) without time, and chapter 5 taken further: every symmetry is used,
+not only that of origins.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ccl.bound import Bound
+from ccl.flow import Flow, Rate
+from ccl.problem import Problem
+from ccl.result import ModelSize, Result, Stop
+from formulations.fluid.costs import CostKind, link_costs
+from formulations.registry import Formulation
+from formulations.run import Run
+
+if TYPE_CHECKING:
+    from formulations.fluid.orbit_lift import Paths
+    from formulations.fluid.orbit_lp import OrbitSolution
+
+MARGIN = 1e-9
+"""Share by which the bound is lowered, for the rounding of a solver that works in floats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is wanted beside the best rate."""
+
+    costs: CostKind = field(
+        default="gpus",
+        metadata={
+            "label": "Of the best, least",
+            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
+            "links: bytes times hops; none: any",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave copies, sums and several holders to trees."""
+    for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.reduced:
+            return f"chunk {number} is reduced, which takes trees: use orbit-trees"
+        if len(chunk.destinations) > 1:
+            return f"chunk {number} has several destinations, which takes trees: use orbit-trees"
+        if len(chunk.holders) > 1:
+            return f"chunk {number} has several holders, and a flow begins at one"
+    for device in problem.topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and a steady state knows no stores"
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Solve the program and write its flow out for every pair."""
+    from formulations.fluid.orbit_lift import Lift  # noqa: PLC0415  it loads the solver
+    from formulations.fluid.orbit_lp import solve_orbits  # noqa: PLC0415
+
+    topology = run.problem.topology
+    costs = None if options.costs == "none" else link_costs(topology, options.costs)
+    found = solve_orbits(run.problem, costs=costs, backend=run.backend)
+    run.met(ModelSize(found.columns, found.rows, 0))
+    run.bounds = tuple(sorted((*run.bounds, _bound(found)), key=lambda each: -each.makespan))
+    run.note(f"one flow stands for {_alike(found)}")
+    paths = {(source, goal): ways for source, goal, ways in Lift(found).paths()}
+    run.offer(_flow(run.problem, paths), message="a flow of the best rate")
+    return run.finish(run.reached if run.enough else Stop.MODEL_OPTIMAL)
+
+
+def _alike(found: OrbitSolution) -> str:
+    origins = [each.many for each in found.blocks]
+    many = f"{min(origins)}" if min(origins) == max(origins) else f"{min(origins)}-{max(origins)}"
+    return f"{many} of {sum(origins)}, by symmetry"
+
+
+def _bound(found: OrbitSolution) -> Bound:
+    """Return what the prices prove."""
+    topology = found.acting.topology
+    names = [str(each) for each in topology.links] + [each.name for each in topology.limits]
+    _, first, many = np.unique(found.row_orbits, return_index=True, return_counts=True)
+    priced = sorted(np.flatnonzero(found.prices > 1e-6), key=lambda i: -found.prices[i])
+    said = ", ".join(_priced(names[first[i]], int(many[i]), found.prices[i]) for i in priced[:4])
+    words = f"orbit linear program, by its prices: {said}"
+    return Bound(found.makespan * (1 - MARGIN), "flow", None, words, steady=True)
+
+
+def _priced(name: str, many: int, price: float) -> str:
+    return f"{price:.3g} on {name}" + (f" and {many - 1} alike" if many > 1 else "")
+
+
+def _flow(problem: Problem, paths: dict[tuple[int, int], Paths]) -> Flow:
+    names = [each.name for each in problem.topology.devices]
+    rates = []
+    for number, chunk in enumerate(problem.collective.chunks):
+        amounts: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for share, path in paths[chunk.holders[0], chunk.destinations[0]]:
+            for ends in pairwise(path):
+                amounts[ends] += share
+        rates += [Rate(number, names[a], names[b], share) for (a, b), share in amounts.items()]
+    return Flow(tuple(rates))
+
+
+FORMULATION = Formulation(
+    name="orbit-lp",
+    title="Orbit linear program (best rate of pairs)",
+    reference="thesis, (3.16) and chapter 5",
+    collectives=frozenset({"all-to-all", "gather", "scatter", "custom"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    whole_chunks=False,
+    mathematics=__doc__ or "",
+)
