@@ -29,6 +29,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.fluid_agree import agree
+from benchmarks.fluid_forests import forestcoll, forests, pipeline
 from benchmarks.fluid_steps import steps
 from benchmarks.fluid_tables import scale, tables
 from benchmarks.fluid_toys import toys
@@ -36,7 +38,16 @@ from benchmarks.fluid_toys import toys
 Part = Callable[[int], Iterator[Table]]
 """Tables of a part, each time measured so often."""
 
-PARTS: dict[str, Part] = {"tables": tables, "scale": scale, "toys": toys, "steps": steps}
+PARTS: dict[str, Part] = {
+    "tables": tables,
+    "forestcoll": forestcoll,
+    "scale": scale,
+    "forests": forests,
+    "pipeline": pipeline,
+    "agree": agree,
+    "toys": toys,
+    "steps": steps,
+}
 
 
 def main(
