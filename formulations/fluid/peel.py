@@ -47,6 +47,8 @@ def trees_of(part: Part) -> tuple[Tree, ...]:
         found: defaultdict[Routes, float] = defaultdict(float)
         for routes, amount in _Peel(part, number, labels.splits).all():
             found[_tree(part.graph, group, routes)] += amount
+        if not found:  # of free roots, some add up nothing
+            continue
         weights = fractions(list(found.values()))
         for routes, weight in zip(found, weights, strict=True):
             turned = tuple(route[::-1] for route in reversed(routes)) if part.reduces else routes

@@ -31,7 +31,7 @@ all-to-all of a hundred.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
@@ -90,6 +90,13 @@ class Part:
     owner: np.ndarray
     goal: np.ndarray
     split: np.ndarray | None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its commodities are labels, so that trees come out of it."""
+        return self.f is not None and self.f.shape[1] == sum(
+            2 ** len(each.others) - 1 for each in self.groups
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +286,26 @@ class Model:
             cost=unit * sum(_cost(side, self._costs) for side, _ in self._sides),
             usage=np.asarray(self._load.value) * unit,
             duals=duals,
-            parts=tuple(_part(side, unit, reduces=reduces) for side, reduces in self._sides),
+            parts=tuple(self._part(side, reduces=reduces) for side, reduces in self._sides),
             shares=None if shares is None else _value(shares) * unit,
             size=size,
+        )
+
+    def _part(self, side: Side, *, reduces: bool) -> Part:
+        """Read what a side carries; groups of free roots have what their roots add up."""
+        unit, groups, shares = self._groups.unit, side.groups, self._groups.shares
+        if shares is not None and groups[0] in self._groups.free:
+            held = _value(shares) * unit
+            groups = tuple(replace(each, nbytes=float(held[each.root])) for each in groups)
+        return Part(
+            side.graph,
+            groups,
+            reduces,
+            _value(side.w) * unit,
+            None if side.f is None else _value(side.f) * unit,
+            side.owner,
+            side.goal,
+            None if side.split is None else _value(side.split) * unit,
         )
 
 
@@ -293,9 +317,9 @@ class _Groups:
         groups = (*demands.spreads, *demands.sums)
         self.unit = max([each.nbytes for each in groups] + [demands.free])
         every = range(ranks)
-        self._free = [Group(o, tuple(d for d in every if d != o), demands.free) for o in every]
-        self._free = self._free if demands.free else []
-        self.shares = cp.Variable(ranks, nonneg=True) if self._free else None
+        self.free = [Group(o, tuple(d for d in every if d != o), demands.free) for o in every]
+        self.free = self.free if demands.free else []
+        self.shares = cp.Variable(ranks, nonneg=True) if self.free else None
         self.rules: list[cp.Constraint] = []
         if self.shares is not None:
             self.rules.append(np.ones(ranks) @ self.shares == demands.free / self.unit)
@@ -303,7 +327,7 @@ class _Groups:
     @property
     def most(self) -> float:
         """What no link has to carry more of."""
-        every = (*self._demands.spreads, *self._demands.sums, *self._free, *self._free)
+        every = (*self._demands.spreads, *self._demands.sums, *self.free, *self.free)
         return sum(each.nbytes * len(each.others) for each in every) / self.unit
 
     def sides(
@@ -317,8 +341,10 @@ class _Groups:
         """Return the sides on a cluster and on its reversal, and whether they reduce."""
         sides: list[tuple[Side, bool]] = []
         for reduces, groups in enumerate((self._demands.spreads, self._demands.sums)):
-            several = [each for each in groups if len(each.others) > 1]
-            pairs = [each for each in groups if len(each.others) == 1]
+            # With labels all data has trees, but where nothing at all is copied or added.
+            trees = copies == "subsets" and not self._demands.only_pairs
+            several = [each for each in groups if trees or len(each.others) > 1]
+            pairs = [each for each in groups if each not in several]
             graph = _layers(copying[reduces], steps)
             if several:
                 amounts = np.array([each.nbytes for each in several]) / self.unit
@@ -328,7 +354,7 @@ class _Groups:
                     (stream(_layers(plain[reduces], steps), pairs, self.unit), bool(reduces))
                 )
             if self.shares is not None:
-                side = _spread(graph, self._free, self.shares, copies=copies)
+                side = _spread(graph, self.free, self.shares, copies=copies)
                 sides.append((side, bool(reduces)))
         return sides
 
@@ -356,16 +382,3 @@ def _added(terms: list[cp.Expression]) -> cp.Expression:
 
 def _layers(graph: FluidGraph, steps: int | None) -> FluidGraph:
     return graph if steps is None else in_steps(graph, steps)
-
-
-def _part(side: Side, unit: float, *, reduces: bool) -> Part:
-    return Part(
-        side.graph,
-        side.groups,
-        reduces,
-        _value(side.w) * unit,
-        None if side.f is None else _value(side.f) * unit,
-        side.owner,
-        side.goal,
-        None if side.split is None else _value(side.split) * unit,
-    )

@@ -53,7 +53,15 @@ def usage_of(part: Part, number: int) -> np.ndarray:
     return np.asarray(part.graph.rows[:links] @ part.w[:, number])
 
 
-def check(part: Part, number: int, graph: FluidGraph, *, labels: bool, backend: Backend) -> Check:
+def check(
+    part: Part,
+    number: int,
+    graph: FluidGraph,
+    *,
+    labels: bool,
+    backend: Backend,
+    time_limit: float | None = None,
+) -> Check:
     """Check the usage of a group with labels, or with duplicates.
 
     Parameters
@@ -68,6 +76,8 @@ def check(part: Part, number: int, graph: FluidGraph, *, labels: bool, backend: 
         Whether data is labelled by its destinations.
     backend
         The solver.
+    time_limit
+        Seconds for it.
 
     Raises
     ------
@@ -86,7 +96,8 @@ def check(part: Part, number: int, graph: FluidGraph, *, labels: bool, backend: 
     short = cp.Variable(links, nonneg=True)
     loads = cp.Constant(graph.rows[:links]) @ side.total
     fits = loads <= usage / group.nbytes + short
-    backend.solve(cp.Problem(cp.Minimize(np.ones(links) @ short), [fits, *side.rules]))
+    program = cp.Problem(cp.Minimize(np.ones(links) @ short), [fits, *side.rules])
+    backend.solve(program, time_limit=time_limit)
     lacks = np.asarray(short.value, dtype=float)
 
     def values(variable: cp.Variable | None) -> np.ndarray | None:

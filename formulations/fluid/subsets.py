@@ -133,13 +133,18 @@ def too_many(graph: FluidGraph, groups: Sequence[Group]) -> str | None:
     most = max(len(each.others) for each in groups)
     if most > MOST:
         return f"data has {most} destinations, whose sets are labels here; up to {MOST} are few"
-    copying = int(graph.copies.sum())
-    columns = sum(graph.edges * 2**n + copying * 3**n // 2 for n in (len(g.others) for g in groups))
+    columns = variables(graph, [len(each.others) for each in groups])
     if columns > COLUMNS:
         return (
             f"labels for all sets of destinations make {columns:,} variables; {COLUMNS:,} are few"
         )
     return None
+
+
+def variables(graph: FluidGraph, sizes: Sequence[int]) -> int:
+    """Return about how many variables labels of groups with so many destinations make."""
+    copying = int(graph.copies.sum())
+    return sum(graph.edges * 2**many + copying * 3**many // 2 for many in sizes)
 
 
 def _made(labels: Labels) -> sparse.csr_array:

@@ -1,0 +1,288 @@
+"""The thesis' linear programs for a fluid, with plans: small clusters, any collective.
+
+Sets: links and shared limits i with b[i] GB/s; groups g, data with one root o and destinations
+D(g); edges e and vertices v of the graph, in which a device that may not copy is a vertex for each
+device that data can reach from it next. Variables, all >= 0: w[e, g], bytes of g on e; f[e, g, d],
+those that are on their way to d; R in µs.
+
+    minimise R, then, with R held there, sum over e and g of cost[e] w[e, g]
+    subject to
+    f[., g, d] is a flow of the bytes of g from o to d                    for d in D(g)
+    w[e, g] >= f[e, g, d]                                                 nothing is sent twice
+    sum over g, and over e in i, of w[e, g] <= 1000 R b[i]                each row i
+
+This is LP (4.2) with no axis of time, in which R is the least that any number of hops allows; with
+`hops` the graph has T + 1 layers, as there. What is added up spreads over the reversed cluster,
+from its destination, and what reduces stands where what copies stood (section 3.2). Pairs flow
+together by their origin and need no w (3.16). A sum for everybody is added up at rank o for a share
+x[o] of the data, a variable, and spreads from there; both halves share the rows (section 4.2).
+
+Models: ``labels`` says of all data for whom they are (3.11) and is exact, memories included;
+``duplicates`` is the program above; ``relaxation`` begins with (3.13), which has one vertex for
+each switch and the row "as much w leaves it as enters", and duplicates those that cheat until none
+does (section 3.1); ``best`` is labels where these are few, else duplicates. The weighted data is by
+default what GPUs upload and download.
+
+Plans: a flow for pairs; for the rest a forest. Its trees come out of data with labels; where the
+program had none, w of each group is filled by a program with labels of its own, which takes more of
+the links than w only if flows were combined that cannot be (then the log says so). At first a
+forest of the fewest hops is at hand, in case time runs out.
+
+The optimum is a bound on the steady state and on the makespan of every plan, but for sums that all
+want: there it is the optimum of adding up at roots and spreading from them.
+
+Decisions. An edge's w is the same for all steps of its link, so R needs no search. The thesis
+counts f <= w with w <= s b at every step, and calls (4.2) equivalent to it (theorem 4); here (4.2)
+is solved, `formulations.fluid.steps` makes K chunks of its plan. What the thesis prints wrongly is
+listed in `formulations.fluid.sides` (3.14, 3.16) and `formulations.fluid.subsets` (3.11).
+
+Source: the thesis, chapters 3 and 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ccl.bound import Bound
+from ccl.collective import COLLECTIVES
+from ccl.errors import LimitReached
+from ccl.flow import Flow, Rate
+from ccl.forest import Forest, Tree
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.fluid.costs import CostKind, link_costs
+from formulations.fluid.demands import demands_of, refusal
+from formulations.fluid.forests import (
+    carried_shares,
+    joined_forest,
+    nearest_forest,
+    no_forest,
+)
+from formulations.mirror import no_mirror
+from formulations.refusals import no_stores
+from formulations.registry import Formulation
+from formulations.run import Run
+
+if TYPE_CHECKING:
+    from formulations.fluid.plain import FluidSolution, Part
+
+FEW = 7
+"""Most destinations of data that is copied: their sets are labels."""
+
+MARGIN = 1e-7
+"""Share by which the bound is lowered, for the rounding of a solver that works in floats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is solved, and what is wanted beside the best rate."""
+
+    model: Literal["best", "labels", "duplicates", "relaxation"] = field(
+        default="best",
+        metadata={
+            "label": "Switches and memories by",
+            "help": "labels: exact, few GPUs; duplicates: a vertex for each next stop of a switch; "
+            "relaxation: rows for switches, made stronger until proved",
+        },
+    )
+    hops: int | None = field(
+        default=None,
+        metadata={
+            "label": "Hops at most",
+            "min": 1,
+            "help": "Over links, switches counted; fewer hops fill a pipeline sooner and may carry "
+            "less",
+        },
+    )
+    costs: CostKind = field(
+        default="gpus",
+        metadata={
+            "label": "Of the best, least",
+            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
+            "links: bytes times hops; none: any",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave limited buffers, several holders and many destinations to others."""
+    reason = no_stores(problem) or no_mirror(problem) or refusal(problem)
+    if reason is not None:
+        return reason
+    demands = demands_of(problem)
+    if demands.only_pairs and not demands.sums:
+        return None
+    reason = no_forest(demands)
+    if reason is not None:
+        return reason
+    groups = (*demands.spreads, *demands.sums)
+    most = max((len(each.others) for each in groups), default=len(problem.topology.ranks) - 1)
+    if most > FEW:
+        return (
+            f"data has {most} destinations, whose sets are labels here, and more than {FEW} have "
+            "too many: use orbit-trees"
+        )
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Solve the program and write its plan.
+
+    Raises
+    ------
+    ProblemError
+        If the options ask for labels and there are too many.
+    Infeasible
+        If data cannot arrive in so many hops.
+    """
+    demands = demands_of(run.problem)
+    pairs = demands.only_pairs and not demands.sums
+    run.merit = _rate
+    if not pairs and options.hops is None:
+        run.offer(nearest_forest(run.problem), message="a forest of the fewest hops")
+    try:
+        found = _solved(run, options, pairs=pairs)
+        _prove(run, options, found)
+        plan = _flow(run.problem, found) if pairs else _forest(run, options, found)
+        run.offer(plan, message="a plan of the best rate")
+    except LimitReached:
+        run.note("time ran out in a linear program")
+        return run.finish(Stop.TIME_LIMIT)
+    return run.finish(Stop.MODEL_OPTIMAL)
+
+
+def _rate(result: Result) -> float:
+    """Return the µs of the steady state, which is what the program makes least."""
+    steady = result.steady_makespan
+    assert steady is not None
+    return steady
+
+
+def _solved(run: Run, options: Options, *, pairs: bool) -> FluidSolution:
+    from formulations.fluid.plain import solve_plain  # noqa: PLC0415  it loads the solver
+    from formulations.fluid.strengthened import strengthened  # noqa: PLC0415
+
+    costs = link_costs(run.problem.topology, options.costs)
+    if options.model == "relaxation" and options.hops is None and not pairs:
+        led = strengthened(run.problem, costs=costs, joined=True, backend=run.backend)
+        for sentence in led.log:
+            run.note(sentence)
+        found = led.solution
+    else:
+        found = solve_plain(
+            run.problem,
+            copies="subsets" if not pairs and _labelled(run.problem, options) else "exact",
+            steps=options.hops,
+            costs=costs,
+            joined=True,
+            backend=run.backend,
+            time_limit=run.left,
+        )
+    run.met(found.size)
+    run.note(
+        f"the linear program's optimum: {found.makespan:.6g} µs, {found.cost:.6g} weighted bytes"
+    )
+    return found
+
+
+def _labelled(problem: Problem, options: Options) -> bool:
+    """Say whether the whole program has labels."""
+    if options.model != "best":
+        return options.model == "labels"
+    from formulations.fluid.graph import graph_of  # noqa: PLC0415
+    from formulations.fluid.subsets import variables  # noqa: PLC0415  it loads the solver
+
+    demands = demands_of(problem)
+    ranks = len(problem.topology.ranks)
+    sizes = [len(each.others) for each in (*demands.spreads, *demands.sums)]
+    sizes += [ranks - 1] * (2 * ranks if demands.free else 0)
+    layers = 1 if options.hops is None else options.hops
+    return layers * variables(graph_of(problem.topology), sizes) <= _QUICK
+
+
+_QUICK = 6_000
+"""Variables with which labels take a second or less."""
+
+
+def _prove(run: Run, options: Options, found: FluidSolution) -> None:
+    """Add the optimum to the bounds, where it is one for every plan."""
+    sums = run.problem.collective.reduces
+    apart = any(each.stores and not each.reduces for each in run.problem.topology.devices)
+    if options.hops is not None or demands_of(run.problem).free or (sums and apart):
+        return
+    bound = Bound(
+        found.makespan * (1 - MARGIN), "flow", None, "linear program of a fluid", steady=True
+    )
+    run.bounds = tuple(sorted((*run.bounds, bound), key=lambda each: -each.makespan))
+
+
+def _flow(problem: Problem, found: FluidSolution) -> Flow:
+    """Return the flow of every chunk, as the shares of its pair."""
+    from formulations.fluid.paths import links_of_pairs  # noqa: PLC0415
+
+    topology, rates = problem.topology, []
+    wants: dict[int, dict[int, float]] = {}
+    for group in demands_of(problem).spreads:
+        wants.setdefault(group.root, {})[group.others[0]] = group.nbytes
+    shares = {}
+    for part in found.parts:
+        for number, group in enumerate(part.groups):
+            ways = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
+            shares.update({(group.root, rank): links for rank, links in ways.items()})
+    for number, chunk in enumerate(problem.collective.chunks):
+        for link, share in shares.get((chunk.holders[0], chunk.destinations[0]), {}).items():
+            src, dst = topology.links[link].ends
+            rates.append(Rate(number, src, dst, min(share, 1.0)))
+    return Flow(tuple(rates))
+
+
+def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
+    """Return the forest of a solution."""
+    trees: dict[bool, tuple[Tree, ...]] = {False: (), True: ()}
+    for part in found.parts:
+        trees[part.reduces] += _trees(run, options, part)
+    if found.shares is None:
+        return Forest(trees[False] or trees[True], reduces=bool(trees[True]))
+    from formulations.fluid.peel import fractions  # noqa: PLC0415
+
+    shares: list[Fraction] = fractions(carried_shares(found.shares))
+    return joined_forest(trees[True], trees[False], shares)
+
+
+def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
+    """Return the trees of a part, by labels of each group where it has none."""
+    from formulations.fluid.graph import graph_of, in_steps  # noqa: PLC0415
+    from formulations.fluid.peel import trees_of  # noqa: PLC0415
+    from formulations.fluid.realise import check  # noqa: PLC0415
+
+    if part.labelled:
+        return trees_of(part)
+    bare = graph_of(part.graph.topology)
+    graph = bare if options.hops is None else in_steps(bare, options.hops)
+    trees: tuple[Tree, ...] = ()
+    for number in np.flatnonzero(part.w.sum(axis=0) > 1e-7 * part.w.sum()).tolist():
+        done = check(part, number, graph, labels=True, backend=run.backend, time_limit=run.left)
+        if not done.holds:
+            run.note(
+                f"data of rank {part.groups[number].root} takes more than the program says: it "
+                "combined flows that cannot be"
+            )
+        trees += trees_of(done.part)
+    return trees
+
+
+FORMULATION = Formulation(
+    name="thesis-fluid",
+    title="Thesis: linear program of a fluid",
+    reference="thesis, LP (4.2), (3.11), (3.13), (3.16) and section 4.2",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    whole_chunks=False,
+    mathematics=__doc__ or "",
+)
