@@ -13,7 +13,6 @@ from formulations import solve
 
 if __name__ == "__main__":
     gpus = tuple(device("gpu", f"g{number}") for number in range(2))
-    solve(
-        Problem(Topology("pair", gpus, duplex("g0", "g1", bandwidth=1.0)), all_gather(2, 1.0)),
-        "list",
-    )
+    pair = Topology("pair", gpus, duplex("g0", "g1", bandwidth=1.0))
+    for name in ("list", "orbit-trees"):
+        solve(Problem(pair, all_gather(2, 1.0)), name)

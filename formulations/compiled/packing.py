@@ -74,6 +74,17 @@ class Search(NamedTuple):
 
 
 @njit
+def _note(search, vertex, step, high):
+    """Put a vertex into the queue, unless it is or was there; return the queue's new end."""
+    if search.mark[vertex] == search.turn[0]:
+        return high
+    search.mark[vertex] = search.turn[0]
+    search.back[vertex] = step
+    search.queue[high] = vertex
+    return high + 1
+
+
+@njit
 def _way(graph, room, partial, sink, start, goal, tree, search):
     """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
 
@@ -82,48 +93,29 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
     many = len(graph.first) - 1
     search.turn[0] += 1
     turn = search.turn[0]
-    back, mark, queue = search.back, search.mark, search.queue
-    mark[start] = turn
-    back[start] = -1
-    queue[0] = start
-    low, high = 0, 1
+    low, high = 0, _note(search, start, -1, 0)
     while low < high:
-        vertex = queue[low]
+        vertex = search.queue[low]
         low += 1
+        if vertex == goal and low > 1:
+            return goal
         if vertex >= many:
             # A tree may start its units elsewhere in R.
-            other = vertex - many
             for after in range(many):
-                if partial.reached[other, after] and mark[after] != turn:
-                    mark[after] = turn
-                    back[after] = -2 - other
-                    queue[high] = after
-                    high += 1
-                    if after == goal:
-                        return after
+                if partial.reached[vertex - many, after]:
+                    high = _note(search, after, many - 2 - vertex, high)
             continue
         if tree >= 0 and partial.starts[tree, sink, vertex] > 0:
             return vertex
         for arc in range(graph.first[vertex], graph.first[vertex + 1]):
             after = graph.head[arc]
-            if room[arc] > 0 and mark[after] != turn:
-                mark[after] = turn
-                back[after] = arc
+            if room[arc] > 0 and search.mark[after] != turn:
+                high = _note(search, after, arc, high)
                 if after == goal:
-                    return after
-                queue[high] = after
-                high += 1
+                    return goal
         for other in range(len(partial.copies)):
-            node = many + other
-            if (
-                partial.copies[other] > 0
-                and mark[node] != turn
-                and partial.starts[other, sink, vertex] > 0
-            ):
-                mark[node] = turn
-                back[node] = vertex
-                queue[high] = node
-                high += 1
+            if partial.copies[other] > 0 and partial.starts[other, sink, vertex] > 0:
+                high = _note(search, many + other, vertex, high)
     return -1
 
 

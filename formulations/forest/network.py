@@ -30,7 +30,7 @@ Ints = np.ndarray
 OTHERS = "orbit-trees"
 """The formulation that takes what is refused here."""
 
-_DENOMINATOR = 10**6
+_DENOMINATOR = 10**5
 _ROUNDING = 1e-12
 """Sums of floats differ by a larger share from what they stand for only if they are very long."""
 

@@ -261,9 +261,9 @@ def _even(late: Ints, *, given: Ints, taken: Ints) -> Ints:
 
     Shape (tries, 3): number of the arc that comes in, of that which goes out, and trees.
     """
-    room = np.where(late == 0, given[:, None] * taken, 0)
-    most = np.maximum((late == 0) @ taken[:, None], ((late == 0).T @ given[:, None]).T)
-    share = room // np.maximum(most, 1)
+    first = late == 0
+    most = np.maximum(first @ taken[:, None], (given @ first)[None, :])
+    share = np.where(first, given[:, None] * (taken / np.maximum(most, 1)), 0).astype(np.int64)
     return _listed(late, share)
 
 

@@ -1,0 +1,186 @@
+"""ForestColl: spanning trees at the rate of the worst cut, an exact fraction.
+
+The cluster is a graph of devices V with links e of b(e) GB/s; C are the GPUs, w(r) the bytes that
+root r gives to all of C (all-gather: a shard each; broadcast: one root). B+(S) is the bandwidth of
+the links that leave S.
+
+1. Rate. x = min of B+(S) / w(S) over the sets S of devices that leave out a GPU (1). For each GPU t
+   a flow from a source that gives x w(r) to every root r says whether a cut before t holds less,
+   and which: x is lowered from cut to cut until all flows are full (Newton; the paper bisects). The
+   time of the steady state is 1 / x. Reported: the cut, as the bound that proves it.
+2. Trees. Let y be the largest rate of which all b(e) and x w(r) are whole multiples: link e carries
+   c(e) = b(e) / y trees, root r has k(r) = x w(r) / y, all of the same weight. With a fixed number
+   of k trees c(e) is U b(e) rounded down, for the least U at which they fit (section 4.5).
+3. Switches. A unit of u -> w and one of w -> t become a unit of u -> t, past the switch w. So many
+   can be split off at once that all flows to all GPUs stay full (theorem 8):
+
+       min(c(u, w), c(w, t), min over t' in C of F(u, w; t') - k, min over t' of F(w, t; t') - k)
+
+   F being maximum flows between these with some vertices joined. All of w's capacity can be split
+   off that way if it gives out what it takes in. Which way every unit takes is remembered.
+4. Trees packed. From k(r) copies of {r}, an arc u -> v is added to m copies of a tree that has
+   reached u and not v, m at most (theorem 12)
+
+       min(c(u, v), copies, F(u, v) - copies of all other trees)
+
+   until all trees reach all GPUs. Arcs near the root are tried first, and those that can be added
+   to all copies. The depth is in the log: shallowest trees are NP-hard to find.
+
+Reduce and reduce-scatter are the same on the reversed cluster, with trees turned round. All-reduce
+is both, each root adding up and spreading an equal share.
+
+Switches only relay, also those that could copy or add up: where a cut decides, copies on the way
+gain nothing; in an all-reduce, adding up in switches may.
+
+Source: Zhao et al., ForestColl, arXiv 2402.06787, sections 3 and 4, appendices C and E.
+Decisions: GPUs may give out other than they take in; the paper asks all devices to be balanced, but
+splitting off needs it of the vertex that is split alone, if the others are as well connected as the
+flows to the GPUs (Bang-Jensen, Frank, Jackson 1995). A flow to each GPU is kept and repaired
+where the paper pushes a new one for every pair and every arc: the same numbers, hundreds of times
+quicker. A switch's capacity is first spread evenly, so that trees become shallow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ccl.errors import LimitReached
+from ccl.problem import Problem
+from ccl.result import Result, Status, Stop
+from formulations.forest.network import refusal
+from formulations.registry import Formulation
+from formulations.run import Run
+
+if TYPE_CHECKING:
+    from formulations.forest.plans import Planned
+    from formulations.forest.search import Rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How many trees."""
+
+    trees_per_root: int = field(
+        default=0,
+        metadata={
+            "label": "Trees per root",
+            "min": 0,
+            "max": 1000,
+            "help": "The best rate with so many trees of each root; 0: as many as the best of all "
+            "takes",
+        },
+    )
+    scan: int = field(
+        default=0,
+        metadata={
+            "label": "Scan trees up to",
+            "min": 0,
+            "max": 1000,
+            "help": "If the best rate takes more trees per root than this, the best number of "
+            "trees up to it; 0: no limit",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse what trees of relays cannot do at the rate of the worst cut."""
+    return refusal(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Find rate, trees and ways."""
+    from formulations.forest.search import forest_rate  # noqa: PLC0415  numba takes a while
+
+    _say_relays(run)
+    if run.problem.collective.kind != "all-reduce":
+        rate = forest_rate(run.problem)
+        run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
+        planned = _half(run, rate, options)
+    else:
+        planned = _all_reduce(run, options)
+    _say(run, planned)
+    run.offer(planned.forest, message="a forest")
+    best = run.best
+    met = best is not None and best.status is Status.THROUGHPUT
+    return run.finish(Stop.RATE if met else run.reached if run.enough else Stop.CONSTRUCTED)
+
+
+def _half(run: Run, rate: Rate, options: Options) -> Planned:
+    """Return the trees of a collective that spreads or adds up."""
+    from formulations.forest.plans import best_forest, fixed_forest, load_of  # noqa: PLC0415
+
+    run.report(f"at most {float(rate.shards):.6g} GB/s of each root, {rate.flows} flows")
+    trees = options.trees_per_root
+    many = int(load_of(rate).trees.max())
+    if not trees and 0 < options.scan < many:
+        trees = _scanned(run, rate, options.scan)
+
+    def watch(done: int, of: int) -> None:
+        run.report(f"{done} of {of} roots have their trees")
+        if run.expired and done < of:
+            msg = f"{run.formulation} had trees for {done} of {of} roots after {run.seconds:.0f} s"
+            raise LimitReached(msg)
+
+    if trees:
+        return fixed_forest(rate, trees, watch=watch)
+    return best_forest(rate, watch=watch)
+
+
+def _scanned(run: Run, rate: Rate, most: int) -> int:
+    """Return the number of trees per root, up to `most`, with the best rate."""
+    from formulations.forest.plans import makespan_of  # noqa: PLC0415
+    from formulations.forest.search import fixed_rate  # noqa: PLC0415
+
+    best = rate.speed / rate.network.unit
+    times = {
+        many: makespan_of(rate.network, fixed_rate(rate.network, many, best=best))
+        for many in range(1, most + 1)
+    }
+    chosen = min(times, key=lambda many: (times[many], many))
+    short = float(times[chosen] / rate.makespan - 1)
+    run.note(f"{chosen} trees per root are {short:.2%} slower than the best rate")
+    return chosen
+
+
+def _all_reduce(run: Run, options: Options) -> Planned:
+    from formulations.forest.plans import combined, halves  # noqa: PLC0415
+    from formulations.forest.search import forest_rate  # noqa: PLC0415
+
+    rates = [forest_rate(half) for half in halves(run.problem)]
+    reducing, gathering = (_half(run, rate, options) for rate in rates)
+    return combined(reducing, gathering)
+
+
+def _say(run: Run, planned: Planned) -> None:
+    forest = planned.forest
+    kinds = len(forest.trees) + len(forest.spread)
+    run.note(
+        f"{planned.trees} trees per root, {kinds} different ones in all, "
+        f"{forest.depth} GPUs deep, {float(planned.makespan):.6g} µs in the steady state"
+    )
+
+
+def _say_relays(run: Run) -> None:
+    """Tell that switches could do more than they are asked to."""
+    adding = run.problem.collective.kind == "all-reduce"
+    for device in run.problem.topology.devices:
+        if not device.stores and (device.copies or device.reduces):
+            gain = "in an all-reduce that may be beaten" if adding else "the cut allows no more"
+            run.note(f"{device.name} could copy or add up, and relays here: {gain}")
+            return
+
+
+FORMULATION = Formulation(
+    name="forestcoll",
+    title="ForestColl (spanning trees at the rate of the worst cut)",
+    reference="Zhao et al., ForestColl, arXiv 2402.06787",
+    collectives=frozenset(
+        {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce", "custom"}
+    ),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    whole_chunks=False,
+    mathematics=__doc__ or "",
+)
