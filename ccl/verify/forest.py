@@ -140,7 +140,7 @@ def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozen
     root = topology.ranks[tree.root]
     uses = {root: int(root in wanted)}
     for route in reversed(tree.routes) if reduces else tree.routes:
-        _check_route(topology, tree, route)
+        _check_route(topology, tree, route, reduces=reduces)
         parent, child = (route[-1], route[0]) if reduces else (route[0], route[-1])
         if parent not in uses:
             msg = f"a tree of root {tree.root} leaves {parent}, which it has not reached before"
@@ -161,8 +161,11 @@ def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozen
         raise ScheduleError(msg, where=name)
 
 
-def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...]) -> None:
-    """Refuse a route that is not a way from one storing device to the next."""
+def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, reduces: bool) -> None:
+    """Refuse a route that is not a way from one device that may branch to the next.
+
+    Memory that cannot add, or in out-trees not copy, is crossed as a switch is.
+    """
     for ends in itertools.pairwise(route):
         if ends not in topology.link_index:
             where = f"{ends[0]}->{ends[1]}"
@@ -170,7 +173,9 @@ def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...]) -> None
             raise ScheduleError(msg, where=where)
     inside = route[1:-1]
     for name in route:
-        if topology.device(name).stores == (name in inside):
+        device = topology.device(name)
+        passes = device.kind == "memory" and not (device.reduces if reduces else device.copies)
+        if device.stores == (name in inside) and not (passes and name in inside):
             what = "crosses" if name in inside else "ends at"
             msg = (
                 f"a tree of root {tree.root} {what} {name} on the route {'->'.join(route)}; routes "

@@ -19,6 +19,7 @@ the prices, what the cheapest trees cost at them is a lower bound on R (`Master.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -107,10 +108,10 @@ class Master:
             given = np.append(given, 1.0)
         row, column, value = zip(*entries, strict=True)
         shape = (len(given), z.size)
-        sums = sparse.coo_array((value, (row, column)), shape=shape).tocsr()
+        sums: Any = sparse.coo_array((value, (row, column)), shape=shape).tocsr()
         time = np.zeros((loads.shape[0], self.head))
         time[:, 0] = -1.0
-        rows = sparse.csr_array(sparse.hstack([sparse.csr_array(time), loads / self.unit]))
+        rows: Any = sparse.csr_array(sparse.hstack([sparse.csr_array(time), loads / self.unit]))
         return cp.Problem(cp.Minimize(z[0]), [sums @ z == given, rows @ z <= 0])
 
     @property
@@ -134,11 +135,11 @@ class Master:
 
     def prices(self, solved: Solved) -> np.ndarray:
         """Return the price of each row, shape (rows,)."""
-        return np.maximum(-solved.duals[self.equations :], 0.0)
+        return np.asarray(np.maximum(-solved.duals[self.equations :], 0.0))
 
     def weights(self, solved: Solved) -> np.ndarray:
         """Return what each tree of the pool carries, shape (trees,)."""
-        return np.maximum(solved.values[self.head :], 0.0)
+        return np.asarray(np.maximum(solved.values[self.head :], 0.0))
 
 
 def _guess(pool: Pool, loads: sparse.csc_array) -> float:

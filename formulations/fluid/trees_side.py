@@ -19,7 +19,7 @@ import numpy as np
 
 from ccl.topology import Topology
 from formulations.compiled import arborescence
-from formulations.compiled.arborescence import FAR, Ways
+from formulations.compiled.arborescence import Ways
 from formulations.fluid.graph import graph_of
 
 Floats = np.ndarray
@@ -179,20 +179,8 @@ def side_of(topology: Topology, *, reduces: bool) -> Side:
     return Side(topology.reversed() if reduces else topology, reduces)
 
 
-def refusal(topology: Topology, *, reduces: bool) -> str | None:
-    """Say which GPU cannot be inside of a tree, or None."""
-    for each in topology.devices:
-        if each.kind == "gpu" and not (each.reduces if reduces else each.copies):
-            what = "reduce" if reduces else "copy"
-            return f"{each.name} cannot {what}, and here every GPU does"
-    return None
-
-
 def _listed(by: Ints, other: Ints, links: Ints, many: int) -> tuple[Ints, Ints]:
     """Return where the links of each begin, and the other end and number of each, (2, any)."""
     order = links[np.argsort(by[links], kind="stable")]
     first = np.concatenate([[0], np.cumsum(np.bincount(by[order], minlength=many))])
     return first.astype(np.int64), np.array([other[order], order], dtype=np.int64)
-
-
-__all__ = ["FAR", "Column", "Priced", "Side", "refusal", "side_of"]

@@ -24,9 +24,6 @@ from ccl.topology import Topology
 from formulations.fluid.demands import Demands, Group, demands_of
 from formulations.fluid.trees_side import Column, Ints, Side, side_of
 
-LARGEST = 4096
-"""Most GPUs for which a table of all pairs is kept."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wish:

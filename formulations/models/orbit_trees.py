@@ -1,0 +1,139 @@
+"""Orbit column generation with trees: the best rate, proved, and a forest that has it.
+
+Sets: roots o, one of each orbit of a group H that leaves no GPU in its place; out-trees T of each
+root over all ranks that want its data; rows i, orbits of links or of shared limits, with rate(i)
+the bandwidth of all members over the order of H.
+
+    minimise R
+    sum over T of o of w[T] = 1                                       each root o
+    sum over T of w[T] bytes(o(T)) count[i, T] <= R rate(i)           each row i
+    w >= 0
+
+The forest is every image of every T with the weight of T: what a link of orbit i carries is the
+left side exactly, so nothing is averaged. Columns come by pricing: with the duals p of the rows as
+lengths of links, a missing tree is a cheapest out-tree over cheapest ways through switches, found
+for all roots at once by contracting cycles (`formulations.compiled.arborescence`). What the
+cheapest trees cost is a lower bound on R for any plan, so the rate is proved.
+
+A reduction is its mirror on the reversed cluster. All-reduce has in-trees and out-trees of every
+root and shares x[o] of the data that the roots may choose:
+
+    sum over in-trees of o of w[T] = sum over out-trees of o of w[T] = x[o],    sum of x[o] = 1,
+
+both loads in one row; it is the best among plans that add up at roots and spread from there.
+Memory and switches that copy are vertices which trees may pass or not; few are tried in all
+combinations, many are searched, and then the bound is only what other arguments prove.
+
+Weights are exact: the last basis is solved in whole numbers.
+
+Source: thesis (Zhao), section 5.2, "Additional thoughts"; arborescences by Edmonds in the form of
+Gabow, Galil, Spencer and Tarjan, Combinatorica 6, 1986.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ccl.bound import Bound
+from ccl.problem import Problem
+from ccl.result import ModelSize, Result, Stop
+from formulations.fluid.trees_refusal import refusal
+from formulations.registry import Formulation
+from formulations.run import Run
+
+if TYPE_CHECKING:
+    from formulations.fluid.trees import Optimum
+
+MARGIN = 1e-10
+"""Share by which the bound is lowered, for the rounding of sums of prices."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Which of the forests of the best rate."""
+
+    symmetry: bool = field(
+        default=True,
+        metadata={"label": "Symmetry", "help": "Roots that look alike share their trees"},
+    )
+    prefer: Literal["shallow", "gpus", "ports", "links", "any"] = field(
+        default="shallow",
+        metadata={
+            "label": "Of the best, prefer",
+            "help": "shallow: few hops; gpus: little that GPUs upload and download; ports: and "
+            "hosts; links: bytes times hops; any: the first found",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Say why no forest is sought, or None."""
+    return refusal(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Generate columns and offer the forest."""
+    from formulations.fluid.trees import Search  # noqa: PLC0415  it loads the solver
+    from formulations.fluid.trees_plan import forest_of  # noqa: PLC0415
+    from formulations.fluid.trees_task import task_of  # noqa: PLC0415
+
+    task = task_of(run.problem, symmetric=options.symmetry)
+    found = Search(
+        task,
+        run.backend,
+        deadline=float("inf") if run.left is None else run.begin + 0.8 * (run.time_limit or 0.0),
+        report=lambda time, bound: run.report(f"{time:.6g} µs, at least {bound:.6g}"),
+    ).run()
+    _prove(run, found)
+    columns, rows = len(found.pool), len(task.rows.rates) + len(task.wishes)
+    run.met(ModelSize(columns, rows, sum(int((each > 0).sum()) for each in found.pool.counts)))
+    forest = forest_of(found)
+    run.note(
+        f"{len(forest.trees) + len(forest.spread)} trees, times {forest.images} by symmetry, at "
+        f"most {forest.depth} GPUs deep: {float(found.time):.9g} µs in the steady state"
+    )
+    run.offer(forest, message="a forest of the best rate")
+    return run.finish(run.reached if run.enough else _stop(found))
+
+
+def _stop(found: Optimum) -> Stop:
+    return Stop.MODEL_OPTIMAL if found.proved else Stop.SEARCHED
+
+
+def _prove(run: Run, found: Optimum) -> None:
+    """Add the bound by prices where it holds for any plan, and say how it stands."""
+    free = bool(len(found.task.paired))
+    if found.bound > 0 and not free:
+        words = "prices of links at which the cheapest trees of all roots cost this much"
+        bound = Bound(found.bound * (1 - MARGIN), "flow", None, words, steady=True)
+        run.bounds = tuple(sorted((*run.bounds, bound), key=lambda each: -each.makespan))
+    if found.proved and free:
+        run.note("no forest that adds up at roots and spreads from there has a higher rate")
+    if not found.proved:
+        gap = float(found.time) / found.bound - 1 if found.bound else float("inf")
+        run.note(f"trees are within {gap:.2%} of their own bound")
+    if not found.weights.basic:
+        run.note("weights are rounded: the last basis has no exact solution")
+
+
+FORMULATION = Formulation(
+    name="orbit-trees",
+    title="Orbit column generation with trees (best rate)",
+    reference="thesis, section 5.2",
+    collectives=frozenset(
+        {
+            "all-gather",
+            "reduce-scatter",
+            "all-reduce",
+            "broadcast",
+            "reduce",
+            "custom",
+        }
+    ),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    whole_chunks=False,
+    mathematics=__doc__ or "",
+)
