@@ -131,12 +131,26 @@ class Group:
                 for each in random_elements(self.generators, many, seed=device)
             ]
         )
-        back = back[(back != np.arange(self.shape.size)).any(axis=1)]
-        # Generators that add nothing to the orbits are left out, as there may be very many.
-        label = orbits_of(back)
-        kept = self.generators[still]
-        kept = kept[(label[kept] != label).any(axis=1)]
-        return Group._of(self.shape, np.concatenate([back, kept]))
+        return Group._of(self.shape, _completed(back, self.generators[still]))
+
+    def fewer(self) -> Group:
+        """Return a group with few generators and, as good as always, the same elements.
+
+        BLISS may find hundreds, and work is in proportion to them.
+        """
+        many = 8 + 2 * int(self.shape.size).bit_length()
+        if len(self.generators) <= many:
+            return self
+        found = random_elements(self.generators, many, seed=0)
+        return Group._of(self.shape, _completed(found, self.generators))
+
+
+def _completed(elements: np.ndarray, generators: np.ndarray) -> np.ndarray:
+    """Return elements, but the identity, and those generators that add to their orbits."""
+    moving = elements[(elements != np.arange(elements.shape[1])).any(axis=1)]
+    label = orbits_of(moving)
+    adding = (label[generators] != label).any(axis=1)
+    return np.concatenate([moving, generators[adding]])
 
 
 class Carriers:

@@ -35,6 +35,12 @@ def refined(shape: Shape, colours: np.ndarray, *, rounds: int | None = None) -> 
     return colour
 
 
+def neighbours(shape: Shape) -> np.ndarray:
+    """Return a number for each device that its neighbours and the links to them decide."""
+    mixed = scattered(np.arange(shape.size, dtype=np.uint64))
+    return _signs(shape, np.arange(shape.size)) - mixed * np.uint64(3)
+
+
 def _signs(shape: Shape, colours: np.ndarray) -> np.ndarray:
     """Return a number for each device that its colour and its neighbours' decide."""
     mixed = scattered(colours.astype(np.uint64))
