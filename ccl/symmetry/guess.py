@@ -73,7 +73,7 @@ def _chosen(shape: Shape, colours: np.ndarray, counts: np.ndarray) -> np.ndarray
     most = np.zeros(len(counts), dtype=np.uint64)
     np.minimum.at(least, colours, around)
     np.maximum.at(most, colours, around)
-    twins = (least == most) & (counts > 1)
+    twins = np.asarray((least == most) & (counts > 1))
     if twins.any():
         return twins
     smallest = int(np.where(counts > 1, counts, shape.size + 1).argmin())

@@ -40,7 +40,7 @@ def partition(labels) -> set[frozenset]:
 )
 def test_orbits_are_connected_components(permutations):
     """A point and its image are joined; the label is the smallest of the component."""
-    graph = networkx.Graph()
+    graph: networkx.Graph = networkx.Graph()
     graph.add_nodes_from(range(len(permutations[0])))
     graph.add_edges_from((i, image) for row in permutations for i, image in enumerate(row))
     expected = {i: min(part) for part in networkx.connected_components(graph) for i in part}
