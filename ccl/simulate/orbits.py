@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ccl.simulate.engine import Job, binding
+from ccl.simulate.engine import binding
 from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline
 from ccl.topology import SharedLimit, Topology
@@ -44,7 +44,7 @@ class Orbits:
     ----------
     topology
         With these links alone, and limits on them.
-    place
+    number
         (links,): number of the link there that stands for each.
     bundle
         (links,): s of the docstring.
@@ -60,12 +60,10 @@ class Orbits:
     names: dict[tuple[str, str], tuple[str, str]]
     images: int
 
-    def place(self, jobs: Sequence[Job]) -> None:
-        """Bring jobs to the links that stand for theirs, as bundles."""
-        number, bundle = self.number.tolist(), self.bundle.tolist()
-        for job in jobs:
-            job.nbytes *= bundle[job.link]
-            job.link = number[job.link]
+    def of(self, links: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return for each link the number of the one that stands for it, and its s."""
+        at = list(links)
+        return tuple(self.number[at].tolist()), tuple(self.bundle[at].tolist())
 
     def told(self, timeline: Timeline) -> Timeline:
         """Return the timeline of representatives with what it stands for."""

@@ -14,13 +14,14 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ccl.flow import Flow
 from ccl.forest import Forest
 from ccl.laying import ways
 from ccl.problem import Problem
-from ccl.simulate.engine import Engine, Job
 from ccl.simulate.orbits import Orbits, orbits_of
+from ccl.simulate.parts import Parts, Track, track
 from ccl.simulate.slow import SlowTimes
 from ccl.timeline import Timeline, Transfer
 
@@ -106,51 +107,46 @@ def _replay(
     if chunks is None:
         crossings = sum(way.share * len(way.links) for way in found)
         chunks = max(1, min(_MOST_PARTS, int(_MOST_CROSSINGS / max(1.0, crossings))))
-    parts = []
+    cut: list[tuple[float, _Way, float, Track]] = []
+    sizes = [each.size for each in problem.collective.chunks]
     for way in found:
         count = max(1, round(way.share * chunks))
-        parts += [((i + 0.5) / count, way, count) for i in range(count)]
-    parts.sort(key=lambda part: part[0])
-    sizes = [each.size for each in problem.collective.chunks]
-    jobs: list[Job] = []
-    of_job: list[tuple[int, int]] = []
-    alphas = [link.alpha for link in problem.topology.links]
-    for _, way, count in parts:
         nbytes = sizes[way.chunk] * way.share / count
-        jobs += _jobs(way, alphas, base=len(jobs), nbytes=nbytes)
-        of_job += [(way.chunk, link) for link in way.links]
+        own = _track(way, orbits)
+        cut += [((i + 0.5) / count, way, nbytes, own) for i in range(count)]
+    cut.sort(key=lambda part: part[0])
+    parts = Parts()
+    for _, _, nbytes, own in cut:
+        parts.add(own, nbytes)
     slow = SlowTimes(problem) if problem.windows else None
-    topology = problem.topology
-    if orbits is not None:
-        orbits.place(jobs)
-        topology = orbits.topology
-    Engine(topology, jobs, in_order=False, slow=slow).run()
-    timeline = _timeline(problem, jobs, of_job=of_job, chunks=chunks)
+    parts.send(problem.topology if orbits is None else orbits.topology, slow)
+    crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
+    timeline = _timeline(problem, parts, crossed=crossed, chunks=chunks)
     return timeline if orbits is None else orbits.told(timeline)
 
 
-def _jobs(way: _Way, alphas: Sequence[float], *, base: int, nbytes: float) -> list[Job]:
-    """Make the jobs of one part, which are numbered from `base` on."""
-    jobs = [Job(link, nbytes, len(after)) for link, after in zip(way.links, way.after, strict=True)]
-    for place, after in enumerate(way.after):
-        for first in after:
-            jobs[first].on_end.append((base + place, alphas[way.links[first]]))
-    return jobs
+def _track(way: _Way, orbits: Orbits | None) -> Track:
+    """Return the links that a way takes, those that stand for its own where there are orbits."""
+    if orbits is None:
+        return track(way.links, (1,) * len(way.links), way.after)
+    return track(*orbits.of(way.links), way.after)
 
 
 def _timeline(
-    problem: Problem, jobs: Sequence[Job], *, of_job: Sequence[tuple[int, int]], chunks: int
+    problem: Problem, parts: Parts, *, crossed: Iterable[tuple[int, int]], chunks: int
 ) -> Timeline:
     links = problem.topology.links
     wanted = [frozenset(chunk.destinations) for chunk in problem.collective.chunks]
     rank = [problem.topology.rank.get(link.dst, -1) for link in links]
     makespan = 0.0
     transfers = []
-    for job, (chunk, number) in zip(jobs, of_job, strict=True):
+    for (chunk, number), start, sent, nbytes in zip(
+        crossed, parts.start, parts.sent, parts.nbytes, strict=True
+    ):
         link = links[number]
-        end = job.sent + link.alpha
-        transfers.append(Transfer(chunk, link.src, link.dst, job.start, job.sent, end, job.nbytes))
+        end = sent + link.alpha
+        transfers.append(Transfer(chunk, link.src, link.dst, start, sent, end, nbytes))
         if end > makespan and rank[number] in wanted[chunk]:
             makespan = end
-    transfers.sort(key=lambda transfer: transfer.start)
+    transfers.sort(key=attrgetter("start"))
     return Timeline(tuple(transfers), makespan, chunks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from random import Random
 
 import pytest
 
@@ -11,6 +12,8 @@ from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
+from ccl.simulate.engine import Engine, Job
+from ccl.simulate.parts import Parts, track
 from ccl.topology import Link, SharedLimit, Topology, device
 from tests.ccl.clusters import MB, gpus, line, mesh, star
 from tests.ccl.judging import replay
@@ -257,3 +260,36 @@ class TestParts:
         assert timeline.chunks == 12
         assert len(timeline.transfers) == 12 * 4032
         assert timeline.makespan == pytest.approx(20)
+
+
+class TestOrder:
+    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("alpha", [0.0, 0.7])
+    def test_are_sent_as_the_engine_sends_them(self, seed, alpha):
+        """Random ways with random sizes, many of the same: each crossing at the same time."""
+        random = Random(seed)
+        topology = mesh(5, alpha=alpha)
+        many = len(topology.links)
+        free = Parts()
+        judged: list[Job] = []
+        for _ in range(40):
+            count = random.randint(1, 6)
+            links = tuple(random.randrange(many) for _ in range(count))
+            after = tuple(
+                tuple(sorted(random.sample(range(place), random.randint(0, min(place, 2)))))
+                for place in range(count)
+            )
+            nbytes, base = random.choice([MB, 2 * MB, 3 * MB]), len(judged)
+            free.add(track(links, (1,) * count, after), nbytes)
+            judged += [
+                Job(link, nbytes, len(before)) for link, before in zip(links, after, strict=True)
+            ]
+            for place, before in enumerate(after):
+                for each in before:
+                    judged[base + each].on_end.append((base + place, alpha))
+
+        free.send(topology, None)
+        Engine(topology, judged, in_order=False).run()
+
+        assert free.start == [job.start for job in judged]
+        assert free.sent == [job.sent for job in judged]
