@@ -10,6 +10,7 @@ from ccl.errors import ProblemError
 from ccl.topology import Topology
 from gallery import (
     amd,
+    cube_mesh,
     evaluated,
     fabrics,
     nvidia,
@@ -24,6 +25,7 @@ from gallery.entry import Entry, Parameter
 _LISTED = (
     *toys.ENTRIES,
     *random_graphs.ENTRIES,
+    *cube_mesh.ENTRIES,
     *nvidia.ENTRIES,
     *amd.ENTRIES,
     *tpu.ENTRIES,
