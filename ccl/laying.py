@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ccl.collective import Collective
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
+from ccl.symmetry import Symmetry, orbits_of
 from ccl.topology import Topology
 
 _DENOMINATOR = 10**6
@@ -76,6 +80,21 @@ def lay(topology: Topology, tree: Tree, *, reduces: bool) -> Laid:
     index = topology.link_index
     numbers = [index[(dst, src) if reduces else (src, dst)] for src, dst in links]
     return Laid(tuple(numbers), tuple(before))
+
+
+def link_orbits(symmetry: Symmetry) -> NDArray[np.int64]:
+    """Return the smallest number of a link in the orbit of each, shape (links,)."""
+    topology = symmetry.topology
+    many, index = len(topology.devices), topology.index
+    ends = np.array([(index[link.src], index[link.dst]) for link in topology.links], dtype=np.int64)
+    keys = ends[:, 0] * many + ends[:, 1]
+    order = np.argsort(keys)
+    images = [np.arange(len(keys))]
+    for place in symmetry.generators:
+        moved = symmetry.devices[place][ends]
+        found = np.searchsorted(keys, moved[:, 0] * many + moved[:, 1], sorter=order)
+        images.append(order[found])
+    return orbits_of(np.array(images))
 
 
 @dataclass(frozen=True, slots=True)

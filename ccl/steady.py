@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ccl.flow import Flow
 from ccl.forest import Forest, Tree
-from ccl.laying import exact, lay
+from ccl.laying import exact, lay, link_orbits
 from ccl.problem import Problem
 from ccl.topology import Topology
 
@@ -66,11 +66,12 @@ def forest_loads(problem: Problem, forest: Forest) -> tuple[NDArray[np.generic],
     crossings = (number * len(links) for number, (links, _) in zip(numbers, parts, strict=True))
     small = sum(crossings) * forest.images < _WHOLE
     loads = np.zeros(len(topology.links), dtype=np.int64 if small else object)
+    orbit = np.arange(len(loads)) if forest.symmetry is None else link_orbits(forest.symmetry)
+    # Of the images of a tree's crossings of an orbit every link of it has as many.
+    images = forest.images // np.bincount(orbit, minlength=len(loads))[orbit]
     for number, (links, _) in zip(numbers, parts, strict=True):
-        used = np.array(links, dtype=np.int64)
-        if forest.symmetry is not None:
-            used = forest.symmetry.links[:, used].ravel()
-        loads += number * np.bincount(used, minlength=len(loads)).astype(loads.dtype)
+        crossed = np.bincount(orbit[list(links)], minlength=len(loads))
+        loads += number * (crossed[orbit] * images).astype(loads.dtype)
     return loads, unit
 
 

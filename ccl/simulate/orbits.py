@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccl.laying import link_orbits
 from ccl.simulate.engine import binding
 from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline
@@ -72,8 +73,7 @@ class Orbits:
 
 def orbits_of(topology: Topology, symmetry: Symmetry) -> Orbits | None:
     """Return the orbits of links, or None where limits do not allow it."""
-    images = symmetry.links
-    first = images.min(axis=0)
+    first = link_orbits(symmetry)
     kept, number = np.unique(first, return_inverse=True)
     limits: dict[frozenset[int], SharedLimit] = {}
     ends = [link.ends for link in topology.links]
@@ -95,7 +95,7 @@ def orbits_of(topology: Topology, symmetry: Symmetry) -> Orbits | None:
     return Orbits(
         topology=Topology(topology.name, topology.devices, links, tuple(limits.values())),
         number=number.ravel(),
-        bundle=(images == np.arange(len(first))).sum(axis=0),
+        bundle=symmetry.order // np.bincount(first)[first],
         names=dict(zip(ends, (ends[place] for place in first.tolist()), strict=True)),
         images=symmetry.order,
     )
