@@ -34,7 +34,7 @@ KINDS = tuple(kind for kind in COLLECTIVES if kind != "custom")
 NAMES = tuple(each.name for each in available())
 OF_PAIRS = ("te-ccl-lp", "orbit-lp")
 """Formulations that take no copies."""
-FOR_FEW = ("thesis-fluid", "thesis-steps")
+FOR_FEW = ("thesis-fluid",)
 """Formulations that refuse the copies of 16 GPUs."""
 
 

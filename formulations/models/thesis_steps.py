@@ -1,0 +1,218 @@
+"""The thesis' integer program: whole chunks in steps, in a network over time.
+
+Sets: steps t = 0 .. T - 1 of s µs, chunks c with origin o(c) and destinations D(c), edges e of
+T + 1 layers of the cluster, in which an edge over link l leads to the next layer, and what stores
+may wait. A switch that may not copy is a vertex for each device that data reaches from it next.
+Variables: w[e, c], binary, whether c crosses e; f[e, c, d] >= 0.
+
+    minimise    sum over e and c of cost[e] size w[e, c]          what GPUs upload and download
+    subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)
+                f[e, c, d] <= w[e, c]
+                sum of w[e, c] over c, and over e of l in step t <= room[l]
+                sum of size w[e, c] over c, and over e of L in step t <= 1000 s b(L)
+
+room[l] is the number of chunks of which the last arrives within the step, latency counted. This is
+MILP (3.8), or (3.9) for several chunks a rank. The least T that has a solution is found by trying
+one after the other, from the steps of the longest of the quickest ways on. All transmissions end
+within their step: links that are too slow for that are left out, so s is what a chunk takes on some
+link (the thesis shows that no other need be tried, as long as one chunk at a time crosses the link
+that sets it): the ``slowest``, the ``fastest`` or ``each``, from the slowest on. A schedule by
+another method is a first plan and bounds T from above; a reduction is the mirrored collective read
+backwards, an all-reduce both halves, one after the other.
+
+It is large: w and f for every chunk, destination, link and step. Above `ENTRIES` the model is not
+built, and the first plan is all there is; the log says so. `te-ccl-milp` says the same with the
+chunks that devices hold in place of flows to destinations, which is smaller, and lets transmissions
+take several epochs.
+
+Decisions: `formulations.fluid.stepwise` says why w is binary here and f in the thesis, which comes
+to the same. The secondary objective counts sends, so plans move nothing in vain.
+
+Source: the thesis, section 3.1, (3.8) and (3.9).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ccl.collective import COLLECTIVES
+from ccl.errors import Infeasible, LimitReached
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.demand import demand
+from formulations.epochs import ROUNDING, EpochGrid
+from formulations.fluid.costs import CostKind, link_costs
+from formulations.greedy import greedy
+from formulations.hops import Hops, link_hops
+from formulations.limits import binding
+from formulations.mirror import no_mirror, search
+from formulations.plans import schedule
+from formulations.refusals import no_stores
+from formulations.registry import Formulation
+from formulations.run import Run
+
+ENTRIES = 400_000
+"""Most nonzeros of a model; HiGHS takes minutes for more on two cores."""
+
+PATIENCE = 0.5
+"""Seconds for first plans on each grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How long a step is, and how many there are."""
+
+    step: Literal["slowest", "fastest", "each"] = field(
+        default="slowest",
+        metadata={
+            "label": "Step by",
+            "help": "A chunk on the slowest or fastest link, or on each, one after the other; "
+            "slower links are left out",
+        },
+    )
+    step_duration: float | None = field(
+        default=None,
+        metadata={
+            "label": "Step duration",
+            "unit": "µs",
+            "min": 0.0,
+            "help": "Given here, it is what the step is by",
+        },
+    )
+    steps: int | None = field(
+        default=None,
+        metadata={"label": "Steps", "min": 1, "help": "T; left empty, the least is found"},
+    )
+    costs: CostKind = field(
+        default="gpus",
+        metadata={
+            "label": "Of the shortest, least",
+            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
+            "links: sends; none: any",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave limited buffers, chunks of several sizes and several holders to others."""
+    reason = no_stores(problem) or no_mirror(problem)
+    if reason is not None:
+        return reason
+    chunks = problem.collective.chunks
+    if len({chunk.size for chunk in chunks}) > 1:
+        return "its chunks differ in size, and here one chunk size sets the step"
+    for number, chunk in enumerate(chunks):
+        if not chunk.reduced and len(chunk.holders) > 1:
+            return f"chunk {number} has several holders, and a flow begins at one"
+    for limit in binding(problem.topology):
+        for src, dst in limit.links:
+            if problem.topology.link(src, dst).alpha:
+                return (
+                    f"the link {src}->{dst} under {limit.name} has latency, and here what is sent "
+                    "in a step is there at its end"
+                )
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Find the fewest steps; reductions by their mirror.
+
+    Raises
+    ------
+    Infeasible
+        If a number of steps is asked for that is too small.
+    """
+    return search(run, options, find)
+
+
+def find(run: Run, options: Options) -> Stop:
+    """Offer first plans, then those of the program, on one grid after the other."""
+    stop = Stop.MODEL_OPTIMAL
+    for duration in _durations(run, options):
+        stop = _on_grid(run, options, _hops(run, duration))
+        if run.enough or run.expired or stop is Stop.TIME_LIMIT:
+            break
+    return run.reached if run.enough else stop
+
+
+def _durations(run: Run, options: Options) -> list[float]:
+    """Return the step durations in µs to be tried, the longest first."""
+    given = run.epoch_duration or options.step_duration
+    if given is not None:
+        return [given]
+    size = run.problem.collective.chunk_size
+    grid = EpochGrid(run.problem.topology, size, 1.0)
+    took = sorted({round(each, 9) for each in (grid.hold + grid.alpha).tolist()}, reverse=True)
+    return {"slowest": took[:1], "fastest": took[-1:], "each": took}[options.step]
+
+
+def _hops(run: Run, duration: float) -> Hops:
+    problem = run.problem
+    size = problem.collective.chunk_size
+    return link_hops(EpochGrid(problem.topology, size, duration, mirrored=run.mirrored))
+
+
+def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
+    """Try one number of steps after the other, from the least possible on."""
+    from formulations.fluid.stepwise import StepModel  # noqa: PLC0415  it loads the solver
+
+    problem, duration = run.problem, hops.grid.epoch_duration
+    wanted = demand(problem)
+    first = schedule(greedy(hops, wanted, seed=run.backend.seed, patience=PATIENCE), hops, wanted)
+    if options.steps is None or first.horizon <= options.steps:
+        run.offer(first, message=f"a first schedule in {first.horizon} steps of {duration:.6g} µs")
+    if run.enough:
+        return run.reached
+    slow = int((hops.delay > 1).sum())
+    if slow:
+        run.note(f"{slow} links take longer than a step of {duration:.6g} µs and are left out")
+    costs = link_costs(problem.topology, options.costs)
+    model = StepModel(problem, hops, costs)
+    steps = options.steps or _least(run, hops)
+    while options.steps is not None or steps <= first.horizon:
+        size = model.size(steps)
+        run.met(size)
+        if size.nonzeros > ENTRIES:
+            run.note(
+                f"the program of {steps} steps of {duration:.6g} µs was not built: "
+                f"{size.nonzeros:,} entries are more than {ENTRIES:,}"
+            )
+            return Stop.TOO_LARGE
+        run.report(f"{steps} steps of {duration:.6g} µs")
+        try:
+            plan = model.solve(steps, run.backend, run.left)
+        except LimitReached:
+            return Stop.TIME_LIMIT
+        except Infeasible:
+            if options.steps is not None:
+                raise
+            steps += 1
+            continue
+        if options.steps is None:
+            run.note(f"{steps} steps of {duration:.6g} µs are the fewest")
+        run.offer(plan, message=f"a schedule in {plan.horizon} steps")
+        return Stop.MODEL_OPTIMAL
+    return Stop.MODEL_OPTIMAL
+
+
+def _least(run: Run, hops: Hops) -> int:
+    """Return a number of steps that no plan undercuts: of the longest of the quickest ways."""
+    wanted = demand(run.problem)
+    early = wanted.earliest(hops.distance)[wanted.wants]
+    return max(1, math.ceil(float(np.max(early)) - ROUNDING))
+
+
+FORMULATION = Formulation(
+    name="thesis-steps",
+    title="Thesis: chunks in steps (MILP)",
+    reference="thesis, MILP (3.8) and (3.9)",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
