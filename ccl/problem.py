@@ -51,6 +51,8 @@ class Problem:
                 f"make it for {have}"
             )
             raise ProblemError(msg)
+        if all(len(ranks) == have for ranks in self._reachable):
+            return
         reached: dict[tuple[bool, tuple[int, ...]], frozenset[int]] = {}
         for number, chunk in enumerate(self.collective.chunks):
             # All contributions of a sum must be able to come, and of others one copy.
@@ -83,16 +85,30 @@ class Problem:
     def _reachable(self) -> tuple[frozenset[int], ...]:
         """Ranks that each rank can reach over the links, itself included."""
         topology = self.topology
-        found = []
-        for start in topology.ranks:
-            seen, front = {start}, [start]
-            while front:
-                for link in topology.links_out[front.pop()]:
-                    if link.dst not in seen:
-                        seen.add(link.dst)
-                        front.append(link.dst)
-            found.append(frozenset(topology.rank[name] for name in seen if name in topology.rank))
-        return tuple(found)
+        first = topology.ranks[0]
+        there, back = self._connected(first), self._connected(first, backwards=True)
+        ranks = frozenset(topology.rank[name] for name in there & topology.rank.keys())
+        # Whoever the first reaches and is reached from reaches the same.
+        return tuple(
+            ranks
+            if name in there and name in back
+            else frozenset(
+                topology.rank[other] for other in self._connected(name) & topology.rank.keys()
+            )
+            for name in topology.ranks
+        )
+
+    def _connected(self, start: str, *, backwards: bool = False) -> set[str]:
+        """Return the devices that a device can reach, or from which it can be reached."""
+        topology = self.topology
+        seen, front = {start}, [start]
+        while front:
+            here = front.pop()
+            links = topology.links_in[here] if backwards else topology.links_out[here]
+            ends = {link.src for link in links} if backwards else {link.dst for link in links}
+            front += ends - seen
+            seen |= ends
+        return seen
 
     @cached_property
     def fingerprint(self) -> str:
