@@ -34,7 +34,7 @@ _DENOMINATOR = 10**5
 _ROUNDING = 1e-12
 """Sums of floats differ by a larger share from what they stand for only if they are very long."""
 
-_WHOLE = 2**61
+WHOLE = 2**61
 """Flows stay below this, so that they fit 64 bits."""
 
 
@@ -154,8 +154,8 @@ def network_of(problem: Problem) -> Network:
 
 
 def _network(topology: Topology, nbytes: dict[int, Fraction]) -> Network:
-    capacity, unit = _whole([_bandwidth(each.bandwidth) for each in topology.links])
-    demands, share = _whole(list(nbytes.values()))
+    capacity, unit = whole([_bandwidth(each.bandwidth) for each in topology.links])
+    demands, share = whole(list(nbytes.values()))
     gpus = np.array([topology.index[name] for name in topology.ranks], dtype=np.int64)
     weight = np.zeros(len(topology.devices), dtype=np.int64)
     weight[gpus[list(nbytes)]] = demands
@@ -172,7 +172,7 @@ def _network(topology: Topology, nbytes: dict[int, Fraction]) -> Network:
     )
 
 
-def _whole(values: list[Fraction]) -> tuple[list[int], Fraction]:
+def whole(values: list[Fraction]) -> tuple[list[int], Fraction]:
     """Return whole numbers and the unit in which they are `values`."""
     below = math.lcm(*(each.denominator for each in values))
     above = [int(each * below) for each in values]
@@ -250,10 +250,10 @@ def _unbalanced(topology: Topology, device: Device) -> str | None:
 
 def _no_unit(problem: Problem) -> str | None:
     """Say that bandwidths or sizes have no common unit that is not tiny."""
-    _, unit = _whole([_bandwidth(each.bandwidth) for each in problem.topology.links])
-    sizes, _ = _whole([exact(each.size) for each in problem.collective.chunks])
+    _, unit = whole([_bandwidth(each.bandwidth) for each in problem.topology.links])
+    sizes, _ = whole([exact(each.size) for each in problem.collective.chunks])
     capacity = sum(Fraction(each.bandwidth) for each in problem.topology.links) / unit
-    if capacity * sum(sizes) < _WHOLE:
+    if capacity * sum(sizes) < WHOLE:
         return None
     return (
         f"its bandwidths are multiples of {float(unit):.3g} GB/s and of nothing more, too fine for "

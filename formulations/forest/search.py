@@ -124,15 +124,17 @@ def forest_rate(problem: Problem) -> Rate:
         If the problem is refused (`formulations.forest.network.refusal`), or is an all-reduce.
     """
     network = network_of(problem)
+    return rate_of(network, sinks=representatives(network), reduces=problem.collective.reduces)
+
+
+def rate_of(network: Network, *, sinks: Ints, reduces: bool) -> Rate:
+    """Return the best rate of a network, all of whose sinks look like one of `sinks`."""
     arcs, capacity, weight = network.arcs, network.capacities, network.weight
     graph = arcs.first, arcs.head, arcs.rev, capacity, weight
     into = np.bincount(network.dst, weights=network.capacity, minlength=len(weight))
-    sinks = network.sinks
     start = [(Fraction(int(into[t]), int(weight.sum() - weight[t])), t) for t in sinks.tolist()]
     first, poorest = min(start)
-    above, below, last, flows = newton(
-        *graph, representatives(network), first.numerator, first.denominator
-    )
+    above, below, last, flows = newton(*graph, sinks, first.numerator, first.denominator)
     sink = poorest if last < 0 else last
     sides = tight_sides(*graph, sink, above, below, MOST_CUTS)[:, :-1]
     once = {side.tobytes(): side for side in sides}
@@ -141,7 +143,7 @@ def forest_rate(problem: Problem) -> Rate:
         speed=Fraction(above, below) * network.unit,
         sides=tuple(once.values()),
         flows=flows,
-        reduces=problem.collective.reduces,
+        reduces=reduces,
     )
 
 

@@ -27,7 +27,10 @@ the links that leave S.
    to all copies. The depth is in the log: shallowest trees are NP-hard to find.
 
 Reduce and reduce-scatter are the same on the reversed cluster, with trees turned round. All-reduce
-is both, each root adding up and spreading an equal share.
+is both, each root adding up and spreading an equal share, unless the linear program of appendix E
+(`formulations.forest.all_reduce`), in which roots have shares of their own and the bandwidth of
+each link is parted between the halves, is faster. That is the best of what goes up trees to a root
+and down trees from it, and no bound for others.
 
 Switches only relay, also those that could copy or add up: where a cut decides, copies on the way
 gain nothing; in an all-reduce, adding up in switches may.
@@ -42,8 +45,9 @@ quicker. A switch's capacity is first spread evenly, so that trees become shallo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ccl.errors import LimitReached
 from ccl.problem import Problem
@@ -55,6 +59,14 @@ from formulations.run import Run
 if TYPE_CHECKING:
     from formulations.forest.plans import Planned
     from formulations.forest.search import Rate
+
+Roots = Literal["auto", "equal", "free"]
+
+SMALL = 8_000
+"""Variables of a linear program of an all-reduce that takes a few seconds."""
+
+GAIN = 1e-6
+"""Shares of their own are worth a linear program's trees if they save more of the time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +91,14 @@ class Options:
             "max": 1000,
             "help": "If the best rate takes more trees per root than this, the best number of "
             "trees up to it; 0: no limit",
+        },
+    )
+    roots: Roots = field(
+        default="auto",
+        metadata={
+            "label": "Roots of an all-reduce",
+            "help": "equal: a reduce-scatter and an all-gather; free: shares of roots and links "
+            "by a linear program where that is faster; auto: the program where it is small",
         },
     )
 
@@ -115,16 +135,18 @@ def _half(run: Run, rate: Rate, options: Options) -> Planned:
     many = int(load_of(rate).trees.max())
     if not trees and 0 < options.scan < many:
         trees = _scanned(run, rate, options.scan)
+    watch = _watch(run)
+    return fixed_forest(rate, trees, watch=watch) if trees else best_forest(rate, watch=watch)
 
+
+def _watch(run: Run) -> Callable[[int, int], None]:
     def watch(done: int, of: int) -> None:
         run.report(f"{done} of {of} roots have their trees")
         if run.expired and done < of:
             msg = f"{run.formulation} had trees for {done} of {of} roots after {run.seconds:.0f} s"
             raise LimitReached(msg)
 
-    if trees:
-        return fixed_forest(rate, trees, watch=watch)
-    return best_forest(rate, watch=watch)
+    return watch
 
 
 def _scanned(run: Run, rate: Rate, most: int) -> int:
@@ -148,8 +170,30 @@ def _all_reduce(run: Run, options: Options) -> Planned:
     from formulations.forest.search import forest_rate  # noqa: PLC0415
 
     rates = [forest_rate(half) for half in halves(run.problem)]
+    free = _free(run, options, equal=float(sum(rate.makespan for rate in rates)))
+    if free is not None:
+        return free
     reducing, gathering = (_half(run, rate, options) for rate in rates)
     return combined(reducing, gathering)
+
+
+def _free(run: Run, options: Options, *, equal: float) -> Planned | None:
+    """Return the trees of a linear program if it is asked for and faster than `equal` µs."""
+    if options.roots == "equal" or options.trees_per_root or options.scan:
+        return None
+    small = 2 * len(run.problem.topology.ranks) * len(run.problem.topology.links) <= SMALL
+    if options.roots == "auto" and not small:
+        run.note("the linear program of free roots is large and was not tried (option roots)")
+        return None
+    from formulations.forest.all_reduce import shared_forest, shares_of  # noqa: PLC0415
+
+    shares = shares_of(run.problem, backend=run.backend, time_limit=run.left)
+    run.met(shares.size)
+    run.note(f"no trees up to roots and down again take less than {shares.makespan:.6g} µs")
+    if shares.makespan >= equal * (1 - GAIN):
+        return None
+    found = shared_forest(run.problem, shares, backend=run.backend, watch=_watch(run))
+    return found if found is not None and found.makespan < equal * (1 - GAIN) else None
 
 
 def _say(run: Run, planned: Planned) -> None:

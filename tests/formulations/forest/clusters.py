@@ -58,9 +58,12 @@ def worst_cut(topology: Topology, weight: dict[str, int]) -> Fraction:
         held = sum(weight.get(name, 0) for name in within)
         if held and not within.issuperset(topology.ranks):
             leaving = sum(
-                Fraction(each.bandwidth)
-                for each in topology.links
-                if each.src in within and each.dst not in within
+                (
+                    Fraction(each.bandwidth)
+                    for each in topology.links
+                    if each.src in within and each.dst not in within
+                ),
+                Fraction(0),
             )
             best = leaving / held if best is None else min(best, leaving / held)
     assert best is not None
