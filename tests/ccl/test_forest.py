@@ -492,6 +492,25 @@ class TestReplayOfImages:
         verify_timeline(problem, lifted(problem, forest, timeline))
         assert timeline.makespan >= float(steady_makespan(problem, forest)) * (1 - 1e-9)
 
+    def test_two_links_of_an_orbit_share_what_their_limit_has(self):
+        """Each link of a ring one way is under two limits of 60 GB/s with its neighbours: 30 GB/s
+        for each, 100 µs for 3 MB."""
+        turn = np.array([(np.arange(4) + k) % 4 for k in range(4)])
+        ends = [link.ends for link in ring(4).links]
+        limits = tuple(
+            SharedLimit(f"bus {r}", (ends[r], ends[(r + 1) % 4]), 60.0) for r in range(4)
+        )
+        topology = replace(ring(4), limits=limits)
+        problem = Problem(topology, all_gather(4, 4 * MB))
+        forest = Forest((Tree(0, around(0, 4, 1), ONE),), symmetry=Symmetry(topology, turn, (4,)))
+
+        timeline = replay(problem, forest, chunks=2)
+
+        assert timeline.images == 4
+        assert timeline.makespan == pytest.approx(100)
+        assert steady_makespan(problem, forest) == 100
+        verify_timeline(problem, lifted(problem, forest, timeline))
+
     def test_limits_that_are_not_so_are_replayed_in_full(self):
         """One orbit has two links in a limit and the other one: written out, and as it should be.
 
