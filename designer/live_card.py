@@ -29,7 +29,7 @@ def sections() -> list[Any]:
         html.Section(
             [
                 heading("Optimum", html.Small("best rate, latencies aside", className="ds-note")),
-                html.Div(id=ids.OPTIMUM_CARD, role="status"),
+                html.Div(optimum_card(None, None), id=ids.OPTIMUM_CARD, role="status"),
                 html.Div(id=ids.PRICES_CARD),
             ],
             className="ds-live",
@@ -45,7 +45,7 @@ def alike_section() -> html.Section:
             heading(
                 "Interchangeable", html.Div([layer("gpus"), layer("links")], className="ds-row")
             ),
-            html.Div(id=ids.ALIKE_CARD),
+            html.Div(alike_card(None), id=ids.ALIKE_CARD),
         ],
         **attributes(aria_label="Interchangeable"),
     )

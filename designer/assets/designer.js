@@ -206,11 +206,13 @@
       },
 
       /** The marks of the layer that is on, and which button is pressed. */
-      marks(layer, alike, prices, tree, buttons) {
+      marks(layer, alike, prices, tree) {
+        // Their ids, not their states: a card that was drawn anew has buttons without any yet.
+        const buttons = window.dash_clientside.callback_context.inputs_list.at(-1);
         const all = {
           gpus: alike?.gpus?.marks, links: alike?.links?.marks, prices: prices?.marks, tree,
         };
-        return [all[layer] ?? null, buttons.map((each) => String(each.layer === layer))];
+        return [all[layer] ?? null, buttons.map(({ id }) => String(id.layer === layer))];
       },
 
       /** Put the canvas' layers and labels together into one picture. */

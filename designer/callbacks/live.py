@@ -30,8 +30,8 @@ def register(app: Dash) -> None:
 
 def _optimum(app: Dash, newest: live.Newest) -> None:
     # Nothing that has these answers among its inputs may wait for them, so they are no outputs.
-    @app.callback(Input(ids.LIVE, "data"), prevent_initial_call=True)
-    def on_live(asked: dict[str, Any] | None) -> None:
+    @app.callback(Input(ids.LIVE, "data"), State(ids.CUT, "data"), prevent_initial_call=True)
+    def on_live(asked: dict[str, Any] | None, choice: str | int | None) -> None:
         if not asked:
             return
         newer = newest.ask(asked)
@@ -39,6 +39,7 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
         found = {"trouble": problem} if isinstance(problem, str) else live.optimum_told(problem)
         if newer():
             set_props(ids.OPTIMUM, {"data": {**found, "n": asked["n"]}})
+            set_props(ids.OPTIMUM_CARD, {"children": _card(found, choice)})
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "settled"),
@@ -48,11 +49,12 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
 
     @app.callback(
         Output(ids.OPTIMUM_CARD, "children"),
-        Input(ids.OPTIMUM, "data"),
         Input(ids.CUT, "data"),
+        State(ids.OPTIMUM, "data"),
+        prevent_initial_call=True,
     )
-    def on_optimum(found: dict[str, Any] | None, choice: str | int | None) -> Any:
-        return live_card.optimum_card(found, "cut0" if choice == "auto" else choice)
+    def on_choice(choice: str | int | None, found: dict[str, Any] | None) -> Any:
+        return _card(found, choice)
 
     @app.callback(
         Output(ids.CUT, "data", allow_duplicate=True),
@@ -68,6 +70,10 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
         return None if shown == wanted else wanted
 
 
+def _card(found: dict[str, Any] | None, choice: str | int | None) -> Any:
+    return live_card.optimum_card(found, "cut0" if choice == "auto" else choice)
+
+
 def _alike(app: Dash) -> None:
     @app.callback(Input(ids.PROBLEM, "data"), prevent_initial_call=True)
     def on_drawing(asked: dict[str, Any] | None) -> None:
@@ -76,10 +82,7 @@ def _alike(app: Dash) -> None:
             with suppress(CclError):  # the assessment says what is wrong
                 found = live.alike_told(topology_from_json(asked["topology"]))
         set_props(ids.ALIKE, {"data": found})
-
-    @app.callback(Output(ids.ALIKE_CARD, "children"), Input(ids.ALIKE, "data"))
-    def on_alike(found: dict[str, Any] | None) -> Any:
-        return live_card.alike_card(found)
+        set_props(ids.ALIKE_CARD, {"children": live_card.alike_card(found)})
 
 
 def _prices(app: Dash, newest: live.Newest) -> None:
@@ -95,10 +98,7 @@ def _prices(app: Dash, newest: live.Newest) -> None:
             told = live.prices_told(problem, group, newest_still)
         if newest_still():
             set_props(ids.PRICES, {"data": told})
-
-    @app.callback(Output(ids.PRICES_CARD, "children"), Input(ids.PRICES, "data"))
-    def on_told(found: dict[str, Any] | None) -> Any:
-        return live_card.prices_card(found)
+            set_props(ids.PRICES_CARD, {"children": live_card.prices_card(told)})
 
 
 def _layers(app: Dash) -> None:

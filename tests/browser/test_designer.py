@@ -137,12 +137,12 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
     expect(page.locator("#schedule")).to_contain_text("Optimal")
     expect(page.locator("#schedule")).to_contain_text("makespan")
 
-    shown = page.locator(".ds-bound[aria-pressed=true]")
+    shown = page.locator("#optimum-card .ds-cut[aria-pressed=true]")
     expect(shown).to_have_count(1)
     expect(page.locator(".tl-note")).to_be_visible()
     shown.click()
     expect(page.locator(".tl-note")).to_have_count(0)
-    page.locator(".ds-bound", has_text="receive").first.click()
+    page.locator("#bounds .ds-bound", has_text="receive").first.click()
     expect(page.locator(".tl-note")).to_be_visible()
 
     blank.keys("Home", "ArrowRight")

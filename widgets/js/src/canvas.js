@@ -275,9 +275,10 @@ export class Canvas {
   #cutsChanged() {
     this.cutView.refresh();
     this.timeline.refresh();
-    // Another region may reach beyond what was in view.
+    // Another region may reach beyond what is in view; the view never moves under a gesture.
     const regions = JSON.stringify((this.model.get("cuts") ?? []).map(({ inside }) => inside));
-    if (this.stage.isFitted && regions !== this.regions) this.fit();
+    const beyond = regions !== this.regions && !this.stage.inView(this.cutView.bounds());
+    if (this.stage.isFitted && beyond && !this.pull) this.fit();
     this.regions = regions;
     this.redrawAll();
   }

@@ -30,6 +30,9 @@ const MOST_COVERED = 1200;
 /** Room that the floating tools and the legend need, in pixels. */
 const FRAME = { top: 68, side: 34, bottom: 50 };
 
+/** Pixels that a region may reach beyond the view before that is moved. */
+const SLACK = 24;
+
 /** Room for the name above a host's box, in drawing units. */
 const HOST_NAME = 22;
 
@@ -295,6 +298,12 @@ export class Stage {
   /** Whether nobody has moved the view since it was fitted. */
   get isFitted() {
     return this.fitted === this.#view();
+  }
+
+  /** Whether rectangles are in view, give or take what a border has beyond it. @param {Rect[]} rects */
+  inView(rects) {
+    const view = grown(this.cy.extent(), SLACK / this.cy.zoom());
+    return rects.every((r) => r.x1 >= view.x1 && r.x2 <= view.x2 && r.y1 >= view.y1 && r.y2 <= view.y2);
   }
 
   /** Move the view if a device lies outside it. @param {string} name */
