@@ -65,13 +65,15 @@ def forest_loads(problem: Problem, forest: Forest) -> tuple[NDArray[np.generic],
     numbers = [int(amount / unit) for _, amount in parts]
     crossings = (number * len(links) for number, (links, _) in zip(numbers, parts, strict=True))
     small = sum(crossings) * forest.images < _WHOLE
-    loads = np.zeros(len(topology.links), dtype=np.int64 if small else object)
-    orbit = np.arange(len(loads)) if forest.symmetry is None else link_orbits(forest.symmetry)
-    # Of the images of a tree's crossings of an orbit every link of it has as many.
-    images = forest.images // np.bincount(orbit, minlength=len(loads))[orbit]
+    many = len(topology.links)
+    orbit = np.arange(many) if forest.symmetry is None else link_orbits(forest.symmetry)
+    crossed = np.zeros(many, dtype=np.int64 if small else object)
     for number, (links, _) in zip(numbers, parts, strict=True):
-        crossed = np.bincount(orbit[list(links)], minlength=len(loads))
-        loads += number * (crossed[orbit] * images).astype(loads.dtype)
+        places, counts = np.unique(orbit[list(links)], return_counts=True)
+        crossed[places] += number * counts.astype(crossed.dtype)
+    # Of the images of the crossings of an orbit every link of it has as many.
+    images = forest.images // np.bincount(orbit, minlength=many)[orbit]
+    loads = crossed[orbit] * images.astype(crossed.dtype)
     return loads, unit
 
 
