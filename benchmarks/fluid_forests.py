@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import said, table
@@ -125,6 +126,8 @@ def _solved(title: str, formulation: str, rows: tuple[Wanted, ...], repeat: int)
             continue
         done = f"{seconds.wall:.2f}", f"{seconds.processor:.2f}", f"{row.seconds:g}"
         told = said(seconds.wall <= row.seconds)
+        # A part takes minutes, and its table comes at the end.
+        Console(stderr=True).print(row.cluster, *done[:2], style="dim")
         made.add_row(row.cluster, *described(found), *done, told, row.published)
     yield made
 
