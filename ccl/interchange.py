@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ccl.errors import ProblemError
+
 
 @dataclass(frozen=True, slots=True)
 class Interchange:
@@ -21,10 +23,20 @@ class Interchange:
     inner
         What may be permuted inside a block, said with the names of the first one; it holds in
         every block on its own.
+
+    Raises
+    ------
+    ProblemError
+        If there is no block, or they are not equally long.
     """
 
     blocks: tuple[tuple[str, ...], ...]
     inner: tuple[Declared, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(map(len, self.blocks))) != 1 or not self.blocks[0]:
+            msg = "an interchange needs blocks that have equally many devices, and at least one"
+            raise ProblemError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +49,20 @@ class Permutation:
         Devices that move.
     images
         Where each of them goes: the same names in another order.
+
+    Raises
+    ------
+    ProblemError
+        If there are not as many images as names.
     """
 
     names: tuple[str, ...]
     images: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.images):
+            msg = f"a permutation of {len(self.names)} devices has {len(self.images)} images"
+            raise ProblemError(msg)
 
 
 Declared = Interchange | Permutation

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
+import numpy as np
+
 from ccl.errors import ProblemError
 from ccl.interchange import Declared
 
@@ -251,6 +253,13 @@ class Topology:
     def link_index(self) -> dict[tuple[str, str], int]:
         """Position in `links` of each pair of ends."""
         return {(each.src, each.dst): i for i, each in enumerate(self.links)}
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Positions in `devices` of where each link leaves and enters, shape (2, links)."""
+        index = self.index
+        places = [index[name] for each in self.links for name in (each.src, each.dst)]
+        return np.array(places, dtype=np.int64).reshape(-1, 2).T.copy()
 
     @cached_property
     def ranks(self) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ by now are no longer interchanged; whatever is wrong even so is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 
 import numpy as np
 
-from ccl.interchange import Declared, Permutation, moves_at_will
+from ccl.interchange import Declared, Interchange, Permutation, moves_at_will
 from ccl.symmetry.group import Group
 from ccl.symmetry.refine import refined
 from ccl.symmetry.shape import Moves, Shape, scattered
@@ -25,6 +26,25 @@ _ROUNDS = 4
 """Rounds of refinement that tell blocks apart: an edit is seen so many links away."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """An interchange by positions: of devices, or of places in the first block around it."""
+
+    table: np.ndarray
+    inner: tuple[_Known, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """A permutation by positions."""
+
+    names: np.ndarray
+    images: np.ndarray
+
+
+_Known = _Blocks | _Move
+
+
 class DeclaredGroup(Group):
     """The group that a topology declares, less what is wrong by now.
 
@@ -32,13 +52,16 @@ class DeclaredGroup(Group):
     ----------
     shape
         What automorphisms must keep.
-    fixed
-        Devices that stay where they are.
     """
 
-    def __init__(self, shape: Shape, fixed: tuple[int, ...] = ()) -> None:
+    def __init__(self, shape: Shape) -> None:
+        known = tuple(_known(shape.topology.declared, shape.topology.index))
+        self._read(shape, known, fixed=())
+        self.whole &= all(map(_complete, shape.topology.declared, known))
+
+    def _read(self, shape: Shape, known: tuple[_Known, ...], *, fixed: tuple[int, ...]) -> None:
         reader = _Reader(shape, fixed)
-        found = list(reader.generators())
+        found = list(reader.generators(known))
         rows = np.array([image for image, _ in found], dtype=np.int64).reshape(-1, shape.size)
         self._set(shape, rows, [moves for _, moves in found])
         self.whole = reader.whole
@@ -46,12 +69,40 @@ class DeclaredGroup(Group):
         self.at_will = all(map(moves_at_will, self.topology.declared))
         """Whether it is made of interchanges alone."""
         self._fixed = fixed
+        self._known_blocks = known
 
     def stabiliser(self, *devices: int) -> Group:
         """Return a group of elements that leave the devices where they are."""
-        if self.at_will:
-            return DeclaredGroup(self.shape, (*self._fixed, *devices))
-        return super().stabiliser(*devices)
+        if not self.at_will:
+            return super().stabiliser(*devices)
+        made = DeclaredGroup.__new__(DeclaredGroup)
+        made._read(self.shape, self._known_blocks, fixed=(*self._fixed, *devices))
+        return made
+
+
+def _known(declared: Iterable[Declared], place: dict[str, int]) -> Iterator[_Known]:
+    """Yield declarations by positions; what names a missing device is left out."""
+    for each in declared:
+        if isinstance(each, Permutation):
+            names = np.array([place.get(name, -1) for name in each.names], dtype=np.int64)
+            images = np.array([place.get(name, -1) for name in each.images], dtype=np.int64)
+            there = (names >= 0).all() and (images >= 0).all()
+            yield _Move(names, images) if there else _Move(names[:0], images[:0])
+            continue
+        every = map(place.get, chain.from_iterable(each.blocks), repeat(-1))
+        table = np.fromiter(every, np.int64).reshape(len(each.blocks), -1)
+        inside = {name: i for i, name in enumerate(each.blocks[0])}
+        yield _Blocks(table[(table >= 0).all(axis=1)], tuple(_known(each.inner, inside)))
+
+
+def _complete(declared: Declared, known: _Known) -> bool:
+    """Whether no name was missing."""
+    if isinstance(declared, Interchange) and isinstance(known, _Blocks):
+        inner = all(map(_complete, declared.inner, known.inner))
+        return inner and len(known.table) == len(declared.blocks)
+    if isinstance(declared, Permutation) and isinstance(known, _Move):
+        return len(known.names) == len(declared.names)
+    return False
 
 
 class _Reader:
@@ -63,49 +114,30 @@ class _Reader:
         self._fixed = np.zeros(shape.size, dtype=bool)
         self._fixed[list(fixed)] = True
 
-    def generators(self) -> Iterator[_Element]:
+    def generators(self, known: Iterable[_Known]) -> Iterator[_Element]:
         """Yield permutations of devices and the links that they move."""
-        index = self.shape.topology.index
-        for each in self.shape.topology.declared:
-            yield from self._read(each, index, np.arange(self.shape.size)[None, :])
+        return self._inside(known, np.arange(self.shape.size)[None, :])
 
-    def _read(self, each: Declared, place: dict[str, int], outer: np.ndarray) -> Iterator[_Element]:
-        """Yield what is declared about the blocks in the rows of `outer`, places by `place`."""
-        if isinstance(each, Permutation):
-            yield from self._permuted(each, place, outer)
-            return
-        size = len(each.blocks[0])
-        every = map(place.get, chain.from_iterable(each.blocks), repeat(-1))
-        table = np.fromiter(every, np.int64).reshape(-1, size)
-        table = table[(table >= 0).all(axis=1)]
-        self.whole &= len(table) == len(each.blocks)
-        if not len(table):
-            return
-        names = {name: i for i, name in enumerate(each.blocks[0])}
-        for row in self._some(outer):
-            blocks = row[table]
-            held = self._fixed[blocks].any(axis=1)
-            yield from self._interchanged(blocks[~held])
-            for inner in each.inner:
-                yield from self._read(inner, names, blocks)
+    def _inside(self, known: Iterable[_Known], outer: np.ndarray) -> Iterator[_Element]:
+        """Yield what is declared about the blocks in the rows of `outer`."""
+        for each in known:
+            for row in self._some(outer):
+                if isinstance(each, _Move):
+                    if not self._fixed[row[each.names]].any():
+                        yield from self._checked(row[each.names], row[each.images])
+                    continue
+                blocks = row[each.table]
+                held = self._fixed[blocks].any(axis=1)
+                yield from self._interchanged(blocks[~held])
+                yield from self._inside(each.inner, blocks)
 
     def _some(self, blocks: np.ndarray) -> np.ndarray:
         """Return blocks enough: one of those that are interchanged and each with fixed devices."""
+        if len(blocks) < 2:
+            return blocks
         held = self._fixed[blocks].any(axis=1)
         _, first = np.unique(self._looks(blocks[~held]), return_index=True)
         return np.concatenate([blocks[~held][first], blocks[held]])
-
-    def _permuted(
-        self, each: Permutation, place: dict[str, int], outer: np.ndarray
-    ) -> Iterator[_Element]:
-        if not all(name in place for name in (*each.names, *each.images)):
-            self.whole = False
-            return
-        names = np.array([place[name] for name in each.names], dtype=np.int64)
-        images = np.array([place[name] for name in each.images], dtype=np.int64)
-        for row in self._some(outer):
-            if not self._fixed[row[names]].any():
-                yield from self._checked(row[names], row[images])
 
     def _interchanged(self, blocks: np.ndarray) -> Iterator[_Element]:
         """Yield generators of all permutations of blocks, or of blocks that look alike."""

@@ -45,11 +45,14 @@ class Shape:
         return len(self.device)
 
     @cached_property
-    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the links in ascending order, and the link of each."""
-        keys = self.src * self.size + self.dst
-        order = np.argsort(keys)
-        return keys[order], order
+    def _keys(self) -> np.ndarray:
+        """Return a number for each link that its ends decide, shape (links,)."""
+        return np.asarray(self.src * self.size + self.dst)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """Links in the order of their keys."""
+        return np.argsort(self._keys)
 
     def moves(self, image: np.ndarray) -> Moves | None:
         """Return the links that move and where they go; None if it is no automorphism.
@@ -62,16 +65,19 @@ class Shape:
         if not _permutes(image, self.size) or (self.device[image] != self.device).any():
             return None
         src, dst = image[self.src], image[self.dst]
-        moved = np.flatnonzero((src != self.src) | (dst != self.dst))
-        if not len(moved):
-            return moved, moved
-        keys, order = self._sorted
+        moves = (src != self.src) | (dst != self.dst)
+        moved = np.flatnonzero(moves)
+        # Links that move take one another's places, so that they only need to be sorted.
         wanted = src[moved] * self.size + dst[moved]
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        links = order[place]
-        if (keys[place] != wanted).any() or (self.link[links] != self.link[moved]).any():
+        there = self._order[moves[self._order]]
+        here = np.argsort(wanted)
+        if (wanted[here] != self._keys[there]).any():
             return None
-        return (moved, links) if self._limits_kept(moved, links) else None
+        links = np.empty_like(moved)
+        links[here] = there
+        if (self.link[links] != self.link[moved]).any() or not self._limits_kept(moved, links):
+            return None
+        return moved, links
 
     def links_under(self, image: np.ndarray) -> np.ndarray:
         """Return where an automorphism takes each link, shape (links,).
@@ -133,7 +139,6 @@ def shape_of(
     steady
         Whether latencies may differ, as in a steady state, where only bandwidths count.
     """
-    index = topology.index
     many = len(topology.links)
     device = numbered(
         (each.kind, each.stores, each.copies, each.reduces, each.buffer_bytes)
@@ -151,8 +156,8 @@ def shape_of(
     places = topology.link_index if topology.limits else {}
     return Shape(
         topology=topology,
-        src=np.fromiter((index[each.src] for each in topology.links), np.int64, many),
-        dst=np.fromiter((index[each.dst] for each in topology.links), np.int64, many),
+        src=topology.ends[0],
+        dst=topology.ends[1],
         device=device,
         link=link,
         limit=numbered(each.bandwidth for each in topology.limits),

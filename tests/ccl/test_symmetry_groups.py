@@ -402,6 +402,15 @@ def test_a_false_declaration_does_no_harm(seed, data):
     assert all(keeps(topology, row) for row in group.generators.tolist())
 
 
+def test_a_declaration_says_what_is_wrong_with_it():
+    """Blocks of different lengths, none at all, images that are too few."""
+    for blocks in ((("a", "b"), ("c",)), (), ((), ())):
+        with pytest.raises(ProblemError, match="equally many devices"):
+            Interchange(blocks)
+    with pytest.raises(ProblemError, match="2 devices has 1 images"):
+        Permutation(("a", "b"), ("b",))
+
+
 def test_a_declaration_is_no_part_of_a_cluster():
     """Two clusters are equal when they move data alike."""
     star = open_cluster("star:gpus=4")
