@@ -27,6 +27,7 @@ from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import price_bound, rows_of
 from formulations.bounds.search import binding_cuts
+from formulations.bounds.totals import total_bounds
 from formulations.bounds.unsplit import unsplit_bounds
 
 FLOW_LIMIT = 20_000
@@ -116,11 +117,11 @@ def _order(bound: Bound) -> tuple[float, int]:
 
 def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:
     """Return what cuts, limits and groups prove, and the largest of it for the steady state."""
-    found = [*cut_bounds(network, cuts), *joint_bounds(network)]
+    found = [*cut_bounds(network, cuts), *joint_bounds(network), *total_bounds(network)]
     if not network.alpha.any():
         return [replace(each, steady=True) for each in found]
     still = _Still(network.problem)
-    steady = [*cut_bounds(still, cuts), *joint_bounds(still)]
+    steady = [*cut_bounds(still, cuts), *joint_bounds(still), *total_bounds(still)]
     return [*found, _for_steady(_largest(steady))] if steady else found
 
 

@@ -1,0 +1,109 @@
+"""What all GPUs, or all hosts, must send or take in together.
+
+Let G1 ... Gk be disjoint sets of devices with all GPUs among them: the GPUs one by one, or hosts.
+Look at one byte of a chunk.
+
+Sums. If no device outside adds, at least |H| + |D| - 2 values arrive at groups, where H are the
+groups that contribute and D those that want the sum; one more if no group does both. Proof: a value
+that arrives was added up inside a group, and contributions in a sum are distinct, so the first
+group that knows all of them has been told of the others by |H| - 1 arrivals (|H| if it contributes
+nothing) on whose contents no two agree; every other group of D needs one arrival after that. For
+GPUs and a reduce-scatter these are the n - 1 downloads of theorem 16 of the thesis, appendix A; for
+an all-reduce the 2 n - 2 of theorem 18.
+
+Copies. If no device outside copies, as many values leave groups as arrive at them, and a chunk
+arrives at every group that wants it and has no holder: read backwards in time, the same.
+
+What one GPU or one host takes in or sends by itself (theorems 8 to 13) is a cut, and stronger where
+it is the same for all. These bounds are stronger where ways up and ways down differ.
+
+Source: the thesis, appendix A, with groups and every GPU's own bandwidth in place of universal
+limits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccl.bound import Bound
+from formulations.bounds.cuts import BYTES, Network, filled
+from formulations.bounds.demand import Mask
+
+OUTSIDE = -1
+"""The group of a device that is in none."""
+
+
+def total_bounds(network: Network) -> list[Bound]:
+    """Return what arrives at all groups, and what leaves them, for GPUs and for hosts."""
+    found = []
+    for what, group in _families(network):
+        devices = network.problem.topology.devices
+        outside = [devices[i] for i in np.flatnonzero(group == OUTSIDE)]
+        ranks = group[network.gpus]
+        src, dst = group[network.ends].T
+        between = src != dst
+        if not any(each.reduces for each in outside):
+            links = np.flatnonzero(between & (dst != OUTSIDE))
+            found.append(_bound(network, links, _arrivals(network, ranks), f"arrive at {what}"))
+        if not any(each.copies for each in outside):
+            links = np.flatnonzero(between & (src != OUTSIDE))
+            found.append(_bound(network, links, _departures(network, ranks), f"leave {what}"))
+    return [each for each in found if each is not None]
+
+
+def _families(network: Network) -> list[tuple[str, np.ndarray]]:
+    """Return the group of each device, (devices,), for GPUs and, where all are in some, hosts."""
+    devices = network.problem.topology.devices
+    single = np.full(len(devices), OUTSIDE)
+    single[network.gpus] = np.arange(len(network.gpus))
+    found = [("GPUs", single)]
+    hosts = dict.fromkeys(devices[gpu].host for gpu in network.gpus)
+    if len(hosts) > 1 and None not in hosts:
+        number = {name: i for i, name in enumerate(hosts)}
+        found.append(("hosts", np.array([number.get(each.host, OUTSIDE) for each in devices])))
+    return found
+
+
+def _arrivals(network: Network, ranks: np.ndarray) -> float:
+    """Return the bytes that must arrive at groups, given the group of each rank, (ranks,)."""
+    demand = network.demand
+    held, wanted = _touched(demand.holders, ranks), _touched(demand.destinations, ranks)
+    both = (held & wanted).any(axis=1)
+    summed = held.sum(axis=1) + wanted.sum(axis=1) - np.where(both, 2, 1)
+    spread = (wanted & ~held).sum(axis=1)
+    return _between(network, ranks) + float(demand.sizes @ np.where(demand.reduced, summed, spread))
+
+
+def _departures(network: Network, ranks: np.ndarray) -> float:
+    """Return the bytes that must leave groups."""
+    demand = network.demand
+    held, wanted = _touched(demand.holders, ranks), _touched(demand.destinations, ranks)
+    away = wanted.sum(axis=1, keepdims=True) > wanted
+    summed = (held & away).sum(axis=1)
+    spread = (wanted & ~held).sum(axis=1)
+    return _between(network, ranks) + float(demand.sizes @ np.where(demand.reduced, summed, spread))
+
+
+def _touched(ends: Mask, ranks: np.ndarray) -> Mask:
+    """Return (kinds, groups): whether any of the ends of a kind of chunk is in a group."""
+    order = np.argsort(ranks, kind="stable")
+    starts = np.flatnonzero(np.diff(ranks[order], prepend=OUTSIDE))
+    return np.asarray(np.logical_or.reduceat(ends[:, order], starts, axis=1))
+
+
+def _between(network: Network, ranks: np.ndarray) -> float:
+    """Return the bytes of pairs whose ends are in two groups."""
+    apart = ranks[:, None] != ranks[None, :]
+    return float(network.demand.traffic.sum(where=apart))
+
+
+def _bound(network: Network, links: np.ndarray, nbytes: float, what: str) -> Bound | None:
+    if not nbytes or not len(links):
+        return None
+    rates = network.bandwidth[links]
+    return Bound(
+        filled(rates * BYTES, network.alpha[links], nbytes),
+        "group",
+        None,
+        f"{nbytes * 1e-6:.4g} MB must {what} in all, {rates.sum():.4g} GB/s",
+    )

@@ -1,0 +1,110 @@
+"""Bounds on what all GPUs or hosts send or take in together (thesis, appendix A)."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from ccl.collective import make_collective
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.topology import Device, Link, Topology, device
+from formulations.bounds import quick_bounds
+from formulations.bounds.cuts import Network
+from formulations.bounds.totals import total_bounds
+from formulations.fluid.plain import solve_plain
+from tests.formulations.fluid.clusters import ask, rails
+
+
+def uneven(gpus: int, up: float, down: float, *, copies: bool = False) -> Topology:
+    """GPUs around a switch, with other bandwidths up than down."""
+    names = [f"g{i}" for i in range(gpus)]
+    devices = [*(device("gpu", name) for name in names), device("switch", "s", copies=copies)]
+    links = [Link(name, "s", up) for name in names] + [Link("s", name, down) for name in names]
+    return Topology("uneven", tuple(devices), tuple(links))
+
+
+def largest(problem: Problem) -> float:
+    return max(each.makespan for each in total_bounds(Network(problem)))
+
+
+@pytest.mark.parametrize("ranks", [3, 5])
+@pytest.mark.parametrize(("up", "down"), [(1.0, 4.0), (4.0, 1.0)])
+def test_theorem_17_a_reduce_scatter_takes_n_minus_1_nths_of_either_bandwidth(ranks, up, down):
+    """(n - 1) / (n min(b_up, b_down)) for inputs of 1 GB."""
+    asked = Problem(uneven(ranks, up, down), make_collective("reduce-scatter", ranks, 1e9))
+    assert largest(asked) == pytest.approx(1e6 * (ranks - 1) / ranks / min(up, down))
+    assert quick_bounds(asked)[0].makespan == pytest.approx(largest(asked))
+
+
+def test_theorem_19_an_all_reduce_takes_2_n_minus_2_nths_of_the_bandwidth_down():
+    asked = Problem(uneven(4, 5.0, 1.0), make_collective("all-reduce", 4, 1e9))
+    assert largest(asked) == pytest.approx(1e6 * 6 / 4)
+
+
+def test_a_switch_that_cannot_copy_is_sent_every_copy():
+    """4 GPUs upload 3 GB each at 1 GB/s; a cut sees 1 GB. A copying switch needs only that."""
+    plain = ask(uneven(4, 1.0, 10.0), "all-gather")
+    assert largest(plain) == pytest.approx(3e6)
+    assert solve_plain(plain).makespan == pytest.approx(3e6)
+    copying = ask(uneven(4, 1.0, 10.0, copies=True), "all-gather")
+    assert quick_bounds(copying)[0].makespan == pytest.approx(1e6)
+
+
+def test_rails_whose_way_up_is_slower_are_bounded_exactly():
+    """Rails of 4 hosts with 22.5 GB/s up and 25 down: 8 GPUs, each of whose GB goes to 3 hosts.
+
+    96 GB leave 32 GPUs at 22.5: 0.1333 s. Cuts and LP (3.10) say 24 GB at 200: 0.12 s.
+    """
+    asked = ask(rails(4, up=22.5), "all-gather")
+    assert quick_bounds(asked)[0].makespan == pytest.approx(96e6 / (32 * 22.5))
+    assert max(
+        each.makespan for each in quick_bounds(asked) if each.kind != "group"
+    ) == pytest.approx(0.12e6)
+
+
+def test_latencies_are_for_nothing_and_the_steady_state_knows_none():
+    topology = uneven(4, 1.0, 10.0)
+    links = tuple(replace(each, alpha=5.0) for each in topology.links)
+    asked = ask(replace(topology, links=links), "all-gather")
+    assert largest(asked) == pytest.approx(3e6 + 5)
+    assert max(each.makespan for each in quick_bounds(asked) if each.steady) == pytest.approx(3e6)
+
+
+def drawn(seed: int) -> Topology:
+    chance = random.Random(seed)
+    gpus = [device("gpu", f"g{i}", host=f"h{i % 2}") for i in range(chance.randint(3, 4))]
+    others: list[Device] = [
+        device(
+            chance.choice(("switch", "memory")),
+            f"s{i}",
+            host=chance.choice((None, "h0", "h1")),
+            copies=chance.random() < 0.3,
+            reduces=chance.random() < 0.2,
+        )
+        for i in range(chance.randint(0, 2))
+    ]
+    names = [each.name for each in (*gpus, *others)]
+    links = [
+        Link(a, b, float(chance.randint(1, 9)))
+        for a in names
+        for b in names
+        if a != b and chance.random() < 0.5
+    ]
+    return Topology(f"drawn {seed}", (*gpus, *others), tuple(links))
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "broadcast", "all-to-all"])
+def test_no_exact_optimum_is_below_the_bounds(kind):
+    compared = 0
+    for seed in range(25):
+        try:
+            asked = ask(drawn(seed), kind)
+        except ProblemError:
+            continue
+        exact = solve_plain(asked, copies="exact" if kind == "all-to-all" else "subsets")
+        assert all(
+            each.makespan <= exact.makespan * (1 + 1e-6) for each in total_bounds(Network(asked))
+        )
+        compared += 1
+    assert compared >= 8
