@@ -224,6 +224,7 @@ def _cluster(
     alike = (
         each_alone(f"nvswitch{i}" for i, width in enumerate(chips) if width == each)
         for each in sorted(set(chips))
+        if chips.count(each) > 1
     )
     return topology(
         count_of(hosts, server.title),
