@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from ccl.collective import Chunk, all_gather, broadcast, custom, reduce, reduce_scatter
+from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom, reduce, reduce_scatter
 from ccl.errors import ProblemError, ScheduleError
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.steady import steady_makespan
-from ccl.topology import Link, SharedLimit, Topology
+from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from ccl.window import Window
 from formulations.fluid.steps import COUNTS, conversion, staggered
@@ -57,6 +57,27 @@ def in_the_chain(*, backwards=False):
     return Problem(line(5), broadcast(5, MB)), Forest((tree,))
 
 
+def over_a_memory():
+    """Three GPUs write their shards to a memory, from which the others read them."""
+    links = [link for r in range(3) for link in duplex(f"g{r}", "m", bandwidth=50.0)]
+    topology = Topology("t", (*gpus(3), device("memory", "m")), tuple(links))
+    trees = tuple(
+        Tree(root, ((f"g{root}", "m"), *(("m", f"g{r}") for r in range(3) if r != root)), ONE)
+        for root in range(3)
+    )
+    return Problem(topology, all_gather(3, 3 * MB)), Forest(trees)
+
+
+def sums_over_a_switch(count, *, able):
+    """Every GPU adds up its share over a switch and spreads it; able, the switch does both."""
+    weight = Fraction(1, count)
+    downs = tuple(replace(tree, weight=weight) for tree in over_the_switch(count)[1].trees)
+    ups = tuple(upside_down(tree) for tree in downs)
+    topology = star(count, copies=able, reduces=able)
+    problem = Problem(topology, all_reduce(count, count * MB))
+    return problem, Forest(ups, reduces=True, spread=downs)
+
+
 FORESTS = {
     "ring both ways": lambda: (
         Problem(mesh(6), all_gather(6, 6 * MB)),
@@ -76,6 +97,9 @@ FORESTS = {
     ),
     "rails, by symmetry": lambda: rails(2),
     "shared limit": under_a_limit,
+    "memory": over_a_memory,
+    "sums over a plain switch": lambda: sums_over_a_switch(4, able=False),
+    "sums in a switch": lambda: sums_over_a_switch(4, able=True),
 }
 
 DEPTHS = {
@@ -92,6 +116,9 @@ DEPTHS = {
     "hypercube that adds, by symmetry": 3,
     "rails, by symmetry": 4,
     "shared limit": 1,
+    "memory": 2,
+    "sums over a plain switch": 4,
+    "sums in a switch": 4,
 }
 """Links one after the other, counted by hand."""
 
