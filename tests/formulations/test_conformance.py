@@ -74,8 +74,15 @@ def test_a_plan_is_verified_and_no_faster_than_its_bounds(name, cluster, kind):
         assert result.steady_makespan <= result.makespan * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OF_PAIRS + FOR_FEW])
-@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-reduce", "broadcast"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (each.name, kind)
+        for each in available()
+        for kind in ("all-gather", "reduce-scatter", "all-reduce", "broadcast")
+        if kind in each.collectives and each.name not in OF_PAIRS
+    ],
+)
 def test_a_plan_over_switches_and_rails_is_verified(name, kind):
     """Two hosts of 8 GPUs: ways of one, three and four switches, none of which stores."""
     asked = problem("dgx-a100:hosts=2", kind)
