@@ -80,7 +80,7 @@ def test_a_plan_is_verified_and_no_faster_than_its_bounds(name, cluster, kind):
         (each.name, kind)
         for each in available()
         for kind in ("all-gather", "reduce-scatter", "all-reduce", "broadcast")
-        if kind in each.collectives and each.name not in OF_PAIRS
+        if kind in each.collectives and each.name not in OF_PAIRS + FOR_FEW
     ],
 )
 def test_a_plan_over_switches_and_rails_is_verified(name, kind):
