@@ -12,6 +12,8 @@
     ForestColl's search, splitting and packing.
 ``agree``
     All engines on 200 random networks and on the gallery.
+``all-reduce``
+    All-reduces whose halves share links, beside twice an all-gather.
 ``toys``
     Figures 2.1 to 2.7 of the thesis.
 ``steps``
@@ -31,6 +33,7 @@ from rich.table import Table
 
 from benchmarks.fluid_agree import agree
 from benchmarks.fluid_forests import forestcoll, forests, pipeline
+from benchmarks.fluid_reductions import all_reduces
 from benchmarks.fluid_steps import steps
 from benchmarks.fluid_tables import scale, tables
 from benchmarks.fluid_toys import toys
@@ -45,6 +48,7 @@ PARTS: dict[str, Part] = {
     "forests": forests,
     "pipeline": pipeline,
     "agree": agree,
+    "all-reduce": all_reduces,
     "toys": toys,
     "steps": steps,
 }
