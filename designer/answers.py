@@ -10,7 +10,12 @@ from ccl.result import Result
 from designer.charts import link_load
 from designer.results import summary_of
 from designer.solving import State
-from widgets.scene import scene, take
+from widgets.scene import STEPS, moves, scene, still, take
+
+MOST_MOVES = 200_000
+"""Transfers above which nothing is played: a page cannot hold so many."""
+
+UNPLAYED = "it has too many transfers to be played here; its trees can be looked at one by one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,14 @@ def shown(
     take
         Which schedule of which solve it is, as `widgets.scene.take` says it.
     """
-    played = scene(best.problem, best.plan, best.timeline, take=take)
-    epochs = None if best.epochs is None else played["epochs"]
+    few = moves(best.timeline) <= MOST_MOVES
+    played = (
+        scene(best.problem, best.plan, best.timeline, take=take) if few else still(best.problem)
+    )
+    epochs = None if best.epochs is None else played.get("epochs")
     summary = {**summary_of(best), "epochs": epochs, "asked": question, "running": running}
+    if not few:
+        summary["log"] = [*summary["log"], UNPLAYED]
     if running:
         summary["stop"] = "the best so far, the solve goes on"
     if again:
@@ -113,5 +123,7 @@ def shown(
     return {
         "scene": played,
         "summary": summary,
-        "load": link_load(best.timeline, played["epoch_duration"]),
+        "load": link_load(
+            best.timeline, best.makespan / STEPS if not few else played["epoch_duration"]
+        ),
     }

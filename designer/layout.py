@@ -8,7 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer import dialogs, ids, live_card, results, tree_card
+from designer import dialogs, ids, live_card, results, solve_card, tree_card
 from designer.header import header
 from designer.markup import attributes, heading, icon
 from designer.palette import palette
@@ -173,7 +173,7 @@ def _schedule() -> html.Section:
             html.Div(id=ids.TROUBLE, role="alert"),
             html.Div(id=ids.FAULT, role="alert"),
             html.Div(plan_card(), id=ids.PLAN_BOX),
-            html.Div(results.solve_card(), id=ids.SOLVE_BOX, hidden=True),
+            html.Div(solve_card.solve_card(), id=ids.SOLVE_BOX, hidden=True),
             html.Div(id=ids.SCHEDULE),
         ],
         id="schedule-section",

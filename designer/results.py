@@ -15,10 +15,7 @@ from designer import charts, ids, text
 from designer.cut_words import cut_words
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
-from designer.solving import State
 from formulations import available
-from widgets import GapChart
-from widgets.course import course
 
 BOUND_LABELS = {
     "path": "Latency of the longest way",
@@ -48,6 +45,8 @@ def summary_of(result: Result) -> dict[str, Any]:
         "busbw": result.busbw,
         "gap": result.gap,
         "optimal": result.status is Status.OPTIMAL,
+        "throughput": result.status is Status.THROUGHPUT,
+        "steady": result.steady_makespan,
         "stop": STOPPED if result.stop is Stop.CANCELLED else str(result.stop),
         "seconds": result.solve_time,
         "formulation": result.formulation,
@@ -162,6 +161,8 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
     stop = summary["stop"]
     if summary["optimal"]:
         return _banner("check", "good", f"Optimal: {stop}.")
+    if summary.get("throughput"):
+        return _banner("check", "good", f"Optimal throughput: {stop}.")
     return _banner(
         "info",
         "plain",
@@ -196,12 +197,26 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
                     *size,
                     ".",
                     *_proof(summary),
+                    *_steady(summary),
                 ]
             ),
             *_log(summary["log"]),
         ],
         className="ds-facts",
     )
+
+
+def _steady(summary: Mapping[str, Any]) -> list[Any]:
+    """Say what each of many repetitions takes, where the plan is one for a steady state."""
+    steady = summary.get("steady")
+    if not steady:
+        return []
+    rate = summary["size"] / steady / 1e3
+    return [
+        " Repeated again and again it takes ",
+        html.B(f"{text.duration(steady)} each, {text.bandwidth(rate)}"),
+        ".",
+    ]
 
 
 def _method(name: str) -> str:
@@ -276,31 +291,6 @@ def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool
     )
 
 
-def solve_card() -> html.Div:
-    """Return the card of a solve: how far it is, the gap plot, and the way to end it."""
-    return html.Div(
-        [
-            html.Div(id=ids.PROGRESS),
-            GapChart(id=ids.GAP_PLOT, course=course((), seconds=0.0, running=False)),
-            html.Div(
-                [
-                    dmc.Button(
-                        "Accept",
-                        id=ids.ACCEPT,
-                        leftSection=icon("check"),
-                        size="compact-sm",
-                        variant="light",
-                    ),
-                    html.Small("stop and keep it", className="ds-note"),
-                ],
-                className="ds-accept",
-            ),
-        ],
-        className="ds-card ds-chart",
-        style={"marginBottom": 8},
-    )
-
-
 def link_load() -> list[Any]:
     """Return the card with the heat map of the links."""
     return [
@@ -321,46 +311,6 @@ def link_load() -> list[Any]:
             className="ds-card ds-chart",
         ),
     ]
-
-
-def starting() -> list[Any]:
-    """Say that a solve was asked for."""
-    return _running("Starting", "", seconds=0.0, share=None)
-
-
-def running(state: State, *, limit: Any) -> list[Any]:
-    """Say how long a solve has run, what it has found and what it does.
-
-    Parameters
-    ----------
-    state
-        Where it stands.
-    limit
-        Its time limit in s, or None.
-    """
-    found = text.count(state.found, "schedule")
-    if not state.running:
-        words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"
-        return [_line(icon("check"), words, state.seconds)]
-    words = f"Incumbent {state.found}, still solving" if state.found else "No schedule yet, solving"
-    share = state.seconds / float(limit) if limit else None
-    return _running(words, state.message, seconds=state.seconds, share=share)
-
-
-def _running(words: str, doing: str, *, seconds: float, share: float | None) -> list[Any]:
-    whole = 100.0 if share is None else min(100.0, 100 * share)
-    return [
-        _line(dmc.Loader(size=12), words, seconds),
-        html.Div(doing, title=doing, className="ds-doing"),
-        dmc.Progress(value=whole, size=3, animated=True, transitionDuration=250),
-    ]
-
-
-def _line(mark: Any, words: str, seconds: float) -> html.Div:
-    return html.Div(
-        [mark, html.Span(words, role="status"), html.B(text.seconds(seconds))],
-        className="ds-running",
-    )
 
 
 def trouble(sentence: str | None) -> Any:

@@ -12,10 +12,12 @@ from typing import Any
 
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
+from ccl.forest import Forest
 from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.schedule import Schedule
+from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology
 
@@ -60,7 +62,12 @@ def take(series: str, number: int) -> dict[str, Any]:
 def scene(
     problem: Problem, plan: Plan, timeline: Timeline, *, take: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return what the player shows of a plan that was replayed; `take` as the function says it."""
+    """Return what the player shows of a plan that was replayed; `take` as the function says it.
+
+    The replay of a symmetric forest has the transfers of some of its trees; all of them are shown.
+    """
+    if timeline.images > 1 and isinstance(plan, Forest):
+        timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
     topology, collective = problem.topology, problem.collective
     step = _step(plan, timeline)
     epochs = max(1, math.ceil(timeline.makespan / step - 1e-6))
@@ -97,6 +104,16 @@ def scene(
         "title": f"{collective.kind} on {topology.name}",
         **({} if take is None else {"take": take}),
     }
+
+
+def still(problem: Problem) -> dict[str, Any]:
+    """Return a scene in which nothing is played; the canvas tells whether it is of its drawing."""
+    return {"topology": topology_to_json(problem.topology)}
+
+
+def moves(timeline: Timeline) -> int:
+    """Return how many transfers the scene of a replay has, about, before it is made."""
+    return timeline.images * len(timeline.transfers)
 
 
 def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:

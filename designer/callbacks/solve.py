@@ -7,7 +7,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
-from designer import answers, ids, results
+from designer import answers, ids, solve_card
 from designer.callbacks import commands
 from designer.faults import fault
 from designer.notes import note
@@ -63,7 +63,7 @@ def _start(app: Dash, jobs: Jobs) -> None:
         except CclError as error:
             return (None, note(str(error), title="Cannot solve"), *nothing[2:])
         nothing_yet = course((), seconds=0.0, running=True)
-        return {"key": key, "found": 0}, no_update, "auto", nothing_yet, results.starting(), None
+        return {"key": key, "found": 0}, no_update, "auto", nothing_yet, solve_card.starting(), None
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:
@@ -123,7 +123,7 @@ def _watch(app: Dash, jobs: Jobs) -> None:
             state, question, seen=job["found"] if summary else 0, series=job["key"]
         )
         return (
-            results.running(state, limit=(question or {}).get("time_limit")),
+            solve_card.running(state, limit=(question or {}).get("time_limit")),
             course(state.points, seconds=state.clock, running=state.running),
             no_update,
             answer.job(job["key"]) if answer.news or not state.running else no_update,

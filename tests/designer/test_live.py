@@ -8,7 +8,7 @@ import pytest
 
 from ccl.formats.topoloom import result_to_json, topology_to_json
 from ccl.symmetry import automorphisms
-from designer import live, live_card, tree_card
+from designer import answers, live, live_card, results, tree_card
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
 
@@ -114,3 +114,20 @@ def test_pages_go_round_past_the_last_tree():
     _, place, facts, number = tree_card.tree_shown(forest, topology, rank=0, number=-1, half="up")
     assert (place, number) == ("2 of 2", 1)
     assert "3 hops" in str(facts)
+
+
+def test_a_film_that_no_page_could_hold_is_not_sent(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_MOVES", 3)
+    told = answers.shown(gathered(), None)
+    assert set(told["scene"]) == {"topology"}
+    assert told["load"]["links"]
+    assert answers.UNPLAYED in told["summary"]["log"]
+
+
+def test_a_steady_state_is_told_with_its_rate():
+    """Each link of the ring carries 2 x 3 half shards of 1 MB in both directions: 30 µs."""
+    told = answers.shown(gathered(), None)["summary"]
+    assert told["steady"] == pytest.approx(30.0)
+    shown = str(results.schedule_panel({**told, "throughput": True, "stop": "no plan is better"}))
+    assert "Optimal throughput: no plan is better." in shown
+    assert "30 µs each, 133 GB/s" in shown

@@ -12,7 +12,7 @@ from ccl.bound import Bound, Cut
 from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.result import Stop
 from ccl.topology import device
-from designer import charts, results
+from designer import charts, results, solve_card
 from designer.answers import answer, shown
 from designer.solving import State
 
@@ -197,12 +197,12 @@ def test_epochs_are_those_of_the_player(result):
 
 def test_the_progress_line_tells_time_and_message(result):
     running = State(True, 3.0, (), 2.8, "trying 9 epochs", 0, None, cancelled=False)
-    assert "trying 9 epochs" in texts(results.running(running, limit=60))
-    assert "No schedule yet" in texts(results.running(running, limit=60))
-    words = texts(results.running(replace(running, found=3), limit=None))
+    assert "trying 9 epochs" in texts(solve_card.running(running, limit=60))
+    assert "No schedule yet" in texts(solve_card.running(running, limit=60))
+    words = texts(solve_card.running(replace(running, found=3), limit=None))
     assert "Incumbent 3, still solving" in words
     assert "Stopped with 2 schedules" in texts(
-        results.running(state(None, running=False, found=2, cancelled=True), limit=None)
+        solve_card.running(state(None, running=False, found=2, cancelled=True), limit=None)
     )
 
 

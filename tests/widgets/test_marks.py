@@ -7,11 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ccl.collective import all_gather
 from ccl.forest import Forest
+from ccl.problem import Problem
+from ccl.simulate import simulate
 from ccl.symmetry import Group, automorphisms, symmetry_of
 from gallery import open_cluster
 from tests.designer.forests import RANKS, gathered, path, reduced, ring_of_gpus
 from widgets.classes import class_marks, gpu_classes, letters, link_classes
+from widgets.scene import moves, scene
 from widgets.trees import levels, roots, tree_marks, ways
 
 
@@ -87,3 +91,16 @@ def test_images_of_a_symmetric_forest_are_made_for_the_root_asked_for():
         (way,) = ways(forest, topology, rank)
         assert way.down.root == rank
         assert way.down.routes == every[rank]
+
+
+def test_a_symmetric_forest_is_played_whole():
+    """One path round the ring and its rotations: every GPU ends with the shard of every other."""
+    topology = ring_of_gpus()
+    forest = Forest((path(0, 1, Fraction(1)),), symmetry=symmetry_of(topology))
+    problem = Problem(topology, all_gather(RANKS, 4e6))
+    timeline = simulate(problem, forest)
+    played = scene(problem, forest, timeline)
+    moved = {(chunk, dst) for chunk, _, dst, *_ in played["transfers"]}
+    assert moved == {(i, f"g{j}") for i in range(RANKS) for j in range(RANKS) if i != j}
+    assert moves(timeline) == timeline.images * len(timeline.transfers)
+    assert played["makespan"] == pytest.approx(timeline.makespan)

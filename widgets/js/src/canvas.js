@@ -45,6 +45,8 @@ export class Canvas {
     this.stale = false;
     /** @type {import("./player.js").Playback | null} */
     this.playback = null;
+    /** @type {string | null} */
+    this.sceneSignature = null;
     this.clock = new Clock(0, 1);
     this.clipboard = { what: null, pasted: 0 };
     this.sceneNumber = 0;
@@ -260,7 +262,7 @@ export class Canvas {
       this.signedTopology = topology;
       this.drawingSignature = signature(topology);
     }
-    this.stale = this.playback !== null && this.drawingSignature !== this.sceneSignature;
+    this.stale = this.sceneSignature !== null && this.drawingSignature !== this.sceneSignature;
     if (this.stale) this.clock.playing = false;
     this.dom.root.toggleAttribute("data-stale", this.stale);
     if (Boolean(this.model.get("stale")) !== this.stale) this.tell({ stale: this.stale });
@@ -273,6 +275,7 @@ export class Canvas {
   }
 
   #cutsChanged() {
+    this.cutsSignature = this.drawingSignature;
     this.cutView.refresh();
     this.timeline.refresh();
     // Another region may reach beyond what is in view; the view never moves under a gesture.

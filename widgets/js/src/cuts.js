@@ -20,7 +20,8 @@ export class CutView {
   /** The cuts that are true of what is drawn. @returns {import("./types.js").Cut[]} */
   shown() {
     const { canvas } = this;
-    if (canvas.stale) return [];
+    // Of a drawing that has changed since, unless they came after the change.
+    if (canvas.stale && canvas.cutsSignature !== canvas.drawingSignature) return [];
     const names = canvas.deviceIndex;
     return (canvas.model.get("cuts") ?? []).filter((cut) => cut.inside.some((name) => names.has(name)));
   }

@@ -14,6 +14,7 @@ export function filmOf(scene) {
     return {
       playback: null, buffers: null, clock: new Clock(0, 1), sceneSignature: null, sceneRanks: [],
       originColors: [], chunkColors: [],
+      ...(scene?.topology ? { sceneSignature: signature(wholeTopology(scene.topology)) } : {}),
     };
   }
   const playback = new Playback(scene);
