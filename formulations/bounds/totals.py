@@ -42,12 +42,13 @@ def total_bounds(network: Network) -> list[Bound]:
         ranks = group[network.gpus]
         src, dst = group[network.ends].T
         between = src != dst
+        arriving, leaving = _needs(network, ranks)
         if not any(each.reduces for each in outside):
             links = np.flatnonzero(between & (dst != OUTSIDE))
-            found.append(_bound(network, links, _arrivals(network, ranks), f"arrive at {what}"))
+            found.append(_bound(network, links, arriving, f"arrive at {what}"))
         if not any(each.copies for each in outside):
             links = np.flatnonzero(between & (src != OUTSIDE))
-            found.append(_bound(network, links, _departures(network, ranks), f"leave {what}"))
+            found.append(_bound(network, links, leaving, f"leave {what}"))
     return [each for each in found if each is not None]
 
 
@@ -64,31 +65,28 @@ def _families(network: Network) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def _arrivals(network: Network, ranks: np.ndarray) -> float:
-    """Return the bytes that must arrive at groups, given the group of each rank, (ranks,)."""
+def _needs(network: Network, ranks: np.ndarray) -> tuple[float, float]:
+    """Return the bytes that must arrive at groups and leave them, given the group of each rank."""
     demand = network.demand
     held, wanted = _touched(demand.holders, ranks), _touched(demand.destinations, ranks)
-    both = (held & wanted).any(axis=1)
-    summed = held.sum(axis=1) + wanted.sum(axis=1) - np.where(both, 2, 1)
-    spread = (wanted & ~held).sum(axis=1)
-    return _between(network, ranks) + float(demand.sizes @ np.where(demand.reduced, summed, spread))
-
-
-def _departures(network: Network, ranks: np.ndarray) -> float:
-    """Return the bytes that must leave groups."""
-    demand = network.demand
-    held, wanted = _touched(demand.holders, ranks), _touched(demand.destinations, ranks)
-    away = wanted.sum(axis=1, keepdims=True) > wanted
-    summed = (held & away).sum(axis=1)
-    spread = (wanted & ~held).sum(axis=1)
-    return _between(network, ranks) + float(demand.sizes @ np.where(demand.reduced, summed, spread))
+    givers, takers = held.sum(axis=1), wanted.sum(axis=1)
+    both = (held & wanted).sum(axis=1)
+    # A group that holds a chunk sends it away unless it alone wants it.
+    alone = both * (takers == 1)
+    spread = takers - both
+    arrivals = np.where(demand.reduced, givers + takers - np.where(both > 0, 2, 1), spread)
+    departures = np.where(demand.reduced, givers - alone, spread)
+    pairs = _between(network, ranks)
+    return pairs + float(demand.sizes @ arrivals), pairs + float(demand.sizes @ departures)
 
 
 def _touched(ends: Mask, ranks: np.ndarray) -> Mask:
     """Return (kinds, groups): whether any of the ends of a kind of chunk is in a group."""
-    order = np.argsort(ranks, kind="stable")
-    starts = np.flatnonzero(np.diff(ranks[order], prepend=OUTSIDE))
-    return np.asarray(np.logical_or.reduceat(ends[:, order], starts, axis=1))
+    groups = int(ranks.max()) + 1
+    if groups == len(ranks):  # GPUs one by one
+        return ends
+    member = np.equal.outer(ranks, np.arange(groups)).astype(np.float32)
+    return np.asarray(ends.astype(np.float32) @ member > 0)
 
 
 def _between(network: Network, ranks: np.ndarray) -> float:
