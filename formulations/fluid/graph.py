@@ -194,18 +194,22 @@ def without_copies(graph: FluidGraph, *, only: np.ndarray | None = None) -> Flui
         may not copy and is not duplicated is then taken for one that may: a relaxation.
     """
     split = ~graph.copies if only is None else only & ~graph.copies
-    ahead = _next_stops(graph, split)
     whole = np.flatnonzero(~split)
-    twin, toward = np.nonzero(ahead)
-    device = np.concatenate([whole, twin])
-    tag = np.concatenate([np.full(len(whole), NOWHERE), toward])
-    made = np.full((graph.vertices, graph.vertices + 1), -1, dtype=np.int64)
-    made[device, tag] = np.arange(len(device))
-    parts = [
-        _duplicated(graph, edge=edge, split=split, ahead=ahead, made=made)
-        for edge in range(graph.edges)
-    ]
-    src, dst, link = (np.concatenate([each[k] for each in parts]) for k in range(3))
+    twin, toward = _next_stops(graph, split)
+    bare = np.full(len(whole), NOWHERE)
+    device, tag = np.concatenate([whole, twin]), np.concatenate([bare, toward])
+    width = graph.vertices + 1
+    made = _sorted(device * width + tag + 1)
+    # An edge into a split vertex has a copy for each stop that this leads to, others have one.
+    many = np.where(split, np.bincount(twin, minlength=graph.vertices), 1)
+    first = np.where(split, len(whole) + np.searchsorted(twin, np.arange(graph.vertices)), 0)
+    first[whole] = np.arange(len(whole))
+    edge = np.repeat(np.arange(graph.edges), many[graph.dst])
+    begin = np.cumsum(many[graph.dst]) - many[graph.dst]
+    dst = first[graph.dst[edge]] + np.arange(len(edge)) - begin[edge]
+    stop = np.where(split[graph.dst[edge]], tag[dst], graph.dst[edge])
+    leaves = graph.src[edge]
+    src = _found(made, leaves * width + np.where(split[leaves], stop, NOWHERE) + 1)
     return replace(
         graph,
         device=graph.device[device],
@@ -213,7 +217,7 @@ def without_copies(graph: FluidGraph, *, only: np.ndarray | None = None) -> Flui
         step=np.zeros(len(device), dtype=np.int64),
         src=src,
         dst=dst,
-        link=link,
+        link=graph.link[edge],
     )
 
 
@@ -246,34 +250,22 @@ def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
     )
 
 
-def _next_stops(graph: FluidGraph, split: np.ndarray) -> np.ndarray:
-    """Return which whole vertices each split one reaches over split ones, a square of truths."""
-    links = sparse.coo_array(
-        (np.ones(graph.edges), (graph.src, graph.dst)), shape=(graph.vertices, graph.vertices)
-    ).toarray()
-    among = (links > 0) & split[:, None]
-    ahead = among & ~split[None, :]
-    through = (among & split[None, :]).astype(np.float32)
+def _next_stops(graph: FluidGraph, split: np.ndarray) -> tuple[Ints, Ints]:
+    """Return every pair of a split vertex and a whole one that it reaches over split ones."""
+    links = sparse.csr_array(
+        (np.ones(graph.edges, dtype=bool), (graph.src, graph.dst)),
+        shape=(graph.vertices, graph.vertices),
+    )
+    out = sparse.diags_array(split, dtype=bool) @ links
+    ahead = sparse.csr_array(out @ sparse.diags_array(~split, dtype=bool))
+    through = out @ sparse.diags_array(split, dtype=bool)
+    # Products and sums of truths are truths: nothing is counted, so nothing overflows.
     while True:
-        further = ahead | ((through @ ahead.astype(np.float32)) > 0)
-        if (further == ahead).all():
-            return np.asarray(ahead)
+        further = sparse.csr_array(ahead + through @ ahead)
+        if further.nnz == ahead.nnz:
+            pairs = np.argwhere(ahead.toarray())
+            return pairs[:, 0], pairs[:, 1]
         ahead = further
-
-
-def _duplicated(
-    graph: FluidGraph, *, edge: int, split: np.ndarray, ahead: np.ndarray, made: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return the ends of the copies of one edge, and its link for each of them."""
-    src, dst = int(graph.src[edge]), int(graph.dst[edge])
-    if split[dst]:
-        tags = np.flatnonzero(ahead[dst] & ahead[src] if split[src] else ahead[dst])
-        heads = made[dst, tags]
-        tails = made[src, tags] if split[src] else np.full(len(tags), made[src, NOWHERE])
-    else:
-        heads = np.array([made[dst, NOWHERE]])
-        tails = np.array([made[src, dst] if split[src] else made[src, NOWHERE]])
-    return tails, heads, np.full(len(heads), graph.link[edge])
 
 
 def _sorted(keys: Ints) -> tuple[Ints, Ints]:
