@@ -156,18 +156,27 @@ def orbit_program(
     copies: Copies = "auto",
     steps: int | None = None,
     costs: np.ndarray | None = None,
+    classes: np.ndarray | None = None,
 ) -> Made:
-    """Return the program of a problem; the arguments are those of `solve_orbits`."""
+    """Return the program of a problem; the other arguments are those of `solve_orbits`.
+
+    Parameters
+    ----------
+    classes
+        In place of costs: a number for each link, shape (links,). Links of different numbers are
+        told apart, as those of one number will be given more or less bandwidth.
+    """
     topology, loads = problem.topology, loads_of(problem)
     if group is None:
-        found = acting(topology, loads, costs=costs)
-    elif keeps(group, loads, costs):
+        found = acting(topology, loads, costs=costs if classes is None else classes)
+    elif keeps(group, loads, costs if classes is None else classes):
         found = Acting(topology, group, (None,) * len(loads))
     else:
         msg = f"a symmetry given for {topology} does not keep the collective or the costs"
         raise ProblemError(msg)
     whole = _copying(loads, topology)
-    alike = whole or (costs is None and steps is None and relays_suffice(topology, loads))
+    bare = costs is None and steps is None
+    alike = whole or (bare and relays_suffice(topology, loads, classes=classes))
     split = copies == "exact" or (copies == "auto" and not alike)
     graphs = {
         turned: _graph(topology, turned=turned, split=split, steps=steps)
@@ -189,8 +198,10 @@ def orbit_program(
     return Made(OrbitProgram(blocks, found.rows(graph), unit), loads, found, exact)
 
 
-def relays_suffice(topology: Topology, loads: Sequence[Load]) -> bool:
-    """Whether R needs no duplicates, because relays can be split off.
+def relays_suffice(
+    topology: Topology, loads: Sequence[Load], *, classes: np.ndarray | None = None
+) -> bool:
+    """Whether R needs no duplicates, because relays can be split off; in every class, if given.
 
     Where every device that may not copy lets out as much as in, no shared limit holds, all other
     devices are GPUs and every GPU gets everything, the relays can be replaced by links between
@@ -208,15 +219,22 @@ def relays_suffice(topology: Topology, loads: Sequence[Load]) -> bool:
         return False
     if len(loads) > 1 or loads[0].wants is not None:
         return False
-    net = dict.fromkeys(relays, 0.0)
-    most = 0.0
-    for link in topology.links:
-        most = max(most, link.bandwidth)
-        if link.dst in net:
-            net[link.dst] += link.bandwidth
-        if link.src in net:
-            net[link.src] -= link.bandwidth
-    return all(abs(each) <= 1e-9 * most for each in net.values())
+    return balanced(topology, relays, classes=classes)
+
+
+def balanced(topology: Topology, names: set[str], *, classes: np.ndarray | None = None) -> bool:
+    """Whether devices let out as much as in, over the links of each class where there are any."""
+    many = len(topology.links)
+    index = topology.index
+    inside = np.array([each.name in names for each in topology.devices])
+    number = np.zeros(many, dtype=np.int64) if classes is None else classes
+    bandwidth = np.fromiter((each.bandwidth for each in topology.links), float, many)
+    src = np.fromiter((index[each.src] for each in topology.links), np.int64, many)
+    dst = np.fromiter((index[each.dst] for each in topology.links), np.int64, many)
+    net = np.zeros((int(number.max(initial=0)) + 1, len(inside)))
+    np.add.at(net, (number, dst), bandwidth)
+    np.add.at(net, (number, src), -bandwidth)
+    return bool((np.abs(net[:, inside]) <= 1e-9 * bandwidth.max(initial=0.0)).all())
 
 
 def _all_receive(topology: Topology, loads: Sequence[Load]) -> bool:
