@@ -238,6 +238,53 @@ def test_a_wrong_generator_is_refused():
     assert Group(line, np.array([[2, 1, 0]])).orbits().tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("method", ["declared", "bliss", "refined"])
+def test_limits_tie_pairs_together(method):
+    """Every GPU of four looks alike, but who shares an upload limit with whom is kept."""
+    star = open_cluster("star:gpus=4")
+    limits = tuple(
+        SharedLimit(f"upload {i}", ((f"g{i}", "switch"), (f"g{i + 1}", "switch")), 60.0)
+        for i in (0, 2)
+    )
+    pairs = Interchange((("g0", "g1"), ("g2", "g3")), (Interchange((("g0",), ("g1",))),))
+    group = automorphisms(replace(star, limits=limits, declared=(pairs,)), method=method)
+
+    assert partition(group.orbits()) == {frozenset(range(4)), frozenset([4])}
+    fixed = {frozenset([0]), frozenset([1]), frozenset([2, 3]), frozenset([4])}
+    assert partition(group.stabiliser(0).orbits()) == fixed
+
+
+@pytest.mark.parametrize("method", ["bliss", "refined"])
+def test_three_kinds_of_links_between_devices_of_one_colour(method):
+    """Four GPUs fully joined, three pairings with rates of their own: only pairs change places.
+
+    The two exchanges that keep every pairing generate a group of four that fixes no GPU.
+    """
+    rates = {frozenset([0, 1]): 1.0, frozenset([2, 3]): 1.0, frozenset([0, 2]): 2.0}
+    rates |= {frozenset([1, 3]): 2.0, frozenset([0, 3]): 3.0, frozenset([1, 2]): 3.0}
+    links = tuple(
+        link
+        for pair, rate in rates.items()
+        for link in duplex(*(f"g{i}" for i in sorted(pair)), bandwidth=rate)
+    )
+    made = Topology("pairings", tuple(device("gpu", f"g{i}") for i in range(4)), links)
+    group = automorphisms(made, method=method)
+
+    assert (group.orbits() == 0).all()
+    assert len(partition(group.link_orbits())) == 3
+    assert group.stabiliser(0).trivial
+
+
+def test_a_wrong_guess_is_thrown_away(monkeypatch):
+    """What refinement proposes is checked link by link."""
+    guesses = iter([np.array([1, 0, 2, 3]), np.array([3, 2, 1, 0]), *[None] * 30])
+    monkeypatch.setattr("ccl.symmetry.guess._candidate", lambda *_: next(guesses))
+
+    group = automorphisms(open_cluster("line:gpus=4"), method="refined")
+
+    assert group.generators.tolist() == [[3, 2, 1, 0]]
+
+
 # Stabilisers and carriers
 
 
