@@ -19,6 +19,8 @@ from functools import cached_property
 import numpy as np
 
 from ccl.collective import Chunk, Collective
+from ccl.symmetry.refine import refined
+from ccl.symmetry.shape import shape_of
 from ccl.topology import Topology
 
 MOST_DEVICES = 4096
@@ -62,7 +64,7 @@ class Symmetry:
     def links(self) -> np.ndarray:
         """Image of each link under each element, shape (order, links)."""
         table = np.full((self.devices.shape[1],) * 2, -1, dtype=np.int64)
-        src, dst = _ends(self.topology)
+        src, dst = self.topology.ends
         table[src, dst] = np.arange(len(src))
         return np.asarray(table[self.devices[:, src], self.devices[:, dst]])
 
@@ -132,22 +134,22 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     links
         Whether no link may be left in its place either.
     """
-    shape = _Shape(topology)
     group = np.arange(len(topology.devices))[None, :]
     powers: list[int] = []
     if len(topology.devices) > MOST_DEVICES:
         return Symmetry(topology, group)
-    for ranks in sorted(_candidates(shape), key=_order, reverse=True):
+    extender = _Ranks(topology)
+    for ranks in sorted(_candidates(len(extender.gpus)), key=_order, reverse=True):
         # A group that leaves no GPU in its place has at most as many elements as there are GPUs.
-        if len(group) == len(shape.gpus):
+        if len(group) == len(extender.gpus):
             break
-        generator = shape.extended(ranks)
+        generator = extender.extended(ranks)
         if generator is None:
             continue
-        larger = _joined(group, generator, most=len(shape.gpus))
-        if larger is None or (larger[1:, shape.gpus] == shape.gpus).any():
+        larger = _joined(group, generator, most=len(extender.gpus))
+        if larger is None or (larger[1:, extender.gpus] == extender.gpus).any():
             continue
-        if not (links and shape.stays(larger[1:])):
+        if not (links and extender.stays(larger[1:])):
             powers.append(len(larger) // len(group))
             group = larger
     return Symmetry(topology, group, tuple(powers))
@@ -180,9 +182,8 @@ def _joined(group: np.ndarray, generator: np.ndarray, *, most: int) -> np.ndarra
     return larger
 
 
-def _candidates(shape: _Shape) -> Iterator[np.ndarray]:
+def _candidates(many: int) -> Iterator[np.ndarray]:
     """Yield permutations of the ranks that turn or exchange one digit."""
-    many = len(shape.gpus)
     ranks = np.arange(many)
     for low in _divisors(many):
         for base in _divisors(many // low):
@@ -199,122 +200,57 @@ def _divisors(number: int) -> list[int]:
     return [each for each in range(1, number + 1) if number % each == 0]
 
 
-def _ends(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    index = topology.index
-    src = np.array([index[link.src] for link in topology.links], dtype=np.int64)
-    dst = np.array([index[link.dst] for link in topology.links], dtype=np.int64)
-    return src, dst
-
-
-class _Shape:
-    """A topology as numbers."""
+class _Ranks:
+    """Permutations of the ranks of a cluster, extended to its other devices."""
 
     def __init__(self, topology: Topology) -> None:
-        self.src, self.dst = _ends(topology)
+        self.shape = shape_of(topology)
         self.gpus = np.array([topology.index[name] for name in topology.ranks], dtype=np.int64)
-        self.kind = _numbered(
-            [
-                (each.kind, each.stores, each.copies, each.reduces, each.buffer_bytes)
-                for each in topology.devices
-            ]
-        )
-        index = topology.link_index
-        self.limits = sorted(
-            (limit.bandwidth, tuple(sorted(index[ends] for ends in limit.links)))
-            for limit in topology.limits
-        )
-        under: list[list[float]] = [[] for _ in topology.links]
-        for bandwidth, links in self.limits:
-            for link in links:
-                under[link].append(bandwidth)
-        self.link = _numbered(
-            [
-                (each.bandwidth, each.alpha, tuple(sorted(caps)))
-                for each, caps in zip(topology.links, under, strict=True)
-            ]
-        )
-        self.table = np.full((len(self.kind),) * 2, -1, dtype=np.int64)
-        self.table[self.src, self.dst] = np.arange(len(self.src))
+        self._gpu = np.zeros(self.shape.size, dtype=bool)
+        self._gpu[self.gpus] = True
+        src, dst = self.shape.src, self.shape.dst
+        self._direct = np.flatnonzero(self._gpu[src] & self._gpu[dst])
+        keys = src[self._direct] * self.shape.size + dst[self._direct]
+        order = np.argsort(keys)
+        self._keys, self._links = keys[order], self.shape.link[self._direct[order]]
 
     def extended(self, ranks: np.ndarray) -> np.ndarray | None:
         """Return the automorphism that permutes the ranks so, or None."""
-        image = np.full(len(self.kind), -1, dtype=np.int64)
+        image = np.full(self.shape.size, -1, dtype=np.int64)
         image[self.gpus] = self.gpus[ranks]
-        if (self.kind[image[self.gpus]] != self.kind[self.gpus]).any():
+        if (self.shape.device[image[self.gpus]] != self.shape.device[self.gpus]).any():
             return None
         # What joins two GPUs directly decides most candidates at once.
-        direct = (image[self.src] >= 0) & (image[self.dst] >= 0)
-        if not self._kept(image, direct):
+        if not self._direct_kept(image):
             return None
         if (image < 0).any():
             matched = self._matched(image)
             if matched is None:
                 return None
             image = matched
-        every = np.ones(len(self.src), dtype=bool)
-        return image if self._kept(image, every) and self._limits_kept(image) else None
+        return image if self.shape.moves(image) is not None else None
 
     def stays(self, images: np.ndarray) -> bool:
         """Whether any of the permutations leaves a link where it is."""
         same = images == np.arange(images.shape[1])
-        return bool((same[:, self.src] & same[:, self.dst]).any())
+        return bool((same[:, self.shape.src] & same[:, self.shape.dst]).any())
 
-    def _kept(self, image: np.ndarray, which: np.ndarray) -> bool:
-        found = self.table[image[self.src[which]], image[self.dst[which]]]
-        return bool((found >= 0).all() and (self.link[found] == self.link[which]).all())
-
-    def _limits_kept(self, image: np.ndarray) -> bool:
-        moved = self.table[image[self.src], image[self.dst]]
-        mapped = [(many, tuple(sorted(moved[list(links)].tolist()))) for many, links in self.limits]
-        return sorted(mapped) == self.limits
+    def _direct_kept(self, image: np.ndarray) -> bool:
+        src, dst = image[self.shape.src[self._direct]], image[self.shape.dst[self._direct]]
+        keys = src * self.shape.size + dst
+        order = np.argsort(keys)
+        links = self.shape.link[self._direct[order]]
+        return bool((keys[order] == self._keys).all() and (links == self._links).all())
 
     def _matched(self, image: np.ndarray) -> np.ndarray | None:
         """Match the other devices by what they are linked to, again and again."""
-        before = self.kind.copy()
-        after = self.kind.copy()
-        top = int(self.kind.max()) + 1
-        before[self.gpus] = top + np.arange(len(self.gpus))
+        before, after = self.shape.device.copy(), self.shape.device.copy()
+        before[self.gpus] = int(before.max()) + 1 + np.arange(len(self.gpus))
         after[image[self.gpus]] = before[self.gpus]
-        many = 0
-        while True:
-            before, after, count = self._refined(before, after)
-            if count == many:
-                break
-            many = count
+        before, after = refined(self.shape, np.stack([before, after]))
         order, found = np.argsort(before, kind="stable"), np.argsort(after, kind="stable")
         if (before[order] != after[found]).any():
             return None
         matched = np.empty_like(image)
         matched[order] = found
         return matched
-
-    def _refined(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """Give both colourings the colours of their neighbours; return them and their number."""
-        signs = [self._signs(colours) for colours in (before, after)]
-        names, which = np.unique(np.concatenate(signs), return_inverse=True)
-        which = which.ravel()
-        return which[: len(before)], which[len(before) :], len(names)
-
-    def _signs(self, colours: np.ndarray) -> np.ndarray:
-        """Return a number for each device that its colour and its neighbours' decide."""
-        mixed = _mixed(colours.astype(np.uint64))
-        kinds = _mixed(self.link.astype(np.uint64) + np.uint64(7919))
-        total = mixed * np.uint64(3)
-        np.add.at(total, self.src, _mixed(mixed[self.dst] ^ kinds))
-        np.add.at(total, self.dst, _mixed(mixed[self.src] + kinds))
-        return total
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Scatter numbers, so that sums of different ones differ; what collides is checked later."""
-    with np.errstate(over="ignore"):
-        x = (numbers + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-        x ^= x >> np.uint64(29)
-        x *= np.uint64(0x94D049BB133111EB)
-        return np.asarray(x ^ (x >> np.uint64(32)))
-
-
-def _numbered(keys: list[tuple[object, ...]]) -> np.ndarray:
-    """Return a number for each key, equal for equal ones."""
-    numbers: dict[tuple[object, ...], int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
