@@ -275,8 +275,9 @@ def _choose(graph, partial, tree, moved, search):
     """
     many = len(graph.first) - 1
     depth, found = 0, True
+    best, most = -1, np.int64(0)
     while found:
-        best, most, found = -1, np.int64(0), False
+        found = False
         for vertex in range(many):
             if not partial.reached[tree, vertex] or partial.depth[tree, vertex] != depth:
                 continue
@@ -290,13 +291,14 @@ def _choose(graph, partial, tree, moved, search):
                 partial.blocked[tree, arc] = amount == 0
                 if -amount > most:
                     best, most = arc, -amount
-        if best < 0:
-            depth += 1
+        depth += 1
+        if found or best < 0:
             continue
         amount = _most(graph, partial, tree, best, 1, moved, search)
         if amount > 0:
             return best, amount
         partial.blocked[tree, best] = True
+        depth, found, best, most = 0, True, -1, np.int64(0)
     return -1, np.int64(0)
 
 

@@ -10,8 +10,8 @@ Which pairs are tried first decides how deep the trees become, and how local:
 
 * switches that no GPU is linked to are taken out as a whole where all trees fit without them;
 * switches near GPUs come first, of these the one with the fewest pairs;
-* its capacity is first spread evenly, so that a GPU reaches many others directly; then what is
-  left goes to the next neighbour, the second next and so on;
+* its capacity is first spread evenly, so that a GPU reaches many others directly; what is left
+  goes, one tree at a time, to those that it does not reach yet;
 * then what would go back to a device is dropped, as long as all trees fit without it, and only
   what is left takes detours: between devices that have a shorter way, at a switch between hosts
   from a host back to itself, down and up again.
@@ -124,7 +124,7 @@ def split(load: Load) -> Connections:
     while left:
         hub = min(left, key=lambda each: (place.level[each], _pairs(found, each), each))
         left.remove(hub)
-        found = _split_off(network, found, hub, steps=_Steps(place, ways))
+        found = _split_off(network, found, hub, steps=_Steps(place, ways, int(load.trees.max())))
     return Connections(
         found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.ways()
     )
@@ -188,6 +188,7 @@ class _Steps:
 
     place: _Place
     ways: _Log
+    bundle: int
 
 
 def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps) -> Connections:
@@ -195,6 +196,7 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
     count = len(found.first) - 1
     arcs = np.arange(found.first[hub], found.first[hub + 1])
     out, into = (found.head[arcs[found.capacity[each] > 0]] for each in (arcs, found.rev[arcs]))
+    into, out = (each[np.argsort(steps.place.order[each])] for each in (into, out))
     if len(out) == 0 or len(into) == 0:
         return _merged(found, np.zeros(0, np.int64), gone=hub)
     u, t = (each.ravel() for each in np.meshgrid(into, out, indexing="ij"))
@@ -203,20 +205,26 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
     capacity, place = found.capacity, steps.place
     ins, outs = np.searchsorted(keys, into * count + hub), np.searchsorted(keys, hub * count + out)
     late = place.lateness(hub, into=into, out=out)
-    while True:
-        pairs = _even(late, given=capacity[ins], taken=capacity[outs])
-        last = len(pairs) == 0
-        pairs = _rest(late) if last else pairs
-        u, t = into[pairs[:, 0]], out[pairs[:, 1]]
-        across = np.where(u == t, -1, np.searchsorted(keys, u * count + t))
-        table = np.stack([ins[pairs[:, 0]], outs[pairs[:, 1]], across, pairs[:, 2]], axis=1)
+    across = np.where(into[:, None] == out, -1, np.searchsorted(keys, into[:, None] * count + out))
+
+    def tried(most: Ints, *, new: bool = False) -> bool:
+        """Split off as much as goes of each pair; say whether anything could be."""
+        known = (capacity[across] > 0) & (across >= 0) & new
+        i, j = _listed(late, most, known=known)
+        most, over = most[i, j], across[i, j]
+        table = np.stack([ins[i], outs[j], over, most], axis=1)
         done = split_off(found.first, found.head, found.rev, capacity, found.room, table, hub)
-        for i in np.flatnonzero(done).tolist():
-            steps.ways.join(int(u[i]), hub, int(t[i]), int(done[i]))
-        if last:
-            break
-        if not done.any():
-            late = np.maximum(late, 1)
+        for k in np.flatnonzero(done).tolist():
+            steps.ways.join(int(into[i[k]]), hub, int(out[j[k]]), int(done[k]))
+        return bool(done.any())
+
+    while tried(
+        _even(late, given=capacity[ins], taken=capacity[outs]) // steps.bundle * steps.bundle
+    ):
+        pass
+    while tried(steps.bundle * (late == 0), new=True):
+        pass
+    tried(np.full(late.shape, _ALL))
     if capacity[ins].any() and capacity[outs].any():
         msg = (
             f"{network.topology.devices[hub].name} does not give out what it takes in once its "
@@ -228,11 +236,16 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where devices are: hops between any two, and from the nearest GPU; numbers of hosts."""
+    """Where devices are: hops between any two, and from the nearest GPU; numbers of hosts.
+
+    `order` sorts the first devices of all hosts before the second ones, so that neighbours in it
+    are in different hosts.
+    """
 
     hops: Ints
     level: Ints
     host: Ints
+    order: Ints
 
     @classmethod
     def of(cls, network: Network) -> _Place:
@@ -243,7 +256,9 @@ class _Place:
         hops = shortest_path(links, unweighted=True)
         hosts = {name: number for number, name in enumerate(network.topology.hosts)}
         host = [hosts.get(each.host or "", -1 - number) for number, each in enumerate(devices)]
-        return cls(hops, hops[network.gpus].min(axis=0), np.array(host))
+        inside = [host[:number].count(each) for number, each in enumerate(host)]
+        order = np.lexsort((np.arange(len(devices)), inside))
+        return cls(hops, hops[network.gpus].min(axis=0), np.array(host), np.argsort(order))
 
     def lateness(self, hub: int, *, into: Ints, out: Ints) -> Ints:
         """Return how late each pair is tried, shape (into, out); 0: first."""
@@ -257,27 +272,19 @@ class _Place:
 
 
 def _even(late: Ints, *, given: Ints, taken: Ints) -> Ints:
-    """Return pairs that are not late, each with an even share of what its arcs have left.
-
-    Shape (tries, 3): number of the arc that comes in, of that which goes out, and trees.
-    """
+    """Return for each pair that is not late an even share of what its arcs have left."""
     first = late == 0
     most = np.maximum(first @ taken[:, None], (given @ first)[None, :])
-    share = np.where(first, given[:, None] * (taken / np.maximum(most, 1)), 0).astype(np.int64)
-    return _listed(late, share)
+    share = np.where(first, given[:, None] * (taken / np.maximum(most, 1)), 0)
+    return share.astype(np.int64)
 
 
-def _rest(late: Ints) -> Ints:
-    """Return all pairs, the late ones last, each with as much as goes."""
-    return _listed(late, np.full(late.shape, _ALL))
-
-
-def _listed(late: Ints, most: Ints) -> Ints:
-    """Return the pairs in their order: each with its next neighbour, the second next and so on."""
+def _listed(late: Ints, most: Ints, *, known: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs in their order: late and known ones last, then the next neighbours first."""
     i, j = (each.ravel() for each in np.indices(late.shape))
-    order = np.lexsort((i, (j - i) % max(late.shape), late.ravel()))
+    order = np.lexsort((i, (j - i) % max(late.shape), known.ravel(), late.ravel()))
     order = order[most.ravel()[order] > 0]
-    return np.stack([i[order], j[order], most.ravel()[order]], axis=1)
+    return i[order], j[order]
 
 
 class _Log:
