@@ -17,6 +17,10 @@ from formulations.bounds import lower_bounds
 LIVE_GPUS = 40
 """Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""
 
+ASKED_GPUS = 256
+"""Above this many GPUs only the formulation that is chosen is asked whether it would take it:
+some look for a ring of all GPUs or count their model first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
@@ -51,11 +55,13 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
         return Assessment(str(error), (), {}, "Bounds are back once the above is put right.")
     told = tuple(bounds_to_json(bounds, problem.topology))
     hint = "" if few else f"With more than {LIVE_GPUS} GPUs the solve proves the bounds."
-    return Assessment(None, told, _refusals(problem), hint)
+    return Assessment(None, told, _refusals(problem, request.formulation), hint)
 
 
-def _refusals(problem: Problem) -> dict[str, str]:
-    reasons = {each.name: each.why_not(problem) for each in available()}
+def _refusals(problem: Problem, chosen: str) -> dict[str, str]:
+    many = len(problem.topology.ranks) > ASKED_GPUS
+    asked = [each for each in available() if not many or each.name == chosen != DEFAULT_FORMULATION]
+    reasons = {each.name: each.why_not(problem) for each in asked}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

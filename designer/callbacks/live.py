@@ -10,7 +10,9 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.topoloom import topology_from_json
 from ccl.symmetry import automorphisms
-from designer import ids, live, live_card
+from designer import ids, live, live_card, results
+
+PRICING = "What a link is worth is being found …"
 
 
 def register(app: Dash) -> None:
@@ -40,6 +42,12 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
         if newer():
             set_props(ids.OPTIMUM, {"data": {**found, "n": asked["n"]}})
             set_props(ids.OPTIMUM_CARD, {"children": _card(found, choice)})
+            # What was priced is of another drawing; the cut need not wait for the bounds.
+            set_props(ids.PRICES, {"data": None})
+            set_props(ids.PRICES_CARD, {"children": live_card.prices_card({"hint": PRICING})})
+            cut = results.rate_cut(found, choice)
+            if cut is not None:
+                set_props(ids.CANVAS, {"cuts": [cut]})
 
     app.clientside_callback(
         ClientsideFunction("topoloom", "settled"),

@@ -7,13 +7,14 @@ import json
 import pytest
 
 from ccl.errors import CclError
+from ccl.formats.topoloom import topology_to_json
 from designer import clusters, forms, table
 from designer.assess import assess, can_solve, formulation_choices, same_question
 from designer.inspector import inspector
 from designer.presets import LINK_TYPES, link_type
 from designer.request import read_request
 from designer.table import Sorting
-from formulations import formulation, option_fields
+from formulations import Formulation, formulation, option_fields
 from gallery import catalog
 
 ASKED = {"collective": "all-gather", "size": "1MB", "chunks": 1, "formulation": "te-ccl-milp"}
@@ -185,3 +186,16 @@ def test_link_types_are_drawn_thicker_the_faster_they_are():
         "alpha": 1.3,
         "medium": "InfiniBand EDR",
     }
+
+
+def test_of_a_large_cluster_only_the_chosen_formulation_is_asked(monkeypatch):
+    """The others may take seconds to say no; the menu has them until they are chosen."""
+    large = topology_to_json(clusters.opened("rail-only", {"hosts": 40}))
+    asked = []
+    monkeypatch.setattr(
+        Formulation, "why_not", lambda self, problem: asked.append(self.name) or "too large"
+    )
+    known = assess(large, {**ASKED, "formulation": "te-ccl-milp"})
+    assert asked == ["te-ccl-milp"]
+    assert can_solve(known, read_request({**ASKED, "formulation": "te-ccl-milp"})) is not None
+    assert assess(large, {**ASKED, "formulation": "auto"}).refusals == {}
