@@ -125,10 +125,10 @@ def solve_orbits(
     backend = backend or Backend()
     made = orbit_program(problem, group=group, copies=copies, steps=steps, costs=costs)
     program = made.program
-    makespan, _ = program.fastest(backend)
+    makespan = program.fastest(backend)
     prices, cost = program.prices, None
     if costs is not None:
-        cost, _ = program.cheapest(backend, time=makespan, per_link=costs)
+        cost = program.cheapest(backend, makespan)
     values = program.values()
     usage = tuple(each for each, _ in values)
     columns, rows = program.size
@@ -195,7 +195,7 @@ def orbit_program(
     unit = _unit(topology, loads)
     graph = next(iter(graphs.values()))
     exact = (split or alike) and steps is None and _all_receive(topology, loads)
-    return Made(OrbitProgram(blocks, found.rows(graph), unit), loads, found, exact)
+    return Made(OrbitProgram(blocks, found.rows(graph), unit, costs), loads, found, exact)
 
 
 def relays_suffice(

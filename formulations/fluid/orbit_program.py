@@ -23,11 +23,14 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from formulations.backends import Backend, Outcome
+from formulations.backends import Backend
 from formulations.fluid.orbit_blocks import Block
 
 SLACK = 1e-9
 """How much longer than the least time may be taken where cost is least, relative."""
+
+FREE = 1e12
+"""More units of time than anything takes."""
 
 
 class OrbitProgram:
@@ -41,9 +44,17 @@ class OrbitProgram:
         Orbit of each capacity row, shape (rows,).
     unit
         µs in which R counts.
+    costs
+        Cost of a byte on each link, shape (links,), or None.
     """
 
-    def __init__(self, blocks: Sequence[Block], rows: np.ndarray, unit: float) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        rows: np.ndarray,
+        unit: float,
+        costs: np.ndarray | None = None,
+    ) -> None:
         self.blocks, self.rows, self.unit = blocks, rows, unit
         self.busy = sparse.csr_array(sparse.hstack([each.busy(rows) for each in blocks]))
         roots = {each.free: each.many for each in blocks if each.free >= 0}
@@ -59,7 +70,16 @@ class OrbitProgram:
         self.rules = [*self._balance(), *self._covered(), self.cap]
         if roots:
             self.rules.append(np.array([*roots.values()], dtype=float) @ self.share == 1)
-        self.model = cp.Problem(cp.Minimize(self.least), self.rules)
+        goal: Any = self.least
+        self._phase = [cp.Parameter(nonneg=True, value=value) for value in (1.0, 0.0, FREE)]
+        self._worth = 1.0
+        if costs is not None:
+            # One model for both objectives, so that it is compiled once.
+            cost = np.concatenate([each.cost(costs) for each in blocks])
+            self._worth = max(float(cost.max()), 1e-300)
+            goal = self._phase[0] * goal + self._phase[1] * ((cost / self._worth) @ self.usage)
+            self.rules.append(self.least <= self._phase[2])
+        self.model = cp.Problem(cp.Minimize(goal), self.rules)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -67,28 +87,24 @@ class OrbitProgram:
         every = self.usage.size + self.flow.size + self.share.size + 1
         return every, sum(int(each.size) for each in self.rules)
 
-    def fastest(self, backend: Backend, *, method: str = "simplex") -> tuple[float, Outcome]:
+    def fastest(self, backend: Backend) -> float:
         """Return the least time in µs, and leave usage, flows and prices in the model."""
-        outcome = backend.solve(self.model, method=method)
-        return outcome.objective * self.unit, outcome
+        self._set(1.0, 0.0, FREE)
+        return backend.solve(self.model, method="simplex").objective * self.unit
 
     @property
     def prices(self) -> np.ndarray:
         """Dual of each orbit of capacity rows; they add up to 1."""
         return np.asarray(np.abs(self.cap.dual_value))
 
-    def cheapest(
-        self, backend: Backend, *, time: float, per_link: np.ndarray, method: str = "simplex"
-    ) -> tuple[float, Outcome]:
+    def cheapest(self, backend: Backend, time: float) -> float:
         """Return the least cost of all that take `time` µs, in bytes times cost."""
-        cost = np.concatenate([each.cost(per_link) for each in self.blocks])
-        unit = max(float(cost.max()), 1e-300)
-        model = cp.Problem(
-            cp.Minimize((cost / unit) @ self.usage),
-            [*self.rules, self.least <= time / self.unit * (1 + SLACK)],
-        )
-        outcome = backend.solve(model, method=method)
-        return outcome.objective * unit, outcome
+        self._set(0.0, 1.0, time / self.unit * (1 + SLACK))
+        return backend.solve(self.model, method="simplex").objective * self._worth
+
+    def _set(self, *values: float) -> None:
+        for parameter, value in zip(self._phase, values, strict=True):
+            parameter.value = value
 
     def values(self) -> list[tuple[np.ndarray, list[np.ndarray]]]:
         """Return W of each block, and F of each of its ways."""

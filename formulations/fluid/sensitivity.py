@@ -169,7 +169,7 @@ def _by_program(
 
     topology, backend = problem.topology, Backend()
     program = orbit_program(problem, classes=number).program
-    now, _ = program.fastest(backend)
+    now = program.fastest(backend)
     prices = program.prices
     orbits = int(program.rows.max()) + 1
     of_orbit = np.zeros(orbits, dtype=np.int64)
@@ -179,7 +179,7 @@ def _by_program(
         effects = []
         for by in (1 + step, 1 - step):
             program.scale.value = np.where(of_orbit == each, by, 1.0)
-            effects.append(now / program.fastest(backend)[0] - 1)
+            effects.append(now / program.fastest(backend) - 1)
         yield Sensitivity(
             _words(topology, number, each)
             if each <= number.max()

@@ -1,6 +1,7 @@
 """The orbit linear program: the thesis' tables, sizes, collectives of every kind."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from ccl.collective import Chunk, all_gather, all_to_all, custom, make_collectiv
 from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
-from ccl.topology import Topology, device, duplex
+from ccl.topology import Link, Topology, device, duplex
 from formulations.fluid.costs import link_costs
 from formulations.fluid.orbit_loads import Uniform, loads_of
 from formulations.fluid.orbit_lp import solve_orbits
+from formulations.fluid.plain import solve_plain
 from gallery import open_cluster
 
 ALL_GATHER = {
@@ -269,3 +271,60 @@ def test_what_every_rank_gets_is_one_load():
     assert len(pairs.roots) == 4
     assert collected.turned
     assert collected.roots.tolist() == [0]
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        *(f"random:gpus=4,switches=2,seed={seed}" for seed in range(3)),
+        "star:gpus=5,copies=true,reduces=true",
+        "thesis-2.4",
+        "thesis-3.1",
+        "te-ccl-1",
+        "ring:gpus=5",
+    ],
+)
+def test_orbits_and_the_plain_program_have_one_optimum(cluster: str, kind: str):
+    """Both objectives; the plain program has every link and every pair of ranks."""
+    topology = open_cluster(cluster)
+    if kind in ("reduce-scatter", "all-reduce") and cluster == "thesis-2.4":
+        kind = "broadcast"  # its memory, the only way, cannot add
+    asked = Problem(topology, make_collective(kind, len(topology.ranks), 1e9))
+    costs = link_costs(topology, "links")
+
+    plain = solve_plain(asked, costs=costs)
+    found = solve_orbits(asked, costs=costs)
+
+    assert found.makespan == pytest.approx(plain.makespan, rel=1e-6)
+    assert found.cost == pytest.approx(plain.cost, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_relays_that_are_balanced_need_no_duplicates(seed: int):
+    """GPUs may take in more than they give out, or less; only relays have to be balanced.
+
+    Each switch gives out to the next GPU in a random order what it takes in from the one before.
+    """
+    chance = np.random.default_rng(seed)
+    gpus = [f"g{i}" for i in range(4)]
+    links: dict[tuple[str, str], float] = {}
+    for switch in ("s0", "s1"):
+        order = chance.permutation(gpus).tolist()
+        for a, b in zip(order, order[1:] + order[:1], strict=True):
+            bandwidth = float(chance.integers(1, 6))
+            links[a, switch] = links.get((a, switch), 0.0) + bandwidth
+            links[switch, b] = links.get((switch, b), 0.0) + bandwidth
+    for a, b in pairwise(gpus):
+        links[a, b] = float(chance.integers(1, 6))
+    devices = [device("gpu", name) for name in gpus] + [device("switch", s) for s in ("s0", "s1")]
+    topology = Topology(
+        "balanced", tuple(devices), tuple(Link(a, b, rate) for (a, b), rate in links.items())
+    )
+    asked = Uniform(topology, "all-gather", 4e9)
+
+    quick, exact = solve_orbits(asked), solve_orbits(asked, copies="exact")
+
+    assert quick.columns < exact.columns
+    assert quick.exact
+    assert quick.makespan == pytest.approx(exact.makespan, rel=1e-6)
