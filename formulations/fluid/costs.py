@@ -65,9 +65,7 @@ def link_costs(topology: Topology, kind: CostKind) -> np.ndarray:
     gpu = np.array([each.kind == "gpu" for each in topology.devices], dtype=float)
     hosts = {name: number for number, name in enumerate(topology.hosts)}
     host = np.array([hosts.get(each.host or "", -1) for each in topology.devices])
-    index = topology.index
-    src = np.array([index[each.src] for each in topology.links], dtype=np.int64)
-    dst = np.array([index[each.dst] for each in topology.links], dtype=np.int64)
+    src, dst = topology.ends
     if kind in ("links", "none"):
         return np.full(len(src), float(kind == "links"))
     ends = gpu[src] + gpu[dst]

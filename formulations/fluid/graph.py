@@ -169,15 +169,14 @@ class FluidGraph:
 
 def graph_of(topology: Topology) -> FluidGraph:
     """Return the graph of a topology: a vertex per device, an edge per link, in their order."""
-    index = topology.index
     many = len(topology.devices)
     return FluidGraph(
         topology=topology,
         device=np.arange(many),
         toward=np.full(many, NOWHERE),
         step=np.zeros(many, dtype=np.int64),
-        src=np.array([index[each.src] for each in topology.links], dtype=np.int64),
-        dst=np.array([index[each.dst] for each in topology.links], dtype=np.int64),
+        src=topology.ends[0],
+        dst=topology.ends[1],
         link=np.arange(len(topology.links)),
     )
 
