@@ -197,35 +197,60 @@ def arborescences(costs, members, roots):
 
 
 @njit(cache=True)
-def shallow(costs, members, root, step, rounds):
-    """Return a cheapest out-tree that prefers parents which were near the root in the last one.
+def shallow(costs, members, roots, steps, rounds):
+    """Return trees that are cheap and not deep: parents of each, as `arborescences` does.
 
-    `step` is what a hop of depth costs; small beside prices that differ, it decides between trees
-    that cost the same.
+    A way that leaves a vertex costs `steps` more, one for each root, for every hop from the root
+    to that vertex. How many those are is known from the tree before, so trees are sought `rounds`
+    times, and the best of them is kept.
     """
-    parent = np.empty(len(members), np.int64)
-    kept = np.empty(len(members), np.int64)
-    place = 0
-    for k in range(len(members)):
-        if members[k] == root:
-            place = k
+    many = len(members)
+    place = np.full(len(costs), -1, np.int64)
+    for k in range(many):
+        place[members[k]] = k
+    parent = np.empty(many, np.int64)
+    kept = np.empty(many, np.int64)
     plain = _among(costs, members)
-    depth = np.zeros(len(members))
-    least = np.inf
-    for _ in range(rounds):
-        up, into, child, beside = _contract(plain + step * depth)
-        _expand(up, into, child, beside, place, parent)
-        new = _depths(parent)
-        if new.max() < least:
-            least = new.max()
-            kept[:] = parent
-        # Half of what was believed before stays, or two trees could take turns.
-        depth = (depth + new) / 2
-    found = np.full(len(costs), -1, np.int32)
-    for k in range(len(members)):
-        if kept[k] >= 0:
-            found[members[k]] = members[kept[k]]
+    found = np.full((len(roots), len(costs)), -1, np.int32)
+    for number in range(len(roots)):
+        depth = _hops(plain, place[roots[number]])
+        least = np.inf
+        for _ in range(rounds):
+            up, into, child, beside = _contract(plain + steps[number] * depth)
+            _expand(up, into, child, beside, place[roots[number]], parent)
+            new = _depths(parent)
+            total = 0.0
+            for k in range(many):
+                if parent[k] >= 0:
+                    total += plain[k, parent[k]] + steps[number] * new[parent[k]]
+            if total < least:
+                least = total
+                kept[:] = parent
+            # Half of what was believed before stays, or two trees could take turns.
+            depth = (depth + new) / 2
+        for k in range(many):
+            if kept[k] >= 0:
+                found[number, members[k]] = members[kept[k]]
     return found
+
+
+@njit
+def _hops(costs, root):
+    """Return how many ways lead from the root to each vertex at least."""
+    many = len(costs)
+    depth = np.full(many, float(many))
+    depth[root] = 0.0
+    front = np.empty(many, np.int64)
+    front[0], low, high = root, 0, 1
+    while low < high:
+        here = front[low]
+        low += 1
+        for vertex in range(many):
+            if depth[vertex] >= many and costs[vertex, here] < FAR:
+                depth[vertex] = depth[here] + 1
+                front[high] = vertex
+                high += 1
+    return depth
 
 
 @njit

@@ -37,6 +37,9 @@ PROVED = 1e-9
 NEAR = 1e-9
 """Trees of least depth are taken where they cost as little as any, but for this share."""
 
+FLAT = 0.1
+"""Share of what a way costs on average that a hop of depth costs, in the first trees."""
+
 SHARES = (0.5, 0.8)
 """How much of the prices of the best bound is mixed into the newest."""
 
@@ -104,6 +107,7 @@ class Search:
     backend: Backend
     deadline: float = np.inf
     report: Callable[[float, float], None] = lambda _time, _bound: None
+    flat: float = FLAT
     bound: float = 0.0
     rounds: int = 0
     best: Floats = field(default_factory=lambda: np.empty(0))
@@ -147,7 +151,8 @@ class Search:
 
     def _step(self, prices: Floats) -> Floats:
         at, found = self._at(prices)
-        return self._taken(at, found)
+        flat = at.shallow(found, self.flat) if self.flat else None
+        return self._taken(at, found if flat is None else flat)
 
     def _grown(self, prices: Floats, reached: float) -> int:
         """Add trees that the master lacks; return how many are new."""
@@ -155,7 +160,7 @@ class Search:
         for share in (0.0, *SHARES):
             if self._met(reached):
                 break
-            self._step(share * self.best + (1 - share) * prices)
+            self._taken(*self._at(share * self.best + (1 - share) * prices))
         return len(self.pool) - before
 
     def _at(self, prices: Floats) -> tuple[Prices, Found]:

@@ -26,7 +26,7 @@ DIGITS = 1 << 14
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> list[Fraction] | None:
-    """Solve a square system of whole numbers, or return None where it has no single solution.
+    """Solve a square system of whole numbers; None where its determinant is 0 modulo the prime.
 
     Parameters
     ----------

@@ -67,6 +67,7 @@ class Prices:
         self.bounds = extra is None
         if extra is not None:
             length = length + extra
+            length += TINY * length.max()
         self.sides: tuple[Priced, ...] = tuple(side.priced(length) for side in task.sides)
 
     def cheapest(self) -> Found:
@@ -96,6 +97,24 @@ class Prices:
                 return None
             found = self.sides[side].breadth(np.array([self._root(place) for place in places]))
             for place, each in zip(places, found, strict=True):
+                parents[place] = each
+        return self._found(parents, exact=False)
+
+    def shallow(self, found: Found, share: float) -> Found | None:
+        """Return trees that are less deep for `share` of what a way costs on average a hop.
+
+        None where vertices may be left out.
+        """
+        task = self.task
+        parents = list(found.parents)
+        for members, places in task.alike:
+            side = self.sides[task.wishes[places[0]].side]
+            if len(members) < len(side.costs):
+                return None
+            roots = np.array([self._root(place) for place in places])
+            trees = np.array([found.parents[place] for place in places])
+            steps = share * side.cost(trees) / len(members)
+            for place, each in zip(places, side.shallow(members, roots, steps=steps), strict=True):
                 parents[place] = each
         return self._found(parents, exact=False)
 

@@ -99,9 +99,9 @@ class Priced:
         """Return the parents of a cheapest tree over `members` of each root, (roots, vertices)."""
         return np.asarray(arborescence.arborescences(self.costs, members, roots))
 
-    def shallow(self, members: Ints, root: int, *, step: float) -> Ints:
-        """Return the parents of a tree that trades `step` for a hop of depth, (vertices,)."""
-        return np.asarray(arborescence.shallow(self.costs, members, root, step, ROUNDS))
+    def shallow(self, members: Ints, roots: Ints, *, steps: Floats) -> Ints:
+        """Return the parents of trees that trade `steps` for a hop of depth, (roots, vertices)."""
+        return np.asarray(arborescence.shallow(self.costs, members, roots, steps, ROUNDS))
 
     def breadth(self, roots: Ints) -> Ints:
         """Return the parents of the cheapest trees of least depth, (roots, vertices)."""
@@ -115,7 +115,7 @@ class Priced:
         return Column(root, parents, links, first)
 
 
-ROUNDS = 4
+ROUNDS = 2
 """How often a shallow tree is sought again, its depths in hand."""
 
 

@@ -8,6 +8,7 @@ row for each orbit is exact and nothing is averaged (the same for shared limits)
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -153,16 +154,16 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
     reduces = [False] * bool(demands.spreads or demands.free)
     reduces += [True] * bool(demands.sums or demands.free)
     sides = tuple(side_of(topology, reduces=each) for each in reduces)
-    leaders = set(_leaders(group))
+    leaders, nbytes = set(_leaders(group)), _nbytes(problem)
     wishes = [
-        Wish(reduces.index(down), each.root, each.others, exact(each.nbytes))
+        Wish(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
         for groups, down in ((demands.spreads, False), (demands.sums, True))
         for each in groups
         if each.root in leaders
     ]
     every = range(len(topology.ranks))
     if demands.free:
-        share = exact(demands.free) / group.order
+        share = nbytes[True, -1, ()] / group.order
         for root in sorted(leaders):
             others = tuple(rank for rank in every if rank != root)
             place = len(wishes)
@@ -171,6 +172,19 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
                 Wish(reduces.index(False), root, others, share, place),
             ]
     return Task(problem, group, sides, tuple(wishes))
+
+
+def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], Fraction]:
+    """Return the exact bytes by whether they are added up, root and others; -1 is a free root."""
+    found: defaultdict[tuple[bool, int, tuple[int, ...]], Fraction] = defaultdict(Fraction)
+    for chunk in problem.collective.chunks:
+        ends, others = chunk.holders, chunk.destinations
+        if chunk.reduced:
+            ends, others = others, ends
+        key = (chunk.reduced, ends[0], tuple(sorted({*others} - {ends[0]})))
+        free = chunk.reduced and len(ends) > 1
+        found[(True, -1, ()) if free else key] += exact(chunk.size)
+    return found
 
 
 def _trivial(topology: Topology) -> Symmetry:

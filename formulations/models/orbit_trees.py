@@ -32,18 +32,24 @@ Gabow, Galil, Spencer and Tarjan, Combinatorica 6, 1986.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ccl.bound import Bound
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
+from formulations.fluid.costs import link_costs
 from formulations.fluid.trees_refusal import refusal
 from formulations.registry import Formulation
 from formulations.run import Run
 
 if TYPE_CHECKING:
     from formulations.fluid.trees import Optimum
+
+QUICK = 5.0
+"""Seconds for making trees less deep where no limit was set."""
 
 MARGIN = 1e-10
 """Share by which the bound is lowered, for the rounding of sums of prices."""
@@ -82,10 +88,11 @@ def run(run: Run, options: Options) -> Result:
     found = Search(
         task,
         run.backend,
-        deadline=float("inf") if run.left is None else run.begin + 0.8 * (run.time_limit or 0.0),
+        deadline=run.begin + 0.7 * run.time_limit if run.time_limit else math.inf,
         report=lambda time, bound: run.report(f"{time:.6g} µs, at least {bound:.6g}"),
     ).run()
     _prove(run, found)
+    found = _second(run, found, options)
     columns, rows = len(found.pool), len(task.rows.rates) + len(task.wishes)
     run.met(ModelSize(columns, rows, sum(int((each > 0).sum()) for each in found.pool.counts)))
     forest = forest_of(found)
@@ -95,6 +102,20 @@ def run(run: Run, options: Options) -> Result:
     )
     run.offer(forest, message="a forest of the best rate")
     return run.finish(run.reached if run.enough else _stop(found))
+
+
+def _second(run: Run, found: Optimum, options: Options) -> Optimum:
+    """Choose among the forests of the best rate."""
+    from formulations.fluid.trees_second import refined  # noqa: PLC0415
+
+    if options.prefer == "any" or not found.proved:
+        return found
+    deadline = run.begin + 0.9 * run.time_limit if run.time_limit else time.perf_counter() + QUICK
+    costs = None
+    if options.prefer != "shallow":
+        costs = link_costs(run.problem.topology, options.prefer)
+        deadline = deadline if run.time_limit else math.inf
+    return refined(found, costs=costs, deadline=deadline)
 
 
 def _stop(found: Optimum) -> Stop:
