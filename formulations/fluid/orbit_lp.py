@@ -99,6 +99,7 @@ def solve_orbits(
     steps: int | None = None,
     costs: np.ndarray | None = None,
     backend: Backend | None = None,
+    time_limit: float | None = None,
 ) -> OrbitSolution:
     """Return the least R, and with `costs` the least cost at it.
 
@@ -114,6 +115,10 @@ def solve_orbits(
         Most hops from a root to a destination, or None for any number.
     costs
         Cost of a byte on each link, shape (links,).
+    backend
+        The solver.
+    time_limit
+        Seconds for each of the two solves.
 
     Raises
     ------
@@ -121,14 +126,16 @@ def solve_orbits(
         If fluid models cannot say the problem, or the group does not keep it.
     Infeasible
         If `steps` is too small.
+    LimitReached
+        If the time limit came first.
     """
     backend = backend or Backend()
     made = orbit_program(problem, group=group, copies=copies, steps=steps, costs=costs)
     program = made.program
-    makespan = program.fastest(backend)
+    makespan = program.fastest(backend, time_limit)
     prices, cost = program.prices, None
     if costs is not None:
-        cost = program.cheapest(backend, makespan)
+        cost = program.cheapest(backend, makespan, time_limit=time_limit)
     values = program.values()
     usage = tuple(each for each, _ in values)
     columns, rows = program.size

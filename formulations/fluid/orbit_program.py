@@ -29,6 +29,9 @@ from formulations.fluid.orbit_blocks import Block
 SLACK = 1e-9
 """How much longer than the least time may be taken where cost is least, relative."""
 
+MANY = 5_000
+"""Columns from which interior points are faster on pairs; on trees they never are."""
+
 FREE = 1e12
 """More units of time than anything takes."""
 
@@ -87,20 +90,39 @@ class OrbitProgram:
         every = self.usage.size + self.flow.size + self.share.size + 1
         return every, sum(int(each.size) for each in self.rules)
 
-    def fastest(self, backend: Backend) -> float:
-        """Return the least time in µs, and leave usage, flows and prices in the model."""
+    def fastest(self, backend: Backend, time_limit: float | None = None) -> float:
+        """Return the least time in µs, and leave usage, flows and prices in the model.
+
+        Raises
+        ------
+        Infeasible
+            If some data cannot arrive.
+        LimitReached
+            If the time limit, in seconds, came first.
+        """
         self._set(1.0, 0.0, FREE)
-        return backend.solve(self.model, method="simplex").objective * self.unit
+        return self._solved(backend, time_limit) * self.unit
 
     @property
     def prices(self) -> np.ndarray:
         """Dual of each orbit of capacity rows; they add up to 1."""
         return np.asarray(np.abs(self.cap.dual_value))
 
-    def cheapest(self, backend: Backend, time: float) -> float:
-        """Return the least cost of all that take `time` µs, in bytes times cost."""
+    def cheapest(self, backend: Backend, time: float, *, time_limit: float | None = None) -> float:
+        """Return the least cost of all that take `time` µs, in bytes times cost.
+
+        Raises
+        ------
+        LimitReached
+            If the time limit, in seconds, came first.
+        """
         self._set(0.0, 1.0, time / self.unit * (1 + SLACK))
-        return backend.solve(self.model, method="simplex").objective * self._worth
+        return self._solved(backend, time_limit) * self._worth
+
+    def _solved(self, backend: Backend, time_limit: float | None) -> float:
+        large = not self.flow.size and self.usage.size > MANY
+        method = "ipm" if large else "simplex"
+        return backend.solve(self.model, method=method, time_limit=time_limit).objective
 
     def _set(self, *values: float) -> None:
         for parameter, value in zip(self._phase, values, strict=True):

@@ -13,8 +13,8 @@ link of a carries of o's data, in bytes.
     minimise R, then with R held there the bytes on each link times its cost
 
 Pairs of one origin flow together: who gets which byte is decided afterwards, by taking paths off
-the flow. Any optimum can be averaged over A, so none is lost. An all-to-all of a million GPUs on
-rails has 15 variables.
+the flow. Any optimum can be averaged over A, so none is lost. An all-to-all on rails has 15
+variables, however many GPUs there are.
 
 The plan is a flow. Its steady makespan is R, and R is a bound for every plan, by the program's
 prices; the replay of a single problem takes longer by latencies and finite parts.
@@ -81,13 +81,19 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Solve the program and write its flow out for every pair."""
+    """Solve the program and write its flow out for every pair.
+
+    Raises
+    ------
+    LimitReached
+        If the time limit came before the flow.
+    """
     from formulations.fluid.orbit_lift import Lift  # noqa: PLC0415  it loads the solver
     from formulations.fluid.orbit_lp import solve_orbits  # noqa: PLC0415
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)
-    found = solve_orbits(run.problem, costs=costs, backend=run.backend)
+    found = solve_orbits(run.problem, costs=costs, backend=run.backend, time_limit=run.left)
     run.met(ModelSize(found.columns, found.rows, 0))
     run.bounds = tuple(sorted((*run.bounds, _bound(found)), key=lambda each: -each.makespan))
     run.note(f"one flow stands for {_alike(found)}")
