@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device
 from gallery.build import (
     HOST_LIMIT,
@@ -221,17 +222,21 @@ def _cluster(
             links += star(name, ports[-1], nvlink.times(width))
         boxes.append([each.name for each in devices[-server.gpus - len(chips) :]])
     joined = network(ports, port, fabric=fabric)
-    alike = (
-        each_alone(f"nvswitch{i}" for i, width in enumerate(chips) if width == each)
-        for each in sorted(set(chips))
-        if chips.count(each) > 1
-    )
     return topology(
         count_of(hosts, server.title),
         [*devices, *joined[0]],
         [*links, *joined[1]],
-        declared=hosts_and_places(boxes, ports, fabric=fabric, inner=alike),
+        declared=hosts_and_places(boxes, ports, fabric=fabric, inner=_alike(chips)),
     )
+
+
+def _alike(widths: tuple[int, ...]) -> list[Declared]:
+    """Declare that NVSwitches of the first host with equally many links may be permuted."""
+    return [
+        each_alone(f"nvswitch{i}" for i, width in enumerate(widths) if width == each)
+        for each in sorted(set(widths))
+        if widths.count(each) > 1
+    ]
 
 
 def _nvswitch_box(
