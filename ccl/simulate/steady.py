@@ -79,7 +79,7 @@ def _paths(
     amounts: defaultdict[str, dict[str, float]], start: str, *, goal: str
 ) -> Iterable[tuple[float, list[str]]]:
     """Take paths with their shares off the amounts, which are used up, until none is left."""
-    while True:
+    while start != goal:
         came_from = {start: ""}
         front = [start]
         while front and goal not in came_from:

@@ -293,3 +293,14 @@ class TestOrder:
 
         assert free.start == [job.start for job in judged]
         assert free.sent == [job.sent for job in judged]
+
+
+def test_a_chunk_that_is_where_it_must_be_is_not_sent():
+    """Of two chunks one stays at home; the other takes 1 MB over 50 GB/s."""
+    topology = Topology("pair", gpus(2), (Link("g0", "g1", 50.0), Link("g1", "g0", 50.0)))
+    problem = Problem(topology, custom(2, [Chunk(MB, (0,), (0,)), Chunk(MB, (0,), (1,))]))
+
+    timeline = simulate(problem, Flow((Rate(1, "g0", "g1", 1.0),)))
+
+    assert timeline.makespan == pytest.approx(20.0)
+    assert {each.chunk for each in timeline.transfers} == {1}
