@@ -134,10 +134,10 @@ class Link:
         if self.src == self.dst:
             msg = f"link {self} enters the device it leaves; link two different devices"
             raise ProblemError(msg)
-        if not (self.bandwidth > 0 and math.isfinite(self.bandwidth)):
+        if not 0 < self.bandwidth < math.inf:
             msg = f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s"
             raise ProblemError(msg)
-        if not (self.alpha >= 0 and math.isfinite(self.alpha)):
+        if not 0 <= self.alpha < math.inf:
             msg = f"link {self} needs a latency of zero or more, got {self.alpha} µs"
             raise ProblemError(msg)
         if self.count < 1:
@@ -197,7 +197,7 @@ class SharedLimit:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        if not (self.bandwidth > 0 and math.isfinite(self.bandwidth)):
+        if not 0 < self.bandwidth < math.inf:
             msg = f"limit {self.name} needs a positive bandwidth, got {self.bandwidth} GB/s"
             raise ProblemError(msg)
         if not self.links:

@@ -29,6 +29,7 @@ from ccl.forest import Tree
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, Topology, device, duplex
+from gallery import open_cluster
 from tests.ccl.clusters import gpus, line, mesh, ring, star
 
 UNKNOWN: Any = "shuffle"
@@ -364,3 +365,14 @@ def test_errors_have_one_root_and_say_where():
 
     assert isinstance(error, CclError)
     assert (str(error), error.where, error.time, error.epoch) == ("it breaks", "a->b", 2.5, 1)
+
+
+def test_ends_are_positions_of_devices():
+    """Each link's ends, in the order of the links; none where there is no link."""
+    topology = open_cluster("ndv2:hosts=3")
+    names = [each.name for each in topology.devices]
+
+    assert [(names[src], names[dst]) for src, dst in topology.ends.T] == [
+        each.ends for each in topology.links
+    ]
+    assert replace(topology, links=()).ends.shape == (2, 0)
