@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.compiled import arborescence
-from formulations.compiled.arborescence import Ways
+from formulations.compiled import arborescence, relays
+from formulations.compiled.relays import Ways
 from formulations.fluid.graph import graph_of
 
 Floats = np.ndarray
@@ -87,7 +87,7 @@ class Priced:
 
     def __init__(self, side: Side, length: Floats) -> None:
         self.side, self.length = side, length
-        self.costs, self._near, self._before = arborescence.closure(side.ways, length)
+        self.costs, self._near, self._before = relays.closure(side.ways, length)
 
     def cost(self, parents: Ints) -> Floats:
         """Return what trees cost; parents are those of each, shape (trees, vertices)."""
@@ -109,7 +109,7 @@ class Priced:
 
     def column(self, root: int, parents: Ints) -> Column:
         """Write a tree out as links."""
-        links, first = arborescence.unfold(
+        links, first = relays.unfold(
             self.side.ways, self.length, self.costs, self._near, self._before, parents
         )
         return Column(root, parents, links, first)
@@ -155,14 +155,14 @@ class Side:
         place[copies] = np.arange(copies.sum())
         place[~copies] = np.arange((~copies).sum())
         src, dst = place[graph.src], place[graph.dst]
-        many, relays = int(copies.sum()), int((~copies).sum())
+        many, others = int(copies.sum()), int((~copies).sum())
         kind = copies[graph.src] * 2 + copies[graph.dst]
         direct, out, into, on = (np.flatnonzero(kind == k) for k in (3, 2, 1, 0))
         return Ways(
             np.array([src[direct], dst[direct], direct]),
             *_listed(src, dst, out, many),
             *_listed(dst, src, into, many),
-            *_listed(src, dst, on, relays),
+            *_listed(src, dst, on, others),
         )
 
     def priced(self, length: Floats) -> Priced:

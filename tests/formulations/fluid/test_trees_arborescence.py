@@ -4,7 +4,8 @@ import networkx
 import numpy as np
 import pytest
 
-from formulations.compiled.arborescence import FAR, arborescences, breadth, shallow
+from formulations.compiled.arborescence import arborescences, breadth, shallow
+from formulations.compiled.relays import FAR
 
 
 def drawn(seed, *, ties):
