@@ -10,7 +10,7 @@ import { h } from "./dom.js";
 import { lineId } from "./elements.js";
 import { grown, pointOn } from "./geometry.js";
 import { endsKey } from "./model.js";
-import { between, classColor, inkOn, originColor } from "./palette.js";
+import { between, classColor, inkOn, originColor, vivid } from "./palette.js";
 import { FONT } from "./style.js";
 
 /** Rows of the legend; nobody reads more. */
@@ -46,7 +46,7 @@ export class MarkView {
   #color({ tone }) {
     const { theme, colors } = this.canvas;
     if (tone.heat !== undefined) return between(colors.cold, colors.hot, tone.heat);
-    if (tone.origin) return originColor(tone.origin[0], tone.origin[1]);
+    if (tone.origin) return vivid(originColor(tone.origin[0], tone.origin[1]), theme);
     return tone.class === undefined ? colors.link : classColor(tone.class, theme);
   }
 
@@ -102,7 +102,10 @@ export class MarkView {
     }
     ctx.stroke();
     ctx.setLineDash([]);
-    if (arrows) arrow(ctx, at(0.5), at(0.62), Math.max(7, ctx.lineWidth * 2.2));
+    if (!arrows) return;
+    ctx.strokeStyle = this.canvas.colors.bg;
+    ctx.lineWidth = 1.6;
+    arrow(ctx, at(0.5), at(0.62), Math.max(10, curve.width * 1.7));
   }
 
   #devices(ctx, marks) {
@@ -205,5 +208,6 @@ function arrow(ctx, at, to, size) {
   ctx.lineTo(...put(-size * 0.5, size * 0.55));
   ctx.lineTo(...put(-size * 0.5, -size * 0.55));
   ctx.closePath();
+  ctx.stroke();
   ctx.fill();
 }

@@ -49,10 +49,20 @@ export const classColor = (index, theme) => {
   return colors[index % colors.length];
 };
 
+/** A colour moved away from the ground, so that thin lines in it can be followed. @param {string} color hex or rgb() */
+export const vivid = (color, theme) => {
+  const parts = color.startsWith("#") ? channels(color) : color.match(/\d+/g).map(Number);
+  const light = lightness(parts);
+  if (theme === "light") return light > 120 ? mixed(parts, [11, 21, 32], (light - 120) / 260) : color;
+  return light < 150 ? mixed(parts, [255, 255, 255], (150 - light) / 190) : color;
+};
+
+const lightness = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b;
+
 /** Ink that can be read on a colour. @param {string} color hex or rgb() */
 export const inkOn = (color) => {
-  const [r, g, b] = color.startsWith("#") ? channels(color) : color.match(/\d+/g).map(Number);
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#0b1520" : "#ffffff";
+  const parts = color.startsWith("#") ? channels(color) : color.match(/\d+/g).map(Number);
+  return lightness(parts) > 140 ? "#0b1520" : "#ffffff";
 };
 
 /** Colour between two hex colours. @param {string} from @param {string} to @param {number} share */
