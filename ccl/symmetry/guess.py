@@ -10,6 +10,8 @@ coarser.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ccl.symmetry.permutations import orbits_of
@@ -28,8 +30,8 @@ _ENOUGH = 10
 _SINGLES = 4
 """Devices that are told apart before whole classes are."""
 
-_CLASSES = 400
-"""Classes that are taken one by one before a candidate is given up."""
+_WORK = 60_000_000
+"""Refinements times links after which no more is guessed; at most some ten seconds."""
 
 
 def guessed(shape: Shape) -> np.ndarray:
@@ -38,8 +40,9 @@ def guessed(shape: Shape) -> np.ndarray:
     classes = int(start.max(initial=-1)) + 1
     found = np.empty((0, shape.size), dtype=np.int64)
     dice = np.random.default_rng(0)
+    steps = iter(range(_WORK // max(len(shape.src), 1)))
     for _ in range(_TRIES if classes < shape.size else 0):
-        image = _candidate(shape, start, dice)
+        image = _candidate(shape, start, dice, steps)
         if image is not None and shape.moves(image) is not None:
             found = np.concatenate([found, image[None, :]])
             if len(found) >= _ENOUGH and len(np.unique(orbits_of(found))) == classes:
@@ -47,15 +50,18 @@ def guessed(shape: Shape) -> np.ndarray:
     return found
 
 
-def _candidate(shape: Shape, start: np.ndarray, dice: np.random.Generator) -> np.ndarray | None:
-    """Return a permutation that keeps colours, or None if the two sides came to differ."""
+def _candidate(
+    shape: Shape, start: np.ndarray, dice: np.random.Generator, steps: Iterator[int]
+) -> np.ndarray | None:
+    """Return a permutation that keeps colours, or None if the sides differ or no step is left."""
     both = np.stack([start, start])
-    for turn in range(_SINGLES + _CLASSES):
-        counts = np.bincount(both[0])
-        if counts.max() == 1:
-            break
-        if turn < _SINGLES:
+    singles = _SINGLES
+    while (counts := np.bincount(both[0])).max() > 1:
+        if next(steps, None) is None:
+            return None
+        if singles:
             both = _apart(both, np.arange(len(counts)) == counts.argmax(), 1, dice=dice)
+            singles -= 1
         else:
             both = _apart(both, _chosen(shape, both[0], counts), shape.size, dice=dice)
         both = refined(shape, both, rounds=_ROUNDS)

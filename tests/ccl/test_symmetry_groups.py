@@ -285,6 +285,16 @@ def test_a_wrong_guess_is_thrown_away(monkeypatch):
     assert group.generators.tolist() == [[3, 2, 1, 0]]
 
 
+def test_guessing_ends(monkeypatch):
+    """When its work is done what was found stays, and there may be nothing."""
+    topology = open_cluster("fat-tree:radix=4")
+    for work, most in ((0, 0), (40 * len(topology.links), 20)):
+        monkeypatch.setattr("ccl.symmetry.guess._WORK", work)
+        group = automorphisms(topology, method="refined")
+        assert len(group.generators) <= most
+        assert all(keeps(topology, row) for row in group.generators.tolist())
+
+
 # Stabilisers and carriers
 
 
