@@ -91,6 +91,7 @@ def verify(
                 "algbw_GBps": algbw(collective, makespan),
                 "busbw_GBps": busbw(collective, makespan),
                 "transfers": len(timeline.transfers),
+                "images": timeline.images,
             }
         )
         return
@@ -101,6 +102,7 @@ def verify(
             ("algbw", text.bandwidth(algbw(collective, makespan))),
             ("busbw", text.bandwidth(busbw(collective, makespan))),
             ("transfers", f"{len(timeline.transfers):,}"),
+            ("each for", f"{timeline.images:,} alike" if timeline.images > 1 else ""),
         ],
     )
 
