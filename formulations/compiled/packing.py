@@ -53,7 +53,7 @@ class Partial(NamedTuple):
     blocked
         Arcs that cannot be added any more, shape (p, arcs).
     starts
-        How many units of each sink start where, shape (p, sinks, v).
+        How many units of each sink start where, shape (sinks, v, p).
     """
 
     copies: np.ndarray
@@ -105,7 +105,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
                 if partial.reached[vertex - many, after]:
                     high = _note(search, after, many - 2 - vertex, high)
             continue
-        if tree >= 0 and partial.starts[tree, sink, vertex] > 0:
+        if tree >= 0 and partial.starts[sink, vertex, tree] > 0:
             return vertex
         for arc in range(graph.first[vertex], graph.first[vertex + 1]):
             after = graph.head[arc]
@@ -114,7 +114,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
                 if after == goal:
                     return goal
         for other in range(len(partial.copies)):
-            if partial.copies[other] > 0 and partial.starts[other, sink, vertex] > 0:
+            if partial.copies[other] > 0 and partial.starts[sink, vertex, other] > 0:
                 high = _note(search, many + other, vertex, high)
     return -1
 
@@ -139,10 +139,10 @@ def _push(graph, room, partial, sink, end, most, search):
                 other = -2 - step
                 before = search.back[many + other]
                 if doing:
-                    partial.starts[other, sink, before] -= amount
-                    partial.starts[other, sink, vertex] += amount
+                    partial.starts[sink, before, other] -= amount
+                    partial.starts[sink, vertex, other] += amount
                 else:
-                    amount = min(amount, partial.starts[other, sink, before])
+                    amount = min(amount, partial.starts[sink, before, other])
                 vertex = before
     return amount
 
@@ -167,10 +167,10 @@ def _fit(graph, partial, tree, arc, sink, amount, moved, search):
         end = _way(graph, room, partial, sink, a, b, tree, search)
         if end < 0:
             break
-        most = need if end == b else min(need, partial.starts[tree, sink, end])
+        most = need if end == b else min(need, partial.starts[sink, end, tree])
         pushed = _push(graph, room, partial, sink, end, most, search)
         if end != b:
-            partial.starts[tree, sink, end] -= pushed
+            partial.starts[sink, end, tree] -= pushed
             moved[sink] += pushed
         flow -= pushed
         need -= pushed
@@ -188,7 +188,7 @@ def _settle(graph, partial, tree, arc, amount, moved):
         if more > 0:
             graph.room[sink, arc] -= more
             graph.room[sink, graph.rev[arc]] += more
-            partial.starts[tree, sink, a] += more
+            partial.starts[sink, a, tree] += more
             moved[sink] = amount
 
 
@@ -229,12 +229,12 @@ def _divide(partial, tree, rest, amount, moved):
     partial.depth[rest] = partial.depth[tree]
     partial.parent[rest] = partial.parent[tree]
     partial.blocked[rest] = partial.blocked[tree]
-    for sink in range(partial.starts.shape[1]):
+    for sink in range(partial.starts.shape[0]):
         keep = amount - moved[sink]
-        for vertex in range(partial.starts.shape[2]):
-            own = min(keep, partial.starts[tree, sink, vertex])
-            partial.starts[rest, sink, vertex] = partial.starts[tree, sink, vertex] - own
-            partial.starts[tree, sink, vertex] = own
+        for vertex in range(partial.starts.shape[1]):
+            own = min(keep, partial.starts[sink, vertex, tree])
+            partial.starts[sink, vertex, rest] = partial.starts[sink, vertex, tree] - own
+            partial.starts[sink, vertex, tree] = own
             keep -= own
 
 
@@ -246,7 +246,7 @@ def _add(graph, partial, tree, arc, moved, row, search):
     graph.capacity[arc] -= amount
     for sink in range(len(graph.room)):
         graph.room[sink, arc] -= amount
-        partial.starts[tree, sink, b] += moved[sink]
+        partial.starts[sink, b, tree] += moved[sink]
     partial.reached[tree, b] = True
     partial.depth[tree, b] = partial.depth[tree, a] + 1
     partial.parent[tree, b] = arc
@@ -254,19 +254,19 @@ def _add(graph, partial, tree, arc, moved, row, search):
     sink = row[b]
     if sink < 0:
         return
-    partial.starts[tree, sink, b] = 0
+    partial.starts[sink, b, tree] = 0
     need = amount - moved[sink]
     while need > 0:
         end = _way(graph, graph.room[sink], partial, sink, b, -1, tree, search)
-        most = min(need, partial.starts[tree, sink, end])
+        most = min(need, partial.starts[sink, end, tree])
         pushed = _push(graph, graph.room[sink], partial, sink, end, most, search)
-        partial.starts[tree, sink, end] -= pushed
+        partial.starts[sink, end, tree] -= pushed
         need -= pushed
 
 
 @njit
-def _choose(graph, partial, tree, moved, search):
-    """Find an arc to add, near the root and for all copies if there is one; make room for it.
+def _choose(graph, partial, tree, deepest, moved, search):
+    """Find an arc to add, for all copies if there is one, and near the root; make room for it.
 
     Returns
     -------
@@ -292,6 +292,8 @@ def _choose(graph, partial, tree, moved, search):
                 if -amount > most:
                     best, most = arc, -amount
         depth += 1
+        if depth == deepest:
+            return -1, np.int64(0)
         if found or best < 0:
             continue
         amount = _most(graph, partial, tree, best, 1, moved, search)
@@ -303,18 +305,21 @@ def _choose(graph, partial, tree, moved, search):
 
 
 @njit(cache=True)
-def grow(graph, partial, tree, row):
-    """Grow a tree until it reaches every vertex, leaving copies behind where not all can go on.
+def grow(graph, partial, tree, row, deepest):
+    """Grow a tree, leaving copies behind where not all can go on.
 
     Parameters
     ----------
     row
         Place of each vertex among the sinks, -1 where it waits for nothing.
+    deepest
+        Most edges from the root to a vertex, and then all copies go on together; 0: any number,
+        until every vertex is reached.
 
     Returns
     -------
     bool
-        Whether it is done; else there was no place for the copies to leave behind.
+        Whether this is done; else there was no place for the copies to leave behind.
     """
     many = len(graph.first) - 1
     size = many + len(partial.copies)
@@ -332,8 +337,10 @@ def grow(graph, partial, tree, row):
                 rest = place
         if rest < 0 or partial.copies[rest] > 0:
             return False
-        arc, amount = _choose(graph, partial, tree, moved, search)
-        assert arc >= 0, "trees that fit can go on"
+        arc, amount = _choose(graph, partial, tree, deepest, moved, search)
+        if arc < 0:
+            assert deepest > 0, "trees that fit can go on"
+            return True
         if amount < partial.copies[tree]:
             _divide(partial, tree, rest, amount, moved)
         _add(graph, partial, tree, arc, moved, row, search)

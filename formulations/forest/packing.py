@@ -1,9 +1,10 @@
 """Connections between GPUs filled with spanning trees, as many of each root as it gives out.
 
-One tree at a time is grown from its root, all copies of it at once, always by the arc nearest to
-the root that leaves room for all other trees (`formulations.compiled.packing`); where that is so
-for some copies only, these go on and the others are grown later. No tree is shallowest that way,
-which would be NP-hard to ask for, but none is deep without need.
+Trees grow by arcs that leave room for all other trees (`formulations.compiled.packing`), all copies
+of one at once: every tree its first level, every tree its second and so on, so that none takes what
+another needs to stay shallow; then each by itself, by the arc nearest to its root. Where an arc
+suits some copies only, these go on and the others are grown later. Shallowest trees are NP-hard to
+find; these are not, but none is deep without need.
 
 Source: Bérczi and Frank, Packing arborescences, 2010, after Schrijver; ForestColl, appendix C.3.
 """
@@ -19,7 +20,13 @@ from formulations.compiled.packing import Graph, Partial, grow
 from formulations.forest.splitting import Connections, Load
 
 _PLACES = 8
-"""Partial trees at first; there is room for more when they are needed."""
+"""For copies left behind; there is room for more when they are needed."""
+
+_DEEPEST = 8
+"""Levels that all trees reach together; what few trees still lack then, each gets by itself."""
+
+_NUMBERS = 2**25
+"""Most numbers that say where the units of all trees start: 256 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +85,10 @@ class _Packing:
             room=np.ascontiguousarray(found.room[:, order]),
         )
         self.tail = tail[order]
-        self.copies = load.trees[self.gpus]
+        self.left = load.trees[self.gpus]
         self.row = np.full(len(self.gpus), -1)
         self.row[rank[network.sinks]] = np.arange(len(network.sinks))
-        self.partial = self._places(_PLACES)
+        self.partial = self._places(0)
 
     def _places(self, count: int) -> Partial:
         many, sinks, arcs = len(self.gpus), len(self.graph.room), len(self.graph.head)
@@ -91,47 +98,60 @@ class _Packing:
             depth=np.zeros((count, many), dtype=np.int64),
             parent=np.full((count, many), -1, dtype=np.int64),
             blocked=np.zeros((count, arcs), dtype=bool),
-            starts=np.zeros((count, sinks, many), dtype=np.int64),
+            starts=np.zeros((sinks, many, count), dtype=np.int64),
         )
 
     def _wider(self) -> None:
         """Make twice as many places for partial trees."""
         old = self.partial
-        self.partial = self._places(2 * len(old.copies))
-        for before, after in zip(old, self.partial, strict=True):
-            after[: len(before)] = before
+        count = len(old.copies)
+        self.partial = self._places(2 * count)
+        for before, after in zip(old[:-1], self.partial[:-1], strict=True):
+            after[:count] = before
+        self.partial.starts[:, :, :count] = old.starts
 
     def trees(self, stop: Callable[[int, int], None] | None) -> Iterator[Packed]:
         """Yield all trees."""
-        roots = np.flatnonzero(self.copies).tolist()
-        for number, root in enumerate(roots):
-            self._begin(root)
-            while self.partial.copies.any():
-                yield from self._grown(root, int(np.flatnonzero(self.partial.copies)[-1]))
-            if stop is not None:
-                stop(number + 1, len(roots))
+        roots = np.flatnonzero(self.left)
+        together = max(1, _NUMBERS // (len(self.gpus) * len(self.graph.room)))
+        for first in range(0, len(roots), together):
+            group = roots[first : first + together].tolist()
+            self.partial = self._places(len(group) + _PLACES)
+            for place, root in enumerate(group):
+                self._begin(place, root)
+            for tree, deepest in self._turns(len(group)):
+                yield from self._grown(tree, deepest)
+                if stop is not None:
+                    stop(len(roots) - int((self.left > 0).sum()), len(roots))
 
-    def _begin(self, root: int) -> None:
+    def _turns(self, many: int) -> Iterator[tuple[int, int]]:
+        """Yield which tree is grown next and how deep: all trees a level, then one by one."""
+        for deepest in range(1, _DEEPEST + 1):
+            yield from ((tree, deepest) for tree in range(many) if self.partial.copies[tree])
+        while self.partial.copies.any():
+            yield int(np.flatnonzero(self.partial.copies)[-1]), 0
+
+    def _begin(self, place: int, root: int) -> None:
         partial = self.partial
-        partial.copies[0] = self.copies[root]
-        partial.reached[0] = False
-        partial.reached[0, root] = True
-        partial.depth[0] = 0
-        partial.parent[0] = -1
-        partial.blocked[0] = False
-        partial.starts[0] = 0
-        partial.starts[0, :, root] = self.copies[root]
+        partial.copies[place] = self.left[root]
+        partial.reached[place, root] = True
+        partial.starts[:, root, place] = self.left[root]
         if self.row[root] >= 0:
-            partial.starts[0, self.row[root], root] = 0
+            partial.starts[self.row[root], root, place] = 0
 
-    def _grown(self, root: int, tree: int) -> Iterator[Packed]:
-        if not grow(self.graph, self.partial, tree, self.row):
+    def _grown(self, tree: int, deepest: int) -> Iterator[Packed]:
+        if not grow(self.graph, self.partial, tree, self.row, deepest):
             self._wider()
             return
         partial = self.partial
+        if not partial.reached[tree].all():
+            return
+        root = int(np.flatnonzero(partial.parent[tree] < 0)[0])
         order = np.argsort(partial.depth[tree], kind="stable")[1:]
         parents = self.tail[partial.parent[tree][order]]
         edges = zip(self.gpus[parents].tolist(), self.gpus[order].tolist(), strict=True)
-        yield Packed(int(self.gpus[root]), tuple(edges), int(partial.copies[tree]))
+        copies = int(partial.copies[tree])
+        self.left[root] -= copies
         partial.copies[tree] = 0
-        partial.starts[tree] = 0
+        partial.starts[:, :, tree] = 0
+        yield Packed(int(self.gpus[root]), tuple(edges), copies)

@@ -257,7 +257,7 @@ class _Place:
         hosts = {name: number for number, name in enumerate(network.topology.hosts)}
         host = [hosts.get(each.host or "", -1 - number) for number, each in enumerate(devices)]
         inside = [host[:number].count(each) for number, each in enumerate(host)]
-        order = np.lexsort((np.arange(len(devices)), inside))
+        order = np.lexsort((np.arange(len(devices)), np.array(inside)))
         return cls(hops, hops[network.gpus].min(axis=0), np.array(host), np.argsort(order))
 
     def lateness(self, hub: int, *, into: Ints, out: Ints) -> Ints:
