@@ -27,6 +27,10 @@ from formulations.forest.search import fixed_rate, forest_rate
 from gallery import open_cluster
 
 
+READABLE = 10**6
+"""Fractions with a smaller denominator are printed; rates that are not proved have large ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
     """An optimal algbw in GB/s; `trees` per root, or 0 for any number."""
@@ -146,7 +150,7 @@ def described(found: Result) -> tuple[str, ...]:
     trees = len(forest.trees) * forest.images / ranks
     return (
         f"{ranks:,}",
-        f"{rate} = {float(rate):.6g}",
+        f"{rate} = {float(rate):.6g}" if rate.denominator < READABLE else f"{float(rate):.6g}",
         said(at_cut),
         f"{trees:.3g}",
         str(forest.depth),

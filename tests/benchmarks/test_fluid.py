@@ -4,7 +4,14 @@ import csv
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks import fluid_agree, fluid_forests, fluid_reductions, fluid_tables
+from benchmarks.__main__ import app
+from benchmarks.fluid_agree import ENGINES, RANDOM, TOLERANCE, compared, random_network
+from benchmarks.fluid_forests import Wanted
+from benchmarks.fluid_reductions import Asked
+from benchmarks.fluid_tables import Large, closed_form
 from benchmarks.fluid_toys import rows
 from benchmarks.thesis_tables import CELLS, SLIPS, agrees
 
@@ -62,3 +69,78 @@ def test_the_examples_of_the_thesis_give_the_numbers_of_its_text():
     assert {row.figure for row in found} == {f"2.{number}" for number in range(1, 8)}
     for row in found:
         assert row.ours == pytest.approx(row.text, rel=1e-6), row.what
+
+
+def test_all_engines_agree_on_random_networks():
+    """Three to eight GPUs, up to four switches, links one way and both ways."""
+    _agree(range(3, RANDOM, 50))
+
+
+@pytest.mark.slow
+def test_all_engines_agree_on_all_random_networks():
+    _agree(range(RANDOM))
+
+
+def _agree(seeds):
+    for seed in seeds:
+        found = compared(*random_network(seed))
+        assert found.makespans.keys() == ENGINES.keys(), found.refused
+        assert found.apart <= TOLERANCE, found
+
+
+@pytest.mark.parametrize("cluster", ["thesis-2.3", "thesis-2.7", "pcie-server"])
+def test_who_cannot_take_a_cluster_says_so_and_the_others_agree(cluster):
+    """Memories copy and limits are shared: no cut is the truth there."""
+    found = compared(cluster, fluid_agree.open_cluster(cluster))
+
+    assert "cut" in found.refused
+    assert len(found.makespans) >= 2
+    assert found.apart <= TOLERANCE
+
+
+def test_a_forest_is_found_and_described(monkeypatch):
+    """All of two MI250 less two dies of a package: 30 shards into 332 GB/s, 15/166 s/GB."""
+    wanted = (Wanted("mi250:hosts=2", 1e6),)
+    monkeypatch.setattr(fluid_forests, "FORESTS", wanted)
+    monkeypatch.setattr(fluid_forests, "PIPELINE", wanted)
+    for part in (fluid_forests.forests, fluid_forests.pipeline):
+        (made,) = part(1)
+        cells = [next(iter(each.cells)) for each in made.columns]
+        assert cells[:4] == ["mi250:hosts=2", "32", "15/166 = 0.0903614", "yes"]
+        assert cells[-2] == "yes"
+
+
+def test_an_all_reduce_is_compared_with_two_all_gathers(monkeypatch):
+    """Five shards into a GPU of 1 GB/s, twice, are 10 s; 6 GB through it once are 6 s."""
+    star = Asked("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10", "40 %")
+    monkeypatch.setattr(fluid_reductions, "GAINING", (star,))
+    monkeypatch.setattr(fluid_reductions, "EVEN", ())
+    made, empty = fluid_reductions.all_reduces(1)
+    cells = [next(iter(each.cells)) for each in made.columns]
+
+    assert cells[1:7] == ["6", "10", "6", "40.0%", "40.0%", "yes"]
+    assert empty.row_count == 0
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_large_cluster_has_the_rate_of_its_closed_form(declared, monkeypatch):
+    """Eight nodes: 56 shards through 8 ports of 25 GB/s take 0.28 s/GB."""
+    rows = tuple(
+        Large("nvlink-only", 8, kind, declared=declared, weighted=True, limit=1e6)
+        for kind in ("all-gather", "all-to-all")
+    )
+    monkeypatch.setattr(fluid_tables, "LARGE", rows)
+    (made,) = fluid_tables.scale(1)
+    found = {each.header: list(each.cells) for each in made.columns}
+
+    assert closed_form(8, "all-gather") == pytest.approx(0.28)
+    assert found["s/GB"] == found["closed form"] == ["0.28", "2.24"]
+    assert found["data, GB"] == ["8960", "21504"]
+    assert found["as asked"] == ["yes", "yes"]
+
+
+def test_an_unknown_part_is_said():
+    told = CliRunner().invoke(app, ["fluid", "abc"])
+
+    assert told.exit_code == 2
+    assert "there is no part 'abc'" in told.output
