@@ -2,21 +2,22 @@
 
 Two colourings of the cluster are refined side by side. What is still alike is told apart on both
 sides: one device and any that looks like it, a few times, which is enough for lattices; then
-whole classes in any order, twins and the smallest first, which is right where their members may
-be permuted at will, as hosts and rails. When all colours differ they say who goes where, and what
-is no automorphism after all is thrown away. So orbits may be finer than the true ones, never
-coarser.
+whole classes in any order, which is right where their members may be permuted at will, as hosts
+and rails: twins first, then one device of each part that hangs together by itself, then the
+smallest class. When all colours differ they say who goes where, and what is no automorphism after
+all is thrown away. So orbits may be finer than the true ones, never coarser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 
-from ccl.symmetry.permutations import orbits_of
+from ccl.symmetry.permutations import joined, orbits_of
 from ccl.symmetry.refine import neighbours, refined
-from ccl.symmetry.shape import Shape
+from ccl.symmetry.shape import Shape, scattered
 
 _ROUNDS = 400
 """Rounds of refinement at most, which is how far away a device is seen."""
@@ -55,15 +56,20 @@ def _candidate(
 ) -> np.ndarray | None:
     """Return a permutation that keeps colours, or None if the sides differ or no step is left."""
     both = np.stack([start, start])
-    singles = _SINGLES
-    while (counts := np.bincount(both[0])).max() > 1:
+    for turn in count():
+        if len(np.unique(both[0])) == shape.size:
+            break
         if next(steps, None) is None:
             return None
-        if singles:
-            both = _apart(both, np.arange(len(counts)) == counts.argmax(), 1, dice=dice)
-            singles -= 1
-        else:
-            both = _apart(both, _chosen(shape, both[0], counts), shape.size, dice=dice)
+        orders = np.arange(shape.size), dice.permutation(shape.size)
+        apart = [
+            _told_apart(shape, row, order, single=turn < _SINGLES)
+            for row, order in zip(both, orders, strict=True)
+        ]
+        if len(apart[0]) != len(apart[1]):
+            return None
+        for row, members in zip(both, apart, strict=True):
+            row[members] = shape.size + np.arange(len(members))
         both = refined(shape, both, rounds=_ROUNDS)
         if (np.sort(both[0]) != np.sort(both[1])).any():
             return None
@@ -72,28 +78,60 @@ def _candidate(
     return image
 
 
-def _chosen(shape: Shape, colours: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Choose all classes of twins, which nothing tells apart, or else a smallest class."""
+def _told_apart(
+    shape: Shape, colours: np.ndarray, order: np.ndarray, *, single: bool
+) -> np.ndarray:
+    """Return devices that get colours of their own; those at one place are thought to be alike.
+
+    Parameters
+    ----------
+    shape
+        The cluster.
+    colours
+        Colour of each device on one side, shape (devices,).
+    order
+        Which of several alike comes first, shape (devices,).
+    single
+        Whether but one device of a largest class is told apart.
+    """
+    sizes = np.bincount(colours)
+    if single:
+        members = np.flatnonzero(colours == sizes.argmax())
+        return members[[order[members].argmin()]]
+    twins = _twins(shape, colours) & (sizes > 1)
+    if not twins.any():
+        parts = _parts(shape, colours, order)
+        if len(parts) > 1:
+            return parts
+        twins[np.where(sizes > 1, sizes, shape.size + 1).argmin()] = True
+    members = np.flatnonzero(twins[colours])
+    return np.asarray(members[np.lexsort((order[members], colours[members]))])
+
+
+def _twins(shape: Shape, colours: np.ndarray) -> np.ndarray:
+    """Whether all devices of a class have the same neighbours, shape (classes,)."""
     around = neighbours(shape)
-    least = np.full(len(counts), np.iinfo(np.uint64).max, dtype=np.uint64)
-    most = np.zeros(len(counts), dtype=np.uint64)
+    classes = int(colours.max()) + 1
+    least = np.full(classes, np.iinfo(np.uint64).max, dtype=np.uint64)
+    most = np.zeros(classes, dtype=np.uint64)
     np.minimum.at(least, colours, around)
     np.maximum.at(most, colours, around)
-    twins = np.asarray((least == most) & (counts > 1))
-    if twins.any():
-        return twins
-    smallest = int(np.where(counts > 1, counts, shape.size + 1).argmin())
-    return np.asarray(np.arange(len(counts)) == smallest)
+    return np.asarray(least == most)
 
 
-def _apart(
-    both: np.ndarray, chosen: np.ndarray, many: int, *, dice: np.random.Generator
-) -> np.ndarray:
-    """Give members of the chosen classes colours of their own, in any order on the second side."""
-    coloured = both.copy()
-    for side, row in enumerate(both):
-        members = np.flatnonzero(chosen[row])
-        order = dice.random(len(members)) if side else members
-        members = members[np.lexsort((order, row[members]))][:many]
-        coloured[side, members] = len(chosen) + np.arange(len(members))
-    return coloured
+def _parts(shape: Shape, colours: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return a device of each part that is left when those whose colour is their own are gone.
+
+    It is one of the lowest colour in its part; parts come in the order of what colours they have.
+    """
+    loose = np.bincount(colours)[colours] > 1
+    kept = loose[shape.src] & loose[shape.dst]
+    part = joined(shape.size, shape.src[kept], shape.dst[kept])
+    looks = np.zeros(shape.size, dtype=np.uint64)
+    np.add.at(looks, part, scattered(colours.astype(np.uint64)))
+    lowest = np.full(shape.size, shape.size)
+    np.minimum.at(lowest, part, colours)
+    members = np.flatnonzero(loose & (colours == lowest[part]))
+    members = members[np.argsort(order[members])]
+    members = members[np.unique(part[members], return_index=True)[1]]
+    return np.asarray(members[np.lexsort((order[members], looks[part[members]]))])

@@ -160,7 +160,7 @@ def test_rings_are_found_whole():
         "fat-tree:radix=6",
         "torus:shape=6x8",
         "pcie-server:hosts=3",
-        "mi250:hosts=3",
+        "mi250:hosts=12",
         "hypercube:dimension=6",
     ],
 )
