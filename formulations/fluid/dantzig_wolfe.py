@@ -25,8 +25,8 @@ k of what the subproblems cost is a lower bound on R. Any column fits, as R is f
 columns are needed to begin. Then the same with R held and cost[e] added to the prices.
 
 What the thesis says and what holds. (a) Lemma 6 wants {pi(v, i)} = P for *every* v of a class P.
-Its proof chooses h_i that take one v_0 to all of P, which does not do so for another v: for that
-the h_i would have to be sharply transitive. Only v_0 = o[k] is needed here, and any choice of
+Its proof chooses h_i that take one v_0 to all of P, which does not do so for another v: of three
+alike, the identity and the exchanges (0 1) and (0 2) take 0 everywhere, and 1 never to 2. Only v_0 = o[k] is needed here, and any choice of
 representatives of cosets will do. (b) Theorem 7 averages over the pi of one class after another.
 Such a set need not be a group, so an average over it need not be symmetric, nor stay so when the
 next class is averaged over. The average over the whole group is, and it suffices: it is invariant

@@ -328,3 +328,43 @@ def test_relays_that_are_balanced_need_no_duplicates(seed: int):
     assert quick.columns < exact.columns
     assert quick.exact
     assert quick.makespan == pytest.approx(exact.makespan, rel=1e-6)
+
+
+def drawn(seed: int) -> Problem:
+    """Draw a cluster and one or two demands: data for some or all, sums for one or all."""
+    chance = np.random.default_rng(seed)
+    clusters = ("ring:gpus=4", "star:gpus=4", "torus:shape=2x3", "full-mesh:gpus=4", "te-ccl-1")
+    topology = open_cluster(str(chance.choice(clusters)))
+    every = tuple(range(len(topology.ranks)))
+    chunks = []
+    for _ in range(int(chance.integers(1, 3))):
+        size, many = float(chance.choice([1e6, 2e6])), int(chance.integers(2, len(every) + 1))
+        root, *others = chance.permutation(every)[:many].tolist()
+        some = tuple(sorted(others))
+        chunks.append(
+            [
+                Chunk(size, (root,), some),
+                Chunk(size, tuple(sorted((root, *some))), (root,), reduced=True),
+                Chunk(size, every, every, reduced=True),
+            ][int(chance.choice(3, p=[0.6, 0.25, 0.15]))]
+        )
+    return Problem(topology, custom(len(every), chunks))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_demands_have_the_optimum_of_the_plain_program(seed: int):
+    """Symmetries of the cluster that do not keep the demands would make the optimum too small."""
+    asked = drawn(seed)
+    costs = link_costs(asked.topology, "links")
+
+    plain = solve_plain(asked, costs=costs)
+    found = solve_orbits(asked, costs=costs)
+
+    assert found.makespan == pytest.approx(plain.makespan, rel=1e-6)
+    assert found.cost == pytest.approx(plain.cost, rel=1e-5)
+
+
+def test_some_of_the_demands_drawn_are_symmetric():
+    """Else the test above would not see a symmetry that is taken where there is none."""
+    trivial = [solve_orbits(drawn(seed)).group.trivial for seed in range(12)]
+    assert trivial.count(False) >= 4
