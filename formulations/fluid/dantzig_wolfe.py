@@ -26,16 +26,17 @@ columns are needed to begin. Then the same with R held and cost[e] added to the 
 
 What the thesis says and what holds. (a) Lemma 6 wants {pi(v, i)} = P for *every* v of a class P.
 Its proof chooses h_i that take one v_0 to all of P, which does not do so for another v: of three
-alike, the identity and the exchanges (0 1) and (0 2) take 0 everywhere, and 1 never to 2. Only v_0 = o[k] is needed here, and any choice of
-representatives of cosets will do. (b) Theorem 7 averages over the pi of one class after another.
-Such a set need not be a group, so an average over it need not be symmetric, nor stay so when the
-next class is averaged over. The average over the whole group is, and it suffices: it is invariant
-under the elements that fix o[k], hence w[pi e, pi o] = w[e, o] for whatever pi was chosen. (c) The
-master's row counts w at pi(e, i); the image of w under pi(., i) puts on pi(e, i) what w puts on e,
-so it is w at the inverse image that loads e. The two agree where inverses of the chosen elements
-are chosen too. (d) Its objective counts the cost of representatives once; with classes of different
-sizes each counts |k| times. (e) In (5.1) and (5.2) the data leaves its origin, although the row of
-delta-minus minus delta-plus is 1 there, if delta-minus is what enters as everywhere before.
+alike, the identity and the exchanges (0 1) and (0 2) take 0 everywhere, and 1 never to 2. Only v_0
+= o[k] is needed here, and any choice of representatives of cosets will do. (b) Theorem 7 averages
+over the pi of one class after another. Such a set need not be a group, so an average over it need
+not be symmetric, nor stay so when the next class is averaged over. The average over the whole group
+is, and it suffices: it is invariant under the elements that fix o[k], hence w[pi e, pi o] = w[e, o]
+for whatever pi was chosen. (c) The master's row counts w at pi(e, i); the image of w under pi(., i)
+puts on pi(e, i) what w puts on e, so it is w at the inverse image that loads e. The two agree where
+inverses of the chosen elements are chosen too. (d) Its objective counts the cost of representatives
+once; with classes of different sizes each counts |k| times. (e) In (5.1) and (5.2) the data leaves
+its origin, although the row of delta-minus minus delta-plus is 1 there, if delta-minus is what
+enters as everywhere before.
 
 Kept for teaching and as a check: `formulations.fluid.orbit_lp` also reduces destinations and
 links, and `formulations.fluid.trees` prices with arborescences instead of linear programs.
