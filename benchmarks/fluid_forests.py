@@ -26,7 +26,6 @@ from formulations.forest.network import network_of
 from formulations.forest.search import fixed_rate, forest_rate
 from gallery import open_cluster
 
-
 READABLE = 10**6
 """Fractions with a smaller denominator are printed; rates that are not proved have large ones."""
 
