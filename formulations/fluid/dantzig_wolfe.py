@@ -34,9 +34,7 @@ is, and it suffices: it is invariant under the elements that fix o[k], hence w[p
 for whatever pi was chosen. (c) The master's row counts w at pi(e, i); the image of w under pi(., i)
 puts on pi(e, i) what w puts on e, so it is w at the inverse image that loads e. The two agree where
 inverses of the chosen elements are chosen too. (d) Its objective counts the cost of representatives
-once; with classes of different sizes each counts |k| times. (e) In (5.1) and (5.2) the data leaves
-its origin, although the row of delta-minus minus delta-plus is 1 there, if delta-minus is what
-enters as everywhere before.
+once; with classes of different sizes each counts |k| times.
 
 Kept for teaching and as a check: `formulations.fluid.orbit_lp` also reduces destinations and
 links, and `formulations.fluid.trees` prices with arborescences instead of linear programs.
