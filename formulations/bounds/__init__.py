@@ -21,7 +21,7 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.bounds.cuts import Network, common_cuts, cut_bounds
+from formulations.bounds.cuts import Network, common_cuts, cut_bounds, leaving_of
 from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
@@ -117,11 +117,12 @@ def _order(bound: Bound) -> tuple[float, int]:
 
 def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:
     """Return what cuts, limits and groups prove, and the largest of it for the steady state."""
-    found = [*cut_bounds(network, cuts), *joint_bounds(network), *total_bounds(network)]
+    leaving = leaving_of(network, cuts)
+    found = [*cut_bounds(network, cuts, leaving), *joint_bounds(network), *total_bounds(network)]
     if not network.alpha.any():
         return [replace(each, steady=True) for each in found]
     still = _Still(network.problem)
-    steady = [*cut_bounds(still, cuts), *joint_bounds(still), *total_bounds(still)]
+    steady = [*cut_bounds(still, cuts, leaving), *joint_bounds(still), *total_bounds(still)]
     return [*found, _for_steady(_largest(steady))] if steady else found
 
 

@@ -148,10 +148,20 @@ def _parts(network: Network) -> list[Mask]:
     return found
 
 
-def cut_bounds(network: Network, cuts: Iterable[Mask]) -> list[Bound]:
-    """Return the best bound of each kind (injection, ejection, cut) that the cuts prove."""
+def leaving_of(network: Network, cuts: Iterable[Mask]) -> Floats:
+    """Return the bytes that must leave each of several sets of devices, shape (sets,)."""
+    return network.demand.leaving(np.array(list(cuts))[:, network.gpus])
+
+
+def cut_bounds(
+    network: Network, cuts: Iterable[Mask], leaving: Floats | None = None
+) -> list[Bound]:
+    """Return the best bound of each kind (injection, ejection, cut) that the cuts prove.
+
+    `leaving` are the bytes that must leave each, where they are known (`leaving_of`).
+    """
     sides = np.array(list(cuts))
-    leaving = network.demand.leaving(sides[:, network.gpus])
+    leaving = leaving_of(network, sides) if leaving is None else leaving
     best: dict[BoundKind, tuple[float, Mask]] = {}
     for inside, nbytes in zip(sides, leaving, strict=True):
         if nbytes > 0:
@@ -174,6 +184,8 @@ def cut_makespan(network: Network, inside: Mask, nbytes: float) -> float:
 
 def windows(network: Network, inside: Mask, links: np.ndarray) -> Floats:
     """Return for each link that leaves a set the µs of the makespan in which it is of no use."""
+    if not network.alpha.any():
+        return np.zeros(len(links))
     at_gpus = inside[network.gpus]
     starts = at_gpus & network.demand.holding
     stops = ~at_gpus & network.demand.needing
