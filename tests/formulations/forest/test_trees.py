@@ -266,7 +266,8 @@ def test_a_switch_that_could_copy_is_told():
     assert result.status is Status.THROUGHPUT
 
 
-def test_a_limit_stops_between_roots():
+def test_a_limit_stops_between_trees(monkeypatch):
+    monkeypatch.setattr("formulations.models.forestcoll.GRACE", 0.0)
     with pytest.raises(LimitReached, match="of 64 roots after"):
         solve(asked("mi250:hosts=4"), "forestcoll", time_limit=1e-3)
 
