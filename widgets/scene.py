@@ -74,17 +74,7 @@ def scene(
     sizes = [chunk.size for chunk in collective.chunks]
     return {
         "topology": topology_to_json(topology),
-        "chunks": [
-            {
-                "origin": origin,
-                "label": _label(problem, number),
-                "size": chunk.size,
-                "reduced": chunk.reduced,
-            }
-            for number, (chunk, origin) in enumerate(
-                zip(collective.chunks, _origins(problem), strict=True)
-            )
-        ],
+        "chunks": _chunks(problem),
         "holds": _holds(problem),
         "transfers": [
             [
@@ -104,6 +94,21 @@ def scene(
         "title": f"{collective.kind} on {topology.name}",
         **({} if take is None else {"take": take}),
     }
+
+
+def _chunks(problem: Problem) -> list[dict[str, Any]]:
+    """Say of each chunk where it comes from, what it is called and how large it is."""
+    return [
+        {
+            "origin": origin,
+            "label": _label(problem, number),
+            "size": chunk.size,
+            "reduced": chunk.reduced,
+        }
+        for number, (chunk, origin) in enumerate(
+            zip(problem.collective.chunks, _origins(problem), strict=True)
+        )
+    ]
 
 
 def still(problem: Problem) -> dict[str, Any]:
