@@ -147,7 +147,7 @@ def _joined(images: Iterable[np.ndarray], size: int) -> np.ndarray:
     moving = [(np.flatnonzero(each != np.arange(size)), each) for each in images]
     src = np.concatenate([np.empty(0, dtype=np.int64), *[points for points, _ in moving]])
     dst = np.concatenate([np.empty(0, dtype=np.int64), *[each[points] for points, each in moving]])
-    pairs = sparse.coo_array((np.ones(len(src), dtype=np.int8), (src, dst)), shape=(size, size))
+    pairs = sparse.csr_array((np.ones(len(src)), (src, dst)), shape=(size, size))
     return np.asarray(csgraph.connected_components(pairs, directed=False)[1])
 
 
