@@ -69,6 +69,4 @@ def main(
         for each in PARTS[name](repeat):
             console.print(each)
     busy = f"{os.getloadavg()[0]:.1f} tasks on {os.cpu_count()} processors"
-    console.print(
-        f"running when it ended: {busy}; more tasks than processors stretch the clock's s"
-    )
+    console.print(f"at the end: {busy}; more of them stretch the seconds of the clock")
