@@ -52,7 +52,12 @@ class Options:
 def refuses(problem: Problem) -> str | None:
     """Leave what no forest says to others."""
     reason = no_stores(problem) or no_mirror(problem) or refusal(problem)
-    return reason or no_forest(demands_of(problem))
+    if reason is not None:
+        return reason
+    demands = demands_of(problem)
+    if any(len(each.others) == 1 for each in (*demands.spreads, *demands.sums)):
+        return "some data goes from one rank to one other, which takes no tree: use orbit-lp"
+    return no_forest(problem, demands)
 
 
 def run(run: Run, options: Options) -> Result:

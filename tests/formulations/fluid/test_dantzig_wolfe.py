@@ -112,3 +112,12 @@ def test_a_sum_for_everybody_is_refused_and_a_stop_is_kept():
         decompose(Uniform(star, "all-reduce", 1e9))
     with pytest.raises(LimitReached, match="after 0 rounds"):
         decompose(Uniform(star, "all-gather", 1e9), stop=lambda: True)
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter"])
+def test_two_ranks_need_no_trees(kind):
+    asked = Problem(open_cluster("line:gpus=2"), make_collective(kind, 2, 1e9))
+
+    assert decompose(asked).makespan == pytest.approx(solve_plain(asked).makespan, rel=1e-6)
+    with pytest.raises(ProblemError, match="takes no tree"):
+        solve(asked, "mirrored-dantzig-wolfe")
