@@ -77,7 +77,7 @@ def _over_the_switch() -> Forest:
 
 
 def _along_dimensions() -> Forest:
-    """A third of each shard goes along the dimensions in each of three orders, doubling."""
+    """Double who has a shard along the dimensions; a third of it in each of three orders."""
     trees = []
     for rank, first in product(range(8), range(3)):
         have, routes = [rank], []
