@@ -31,7 +31,7 @@ from scipy.sparse.csgraph import shortest_path
 from ccl.errors import SolveError
 from formulations.compiled.maxflow import carries, flows_to
 from formulations.compiled.splitting import split_off
-from formulations.forest.network import Ints, Network, arcs_of
+from formulations.forest.network import OTHERS, Ints, Network, arcs_of
 
 Way = tuple[int, ...]
 """Numbers of devices, from one that stores over switches to the next that stores."""
@@ -40,6 +40,9 @@ Ways = dict[tuple[int, int], list[tuple[Way, int]]]
 """For each connection the ways that it takes, and how many trees take each."""
 
 _ALL = 2**62
+
+NUMBERS = 2**28
+"""Most numbers that flows to all GPUs over all connections take: 2 GB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,8 @@ def split(load: Load) -> Connections:
     Raises
     ------
     SolveError
-        If the trees do not fit, or a switch gives out other than it takes in and cannot be split.
+        If the trees do not fit, a switch gives out other than it takes in and cannot be split, or
+        there are too many connections.
     """
     network = load.network
     capacity = _without_idle(load)
@@ -145,7 +149,10 @@ def _graph(count: int, keys: Ints, *, capacity: Ints, room: Ints) -> Connections
 
 
 def _without_idle(load: Load) -> Ints:
-    """Return the capacities without switches far from all GPUs if the trees fit without them."""
+    """Return the capacities without switches far from all GPUs if the trees fit without them.
+
+    What is left must be as balanced as before.
+    """
     network = load.network
     near = np.zeros(len(load.trees), dtype=bool)
     near[network.gpus] = True
@@ -155,6 +162,9 @@ def _without_idle(load: Load) -> Ints:
     if kept.all():
         return load.capacity
     less = np.where(kept, load.capacity, 0)
+    net = np.bincount(network.src, less, len(near)) - np.bincount(network.dst, less, len(near))
+    if np.delete(net, network.gpus).any():
+        return load.capacity
     arcs = network.arcs
     graph = arcs.first, arcs.head, arcs.rev, arcs.of_links(less), load.trees, network.sinks
     return less if carries(*graph, 1) else load.capacity
@@ -199,6 +209,11 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
     into, out = (each[np.argsort(steps.place.order[each])] for each in (into, out))
     if len(out) == 0 or len(into) == 0:
         return _merged(found, np.zeros(0, np.int64), gone=hub)
+    numbers = len(found.room) * (len(found.tail) + 2 * len(into) * len(out))
+    if numbers > NUMBERS:
+        name = network.topology.devices[hub].name
+        msg = f"it takes {numbers:,} numbers to split {name} off, of {NUMBERS:,}; take {OTHERS}"
+        raise SolveError(msg)
     u, t = (each.ravel() for each in np.meshgrid(into, out, indexing="ij"))
     found = _merged(found, (u * count + t)[u != t], gone=count)
     keys = found.tail * count + found.head

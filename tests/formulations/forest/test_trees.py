@@ -214,6 +214,29 @@ def test_a_switch_is_not_crossed_where_the_trees_do_without():
     assert max(len(route) for tree in forest.trees for route in tree.routes) == 3
 
 
+def test_a_way_round_that_is_not_needed_stays_where_without_it_a_switch_is_out_of_balance():
+    """s0 sends 1 of 2 GB/s to s1 over the switch far; 1 is enough, but s0 takes in 2."""
+    devices = [device("gpu", "g0"), device("gpu", "g1")]
+    devices += [device("switch", name) for name in ("s0", "s1", "far")]
+    links = (
+        *(Link("g0", "s0", 2.0), Link("s0", "s1", 1.0), Link("s0", "far", 1.0)),
+        *(Link("far", "s1", 1.0), Link("s1", "g1", 2.0), Link("g1", "g0", 1.0)),
+    )
+    problem = asked(Topology("way round", tuple(devices), links))
+
+    found = forest_of(problem)
+
+    verify(problem, found.forest)
+    assert steady_makespan(problem, found.forest) == forest_rate(problem).makespan
+
+
+def test_too_many_connections_are_refused_before_memory_runs_out(monkeypatch):
+    monkeypatch.setattr("formulations.forest.splitting.NUMBERS", 1000)
+
+    with pytest.raises(SolveError, match=r"numbers to split rail0 off.* take orbit-trees"):
+        forest_of(asked("dgx-a100:hosts=2"))
+
+
 def test_an_all_reduce_is_both_halves_at_once():
     problem = asked("mi250:hosts=1", "all-reduce")
 
