@@ -18,10 +18,10 @@ from formulations.fluid.demands import Demands, demands_of
 from formulations.mirror import adding
 
 
-def no_forest(demands: Demands) -> str | None:
+def no_forest(problem: Problem, demands: Demands) -> str | None:
     """Say in words why one forest cannot carry the demands, or None."""
     kinds = bool(demands.spreads) + bool(demands.sums) + bool(demands.free)
-    if kinds > 1:
+    if kinds > 1 or len({chunk.reduced for chunk in problem.collective.chunks}) > 1:
         return "some chunks are added up and others are not, which no forest does at once"
     roots = [each.root for each in (*demands.spreads, *demands.sums)]
     if len(set(roots)) < len(roots):

@@ -21,7 +21,7 @@ from formulations.fluid.graph import FluidGraph
 from formulations.fluid.plain import Part
 from formulations.fluid.subsets import labels_of
 
-NOTHING = 1e-7
+NOTHING = 1e-8
 """Shares of a group below this are the solver's rounding, and the slack of the second objective."""
 
 NEAR = 10_000

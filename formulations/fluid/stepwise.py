@@ -8,15 +8,19 @@ Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
     minimise    sum over e and c of cost[e] size[c] w[e, c]
     subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)           d in D(c)
                 f[e, c, d] <= w[e, c]                                        e of a link
+                sum of w[., c] out of v <= 1                        v may neither copy nor store
                 sum over c, and over e of l in step t, of w[e, c] <= room[l]         each l, t
                 sum over c, and e in L in step t, of size[c] w[e, c] <= 1000 s b(L)  each L, t
 
 which is MILP (3.8) for one chunk a rank and (3.9) for K. Decisions: the thesis has f binary and w
 free. For given binary w every f is a flow by itself, within capacities of 0 and 1, so that there is
-one of zeros and ones if there is any; here w is binary, which is far fewer. What waits uses no
-bandwidth and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
+one of zeros and ones if there is any; here w is binary, which is far fewer. The row
+at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several ways, so
+that data could part at v and come to u in two steps, which helps where u copies and cannot store.
+With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth and has
+no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
 
-`fluid_steps` is LP (3.10)[s, T]: w is free, and data is groups.
+`fluid_steps` is LP (3.10)[s, T], with (3.12) for the same reason: w is free, and data is groups.
 """
 
 from __future__ import annotations
@@ -103,16 +107,19 @@ class StepModel:
         w = cp.Variable((len(carrying), len(chunks)), boolean=True)
         f = cp.Variable((graph.edges, len(chunk)), nonneg=True)
         chosen = np.equal.outer(np.arange(len(chunks)), chunk).astype(float)
+        stores = np.array([each.stores for each in graph.topology.devices])[graph.device]
+        held = np.flatnonzero(~graph.copies & ~stores)
         program = cp.Problem(
             cp.Minimize(graph.costs(self._costs)[carrying] @ w @ np.ones(len(chunks))),
             [
                 product(graph.incidence, f) == self._ends(graph),
                 f[carrying] <= w @ chosen,
                 *self._rooms(graph, w, carrying),
+                *([product(_leaving(graph, held)[:, carrying], w) <= 1] if len(held) else []),
             ],
         )
         backend.solve(program, time_limit=time_limit)
-        return self._plan(graph, carrying, w=_value(w), f=_value(f)[carrying])
+        return self._plan(graph, _value(f))
 
     def _ends(self, graph: FluidGraph) -> np.ndarray:
         ends = np.zeros((graph.vertices, len(self._pairs)))
@@ -135,17 +142,28 @@ class StepModel:
         most = np.concatenate([room, through + 1e-9])[row]
         return [product(loads, w) @ np.ones(w.shape[1]) <= most]
 
-    def _plan(
-        self, graph: FluidGraph, carrying: np.ndarray, *, w: np.ndarray, f: np.ndarray
-    ) -> Schedule:
-        """Return the sends that flows use; w alone may be 1 where it costs nothing."""
-        chunk = np.array([number for number, _ in self._pairs])
-        sends = []
-        for place, number in np.argwhere(w > 0.5).tolist():
-            if f[place, chunk == number].max(initial=0.0) > 1e-6:
-                edge = carrying[place]
-                src, dst = graph.topology.links[graph.link[edge]].ends
-                sends.append(Send(int(graph.step[graph.src[edge]]), number, src, dst))
+    def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
+        """Return the sends on a way of each flow.
+
+        A flow may be split; within w, which is whole, each of its ways can take all of it.
+        """
+        into = np.argsort(graph.dst, kind="stable")
+        first = np.searchsorted(graph.dst[into], np.arange(graph.vertices + 1))
+        used: set[tuple[int, int]] = set()
+        for column, (number, rank) in enumerate(self._pairs):
+            vertex = int(graph.goals[rank])
+            origin = int(graph.origins[self._problem.collective.chunks[number].holders[0]])
+            while vertex != origin:
+                came = into[first[vertex] : first[vertex + 1]]
+                edge = int(came[np.argmax(flows[came, column])])
+                if graph.link[edge] >= 0:
+                    used.add((edge, number))
+                vertex = int(graph.src[edge])
+        links, step = graph.topology.links, graph.step
+        sends = [
+            Send(int(step[graph.src[edge]]), number, *links[graph.link[edge]].ends)
+            for edge, number in sorted(used)
+        ]
         return schedule(sends, self._hops, self._demand)
 
 
@@ -182,12 +200,17 @@ def fluid_steps(
     groups = demands_of(problem).spreads
     unit = max(each.nbytes for each in groups)
     amounts = np.array([each.nbytes for each in groups]) / unit
-    side = spread(graph, groups, amounts, copies="exact")
+    side = spread(graph, groups, amounts, copies="relaxed")
     most = np.tile(graph.rates, steps) * duration * PER_MICRO / unit
     fits = product(in_each_step(graph), side.total) <= most
     cost = cp.Constant(graph.costs(per_link)) @ side.total
     found = (backend or Backend()).solve(cp.Problem(cp.Minimize(cost), [fits, *side.rules]))
     return found.objective * unit
+
+
+def _leaving(graph: FluidGraph, vertices: np.ndarray) -> sparse.csr_array:
+    """Return which edges leave each of some vertices, shape (vertices, edges)."""
+    return sparse.csr_array(-graph.incidence[vertices]).maximum(0)
 
 
 def _value(variable: cp.Variable) -> np.ndarray:

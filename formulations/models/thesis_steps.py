@@ -146,7 +146,9 @@ def _durations(run: Run, options: Options) -> list[float]:
         return [given]
     size = run.problem.collective.chunk_size
     grid = EpochGrid(run.problem.topology, size, 1.0)
-    took = sorted({round(each, 9) for each in (grid.hold + grid.alpha).tolist()}, reverse=True)
+    # Equal but for rounding is equal; the longer one has room for both.
+    apart = {f"{each:.6g}": each for each in sorted((grid.hold + grid.alpha).tolist())}
+    took = sorted(apart.values(), reverse=True)
     return {"slowest": took[:1], "fastest": took[-1:], "each": took}[options.step]
 
 

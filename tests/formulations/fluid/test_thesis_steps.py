@@ -7,7 +7,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.errors import Infeasible
 from ccl.problem import Problem
-from ccl.topology import Topology, device
+from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.fluid.plain import solve_plain
@@ -109,3 +109,24 @@ def test_it_refuses_in_words_what_steps_do_not_know():
     chosen = formulation(NAME)
     limited = Problem(open_cluster("pcie-server"), make_collective("all-gather", 8, 8e6))
     assert "has latency" in (chosen.why_not(limited) or "")
+
+
+def test_data_does_not_part_at_a_switch_that_cannot_copy():
+    """Into a copying switch s lead a plain one, p, and p over another plain one, q.
+
+    What reached p once could come to s in two steps, and so to g1 and g2 over one link each that
+    has room for one chunk a step. The plan is verified, which is what this is for.
+    """
+    links = [
+        *(("g0", "p"), ("p", "s"), ("p", "q"), ("q", "s"), ("s", "g1"), ("s", "g2")),
+        *(("g1", "g0"), ("g2", "g0")),
+    ]
+    devices = (
+        *(device("gpu", f"g{i}") for i in range(3)),
+        *(device("switch", "p"), device("switch", "q"), device("switch", "s", copies=True)),
+    )
+    topology = Topology("parting", devices, tuple(Link(a, b, 1.0) for a, b in links))
+    asked = Problem(topology, make_collective("broadcast", 3, 2e6, chunks=2))
+    result = solve(asked, NAME)
+    verify(asked, result.plan)
+    assert result.epochs == 4
