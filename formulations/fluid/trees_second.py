@@ -48,6 +48,8 @@ class Second:
         self.found, self.costs, self.deadline = found, costs, deadline
         self.master, self.pool, self.task = found.master, found.pool, found.task
         self.scale = 1.0
+        # The last trees of the search came in no more.
+        self.master.grow()
         first = np.concatenate([self._cost(place) for place in range(len(self.pool))])
         self.scale = float(max(first.max(), 1e-30))
         self.paid = list(first / self.scale)

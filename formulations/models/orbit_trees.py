@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 QUICK = 5.0
 """Seconds for making trees less deep where no limit was set."""
 
+WHOLE = 20.0
+"""Seconds for choosing a given number of trees where no limit was set."""
+
 MARGIN = 1e-10
 """Share by which the bound is lowered, for the rounding of sums of prices."""
 
@@ -62,6 +65,15 @@ class Options:
     symmetry: bool = field(
         default=True,
         metadata={"label": "Symmetry", "help": "Roots that look alike share their trees"},
+    )
+    trees_per_root: int = field(
+        default=0,
+        metadata={
+            "label": "Trees per root",
+            "min": 0,
+            "max": 256,
+            "help": "That many trees of equal weight, for few chunks; 0: as many as it takes",
+        },
     )
     prefer: Literal["shallow", "gpus", "ports", "links", "any"] = field(
         default="shallow",
@@ -108,6 +120,8 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
     """Choose among the forests of the best rate."""
     from formulations.fluid.trees_second import refined  # noqa: PLC0415
 
+    if options.trees_per_root:
+        return _whole(run, found, options.trees_per_root)
     if options.prefer == "any" or not found.proved:
         return found
     deadline = run.begin + 0.9 * run.time_limit if run.time_limit else time.perf_counter() + QUICK
@@ -116,6 +130,17 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
         costs = link_costs(run.problem.topology, options.prefer)
         deadline = deadline if run.time_limit else math.inf
     return refined(found, costs=costs, deadline=deadline)
+
+
+def _whole(run: Run, found: Optimum, trees: int) -> Optimum:
+    """Take a given number of trees of equal weight for every root."""
+    from formulations.fluid.integral import integral  # noqa: PLC0415
+
+    left = WHOLE if run.left is None else 0.8 * run.left
+    made = integral(found, trees, backend=run.backend, time_limit=left)
+    best = "the best of the trees found" if made.best else "the best found in time"
+    run.note(f"{trees} trees per root take {made.ratio:.6g} times the time of any number, {best}")
+    return made.optimum
 
 
 def _stop(found: Optimum) -> Stop:
