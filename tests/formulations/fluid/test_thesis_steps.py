@@ -1,10 +1,11 @@
 """The thesis' programs in steps: few steps, the text's examples, and what a fluid wins."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from ccl.collective import make_collective
+from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
@@ -112,21 +113,23 @@ def test_it_refuses_in_words_what_steps_do_not_know():
 
 
 def test_data_does_not_part_at_a_switch_that_cannot_copy():
-    """Into a copying switch s lead a plain one, p, and p over another plain one, q.
+    """In four steps g0's chunk must come to the copying switch s twice, for g1 and a step later g2.
 
-    What reached p once could come to s in two steps, and so to g1 and g2 over one link each that
-    has room for one chunk a step. The plan is verified, which is what this is for.
+    For in the fourth step s->g1 has what g4 sends over two switches, and in the third s->g2 what
+    g3 sends to g5 beyond it. From p lead a way of one link to s and one of two, over q: what came
+    to p once could take both and spare g0 a send, if p could copy.
     """
-    links = [
-        *(("g0", "p"), ("p", "s"), ("p", "q"), ("q", "s"), ("s", "g1"), ("s", "g2")),
-        *(("g1", "g0"), ("g2", "g0")),
-    ]
+    ways = ("g0 p s g1", "p q s g2 g5", "g3 r s", "g4 t u s")
+    links = {pair for way in ways for pair in pairwise(way.split())}
+    names = ("p", "q", "r", "t", "u")
     devices = (
-        *(device("gpu", f"g{i}") for i in range(3)),
-        *(device("switch", "p"), device("switch", "q"), device("switch", "s", copies=True)),
+        *(device("gpu", f"g{i}") for i in range(6)),
+        *(device("switch", name) for name in names),
+        device("switch", "s", copies=True),
     )
-    topology = Topology("parting", devices, tuple(Link(a, b, 1.0) for a, b in links))
-    asked = Problem(topology, make_collective("broadcast", 3, 2e6, chunks=2))
-    result = solve(asked, NAME)
+    topology = Topology("parting", devices, tuple(Link(a, b, 1.0) for a, b in sorted(links)))
+    chunks = [Chunk(1e6, (0,), (1, 2)), Chunk(1e6, (3,), (5,)), Chunk(1e6, (4,), (1,))]
+    asked = Problem(topology, custom(6, chunks))
+    result = solve(asked, NAME, options={"steps": 4})
     verify(asked, result.plan)
-    assert result.epochs == 4
+    assert sum(send.src == "g0" for send in result.plan.sends) == 2
