@@ -64,7 +64,7 @@ def main(
     if part != "all" and part not in PARTS:
         msg = f"there is no part {part!r}; choose all or one of {', '.join(PARTS)}"
         raise typer.BadParameter(msg)
-    console = Console(width=160)
+    console = Console(width=200)
     for name in PARTS if part == "all" else (part,):
         for each in PARTS[name](repeat):
             console.print(each)
