@@ -64,7 +64,15 @@ def all_reduces(repeat: int) -> Iterator[Table]:
     """Yield optimal all-reduces of uneven networks, then of hardware, where nothing is gained."""
     solve(reducing("star"), "orbit-trees")
     for title, rows in (("uneven networks", GAINING), ("hardware and regular networks", EVEN)):
-        headings = ("cluster", "GPUs", "2 x all-gather", "all-reduce", "gain", "at most", "proved")
+        headings = (
+            "cluster",
+            "GPUs",
+            "2 x all-gather",
+            "all-reduce",
+            "gain",
+            "at most",
+            "no plan is better",
+        )
         made = table(f"all-reduce, {title}: s/GB", (*headings, "depth", "s", "CPU s"), ("gain",))
         for row in rows:
             problems = [reducing(row.cluster) for _ in range(repeat)]
