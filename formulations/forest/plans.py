@@ -17,7 +17,7 @@ import numpy as np
 from ccl.collective import all_gather, reduce_scatter
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
-from formulations.forest.network import Network
+from formulations.forest.network import WHOLE, Network
 from formulations.forest.packing import Packed, pack
 from formulations.forest.search import BYTES, FixedRate, Rate, fixed_rate, forest_rate
 from formulations.forest.splitting import Load, Way, Ways, split
@@ -62,8 +62,22 @@ def forest_of(problem: Problem, *, trees: int = 0) -> Planned:
 
 
 def best_forest(rate: Rate, *, watch: Watch | None = None) -> Planned:
-    """Return a forest at the best rate."""
-    return _planned(rate, load_of(rate), makespan=rate.makespan, watch=watch)
+    """Return a forest at the best rate.
+
+    Where one root has all the data, as many trees as there are other GPUs are tried too: each may
+    begin at another of them, and they are kept if they are shallower.
+    """
+    load = load_of(rate)
+    found = _planned(rate, load, makespan=rate.makespan, watch=watch)
+    others = len(rate.network.gpus) - 1
+    if np.count_nonzero(load.trees) > 1 or found.forest.depth <= 2:
+        return found
+    times = others // math.gcd(others, int(load.trees.max()))
+    if int(load.capacity.max()) * times * others >= WHOLE:
+        return found
+    finer = Load(load.network, load.capacity * times, load.trees * times)
+    again = _planned(rate, finer, makespan=rate.makespan, watch=watch)
+    return again if again.forest.depth < found.forest.depth else found
 
 
 def fixed_forest(rate: Rate, trees: int, *, watch: Watch | None = None) -> Planned:

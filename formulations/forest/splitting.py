@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import shortest_path
+from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ccl.errors import SolveError
 from formulations.compiled.maxflow import carries, flows_to
@@ -62,6 +62,11 @@ class Load:
     network: Network
     capacity: Ints
     trees: Ints
+
+    @property
+    def bundle(self) -> int:
+        """Trees that had better stay together: all of a root, but those of an only root part."""
+        return int(self.trees.max()) if np.count_nonzero(self.trees) > 1 else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +133,7 @@ def split(load: Load) -> Connections:
     while left:
         hub = min(left, key=lambda each: (place.level[each], _pairs(found, each), each))
         left.remove(hub)
-        found = _split_off(network, found, hub, steps=_Steps(place, ways, int(load.trees.max())))
+        found = _split_off(network, found, hub, steps=_Steps(place, ways, load.bundle))
     return Connections(
         found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.ways()
     )
@@ -253,6 +258,7 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
 class _Place:
     """Where devices are: hops between any two, and from the nearest GPU; numbers of hosts.
 
+    A host whose own links do not join its devices counts as several.
     `order` sorts the first devices of all hosts before the second ones, so that neighbours in it
     are in different hosts.
     """
@@ -269,8 +275,12 @@ class _Place:
         shape = len(devices), len(devices)
         links = sparse.csr_array((np.ones(len(network.src)), (network.src, network.dst)), shape)
         hops = shortest_path(links, unweighted=True)
-        hosts = {name: number for number, name in enumerate(network.topology.hosts)}
-        host = [hosts.get(each.host or "", -1 - number) for number, each in enumerate(devices)]
+        hosts = np.array([each.host or f" {number}" for number, each in enumerate(devices)])
+        inner = np.flatnonzero(hosts[network.src] == hosts[network.dst])
+        ends = network.src[inner], network.dst[inner]
+        joined = sparse.csr_array((np.ones(len(inner)), ends), shape)
+        _, label = connected_components(joined, directed=False)
+        host = label.tolist()
         inside = [host[:number].count(each) for number, each in enumerate(host)]
         order = np.lexsort((np.arange(len(devices)), np.array(inside)))
         return cls(hops, hops[network.gpus].min(axis=0), np.array(host), np.argsort(order))

@@ -79,6 +79,18 @@ def test_trees_of_rails_are_shallow():
     assert forest_of(asked("dgx-a100:hosts=4")).forest.depth == 2
 
 
+@pytest.mark.parametrize(("cluster", "gpus"), [("dgx-a100", 8), ("gb200-nvl72", 72)])
+def test_a_broadcast_around_one_switch_goes_to_each_first_and_from_there_to_all(cluster, gpus):
+    """One tree at the same rate would be a chain; trees by way of each other GPU have two edges."""
+    problem = asked(cluster, "broadcast")
+
+    found = forest_of(problem)
+
+    verify(problem, found.forest)
+    assert found.makespan == steady_makespan(problem, found.forest) == forest_rate(problem).makespan
+    assert (found.trees, found.forest.depth) == (gpus - 1, 2)
+
+
 @pytest.mark.parametrize("trees", [1, 2, 3, 5])
 @pytest.mark.parametrize("seed", range(130, 140))
 def test_a_fixed_number_of_trees_is_kept(seed, trees):
