@@ -156,9 +156,11 @@ def _prove(run: Run, found: Optimum) -> None:
         run.bounds = tuple(sorted((*run.bounds, bound), key=lambda each: -each.makespan))
     if found.proved and free:
         run.note("no forest that adds up at roots and spreads from there has a higher rate")
-    if not found.proved:
-        gap = float(found.time) / found.bound - 1 if found.bound else float("inf")
-        run.note(f"trees are within {gap:.2%} of their own bound")
+    if not found.proved and found.bound:
+        gap = float(found.time) / found.bound - 1
+        run.note(f"trees are within {gap:.2%} of what prices prove")
+    if not found.bound:
+        run.note("too many devices may be passed or not for all choices: prices prove nothing")
     if not found.weights.basic:
         run.note("weights are rounded: the last basis has no exact solution")
 

@@ -109,6 +109,29 @@ def test_all_reduce_shares_links_between_its_halves(topology, both, shared):
     assert reduced / 10**6 == pytest.approx(float(shared) / (many if many == 16 else 1))
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", ["gpus=4,switches=1", "gpus=8,switches=3"])
+def test_all_reduce_gains_at_most_what_a_cut_allows(shape, seed):
+    """Where links are as fast both ways, a cut passes both halves: n / (2 n - 2) of two gathers."""
+    topology = open_cluster(f"random:{shape},seed={seed}")
+    many = len(topology.ranks)
+    gathered = rate(ask(topology, "all-gather"))
+    reduced = rate(ask(topology, "all-reduce", gigabytes=many))
+
+    assert Fraction(many, 2 * many - 2) * 2 * gathered <= reduced <= 2 * gathered
+
+
+def test_many_devices_that_may_be_passed_are_searched():
+    """12 copying switches and 16 GPUs: no choice of switches is left to prove, and a cut does."""
+    asked = ask(open_cluster("random:gpus=16,switches=12,copies=true"), "all-gather")
+
+    found = solve(asked, "orbit-trees", time_limit=20)
+
+    assert found.status in {Status.OPTIMAL, Status.THROUGHPUT}
+    assert found.bound.kind == "ejection"
+    assert any("prices prove nothing" in line for line in found.log)
+
+
 @pytest.mark.parametrize(
     ("hub", "limit", "expected"),
     [
