@@ -40,7 +40,9 @@ Decisions: GPUs may give out other than they take in; the paper asks all devices
 splitting off needs it of the vertex that is split alone, if the others are as well connected as the
 flows to the GPUs (Bang-Jensen, Frank, Jackson 1995). A flow to each GPU is kept and repaired
 where the paper pushes a new one for every pair and every arc: the same numbers, hundreds of times
-quicker. A switch's capacity is first spread evenly, so that trees become shallow.
+quicker. A switch's capacity is first spread evenly, in bundles of all trees of a root, and trees
+grow level by level, all at once, so that they become shallow; one root's data is cut finer where
+that makes its trees shallower.
 """
 
 from __future__ import annotations
