@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
@@ -214,9 +213,6 @@ def _ports(task: Task, rank: int) -> tuple[list[int], list[int]]:
         [index[each.ends] for each in topology.links_in[name]],
         [index[each.ends] for each in topology.links_out[name]],
     )
-
-
-Secondary = Literal["none", "depth", "gpus", "ports", "links"]
 
 
 def best_trees(
