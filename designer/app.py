@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import webbrowser
-from importlib import import_module
 from typing import Any
 
 from dash import Dash, set_props
@@ -68,10 +67,6 @@ def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser:
         timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/"])
         timer.daemon = True
         timer.start()
-    # Some optima need a solver, which takes its time to load; nobody should wait for that.
-    warm = threading.Timer(2.0, import_module, ["formulations.fluid.orbit_lp"])
-    warm.daemon = True
-    warm.start()
     try:
         app.run(host=host, port=port, debug=False)
     finally:
