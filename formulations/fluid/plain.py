@@ -52,6 +52,9 @@ from formulations.mirror import adding
 SLACK = 1e-9
 """Share by which R may exceed its least while the weighted data is minimised."""
 
+NOTHING = 1e-8
+"""Share of the largest group below which what a free root adds up is rounding."""
+
 MICRO = 1e-3
 """µs that a byte takes at 1 GB/s."""
 
@@ -90,6 +93,16 @@ class Part:
     owner: np.ndarray
     goal: np.ndarray
     split: np.ndarray | None
+
+    @property
+    def held(self) -> list[int]:
+        """Numbers of the groups that have data; of free roots, some add up nothing."""
+        return [k for k, each in enumerate(self.groups) if each.nbytes > NOTHING * self.most]
+
+    @property
+    def most(self) -> float:
+        """Bytes of the largest group."""
+        return max(each.nbytes for each in self.groups)
 
     @property
     def labelled(self) -> bool:

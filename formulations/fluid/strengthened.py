@@ -147,8 +147,7 @@ class _Loop:
 
     def _checks(self, part: Part) -> tuple[Check, ...]:
         full = self._full[part.reduces]
-        numbers = [k for k, each in enumerate(part.groups) if part.w[:, k].sum() > 0]
-        return tuple(check(part, k, full, labels=False, backend=self._backend) for k in numbers)
+        return tuple(check(part, k, full, labels=False, backend=self._backend) for k in part.held)
 
     def _cheats(self, checks: tuple[tuple[Check, ...], ...]) -> list[str]:
         """Duplicate the switches at links that lack something, and return their names."""
@@ -171,10 +170,11 @@ class _Loop:
             if part.f is None:
                 continue
             bare = self._bare[part.reduces]
-            for number, group in enumerate(part.groups):
+            for number in part.held:
+                group = part.groups[number]
                 wants = {int(bare.origins[group.root]), *bare.goals[list(group.others)].tolist()}
                 others = [v for v in np.flatnonzero(bare.copies).tolist() if v not in wants]
-                if not others or not part.w[:, number].sum() > 0:
+                if not others:
                     continue
                 name = bare.topology.devices[others[0]].name
                 try:

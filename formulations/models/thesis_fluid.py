@@ -45,8 +45,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import LimitReached
@@ -114,7 +112,7 @@ def refuses(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     demands = demands_of(problem)
-    if demands.only_pairs and not demands.sums:
+    if _of_pairs(problem):
         return None
     reason = no_forest(problem, demands)
     if reason is not None:
@@ -139,8 +137,7 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If data cannot arrive in so many hops.
     """
-    demands = demands_of(run.problem)
-    pairs = demands.only_pairs and not demands.sums
+    pairs = _of_pairs(run.problem)
     run.merit = _rate
     if not pairs and options.hops is None:
         run.offer(nearest_forest(run.problem), message="a forest of the fewest hops")
@@ -153,6 +150,12 @@ def run(run: Run, options: Options) -> Result:
         run.note("time ran out in a linear program")
         return run.finish(Stop.TIME_LIMIT)
     return run.finish(Stop.MODEL_OPTIMAL)
+
+
+def _of_pairs(problem: Problem) -> bool:
+    """Say whether every chunk goes from one rank to one, so that the plan is a flow."""
+    chunks = problem.collective.chunks
+    return all(len(each.destinations) == 1 and not each.reduced for each in chunks)
 
 
 def _rate(result: Result) -> float:
@@ -271,7 +274,7 @@ def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
     bare = graph_of(part.graph.topology)
     graph = bare if options.hops is None else in_steps(bare, options.hops)
     trees: tuple[Tree, ...] = ()
-    for number in np.flatnonzero(part.w.sum(axis=0) > 1e-7 * part.w.sum()).tolist():
+    for number in part.held:
         done = check(part, number, graph, labels=True, backend=run.backend, time_limit=run.left)
         if not done.holds:
             run.note(
