@@ -289,7 +289,7 @@ class TestAllReduce:
 
         timeline = replay(problem, mixed, chunks=1)
 
-        carried = Counter()
+        carried: defaultdict[tuple[str, str], float] = defaultdict(float)
         for each in timeline.transfers:
             carried[each.src, each.dst] += each.nbytes
         loads = steady_loads(problem, mixed)
@@ -319,7 +319,7 @@ class TestSteady:
         """Of the forest written out, whose replay knows no symmetry."""
         problem, forest = symmetric(name, reduces=reduces)
         timeline = simulate(problem, forest.unfolded(problem.topology), chunks=1)
-        carried = Counter()
+        carried: defaultdict[tuple[str, str], float] = defaultdict(float)
         for each in timeline.transfers:
             carried[each.src, each.dst] += each.nbytes
 

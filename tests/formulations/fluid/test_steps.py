@@ -150,7 +150,7 @@ def test_the_problem_is_the_same_in_smaller_chunks(name):
 
     assert divided.topology == problem.topology
     assert divided.collective.kind == problem.collective.kind
-    of = {}
+    of: dict[object, float] = {}
     for chunk in problem.collective.chunks:
         key = chunk.holders, chunk.destinations, chunk.reduced
         of[key] = of.get(key, 0.0) + chunk.size
