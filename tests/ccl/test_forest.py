@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from fractions import Fraction
 
