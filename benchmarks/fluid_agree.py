@@ -34,7 +34,7 @@ TOLERANCE = 1e-6
 """Relative difference that passes."""
 
 COLUMNS = 50_000
-"""Columns of the plain program above which it is left out."""
+"""Columns of the plain program, or of one origin's, above which it is left out."""
 
 LIMIT = 30.0
 """Seconds after which it has not answered: how degenerate it is depends on the cluster."""
@@ -76,6 +76,10 @@ def _trees(problem: Problem) -> float:
 
 
 def _mirrored(problem: Problem) -> float:
+    columns = _columns(problem.topology) // len(problem.topology.ranks)
+    if columns > COLUMNS:
+        msg = f"{columns:,} columns for one origin"
+        raise CclError(msg)
     late = time.perf_counter() + LIMIT
     return decompose(problem, stop=lambda: time.perf_counter() > late).makespan
 
