@@ -6,10 +6,12 @@ the others that they were overtaken, between two steps of what takes long.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ccl.bound import Cut
 from ccl.errors import CclError
@@ -20,6 +22,7 @@ from designer import text
 from designer.cut_words import cut_words
 from designer.request import problem_of, read_request
 from formulations.fluid.optimum import optimum
+from formulations.fluid.sensitivity import effects
 from widgets.classes import Alike, class_marks, gpu_classes, link_classes
 
 MOST_PAIRS = 20_000
@@ -142,6 +145,9 @@ def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> J
     if len(classes) > MOST_CLASSES:
         return {"hint": f"{len(classes)} kinds of links are too many to price one by one."}
     try:
+        best = optimum(problem)
+        if best.fraction is None and not best.prices:
+            return {"hint": "Here the best rate is only bounded, and a bound has no prices."}
         rows = []
         for row in _rows(problem, classes):
             if not newest():
@@ -154,26 +160,19 @@ def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> J
 
 
 def _rows(problem: Problem, classes: Sequence[Alike]) -> Iterator[Json]:
-    now = optimum(problem).makespan
-    for each in classes:
-        more, less = (
-            now / optimum(_scaled(problem, each, by)).makespan - 1.0 for by in (1 + STEP, 1 - STEP)
-        )
+    place = problem.topology.link_index
+    number = np.zeros(len(place), dtype=np.int64)
+    for i, each in enumerate(classes):
+        number[[place[ends] for ends in each.links]] = i
+    # Shared limits come after the classes, in their own words.
+    words = itertools.chain((each.words for each in classes), itertools.repeat(""))
+    for told, found in zip(words, effects(problem, classes=number, step=STEP), strict=False):
         yield {
-            "words": each.words,
-            "more": more,
-            "less": less,
-            "links": [list(ends) for ends in each.links],
+            "words": told or found.words,
+            "more": found.more,
+            "less": found.less,
+            "links": [list(ends) for ends in found.links],
         }
-
-
-def _scaled(problem: Problem, some: Alike, by: float) -> Problem:
-    chosen = set(some.links)
-    links = tuple(
-        replace(each, bandwidth=each.bandwidth * by) if each.ends in chosen else each
-        for each in problem.topology.links
-    )
-    return replace(problem, topology=replace(problem.topology, links=links, declared=()))
 
 
 def price_marks(rows: Sequence[Mapping[str, Any]]) -> Json | None:

@@ -249,6 +249,18 @@ def in_steps(graph: FluidGraph, steps: int) -> FluidGraph:
     )
 
 
+def balanced(topology: Topology, names: set[str], *, classes: np.ndarray | None = None) -> bool:
+    """Whether devices let out as much as in, over the links of each class where there are any."""
+    inside = np.array([each.name in names for each in topology.devices])
+    src, dst = topology.ends
+    bandwidth = np.fromiter((each.bandwidth for each in topology.links), float, len(src))
+    number = np.zeros(len(src), dtype=np.int64) if classes is None else classes
+    net = np.zeros((int(number.max(initial=0)) + 1, len(inside)))
+    np.add.at(net, (number, dst), bandwidth)
+    np.add.at(net, (number, src), -bandwidth)
+    return bool((np.abs(net[:, inside]) <= 1e-9 * bandwidth.max(initial=0.0)).all())
+
+
 def _next_stops(graph: FluidGraph, split: np.ndarray) -> tuple[Ints, Ints]:
     """Return every pair of a split vertex and a whole one that it reaches over split ones."""
     links = sparse.csr_array(

@@ -18,7 +18,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Group
 from ccl.topology import Topology
 from formulations.backends import Backend
-from formulations.fluid.graph import FluidGraph, graph_of, in_steps, without_copies
+from formulations.fluid.graph import FluidGraph, balanced, graph_of, in_steps, without_copies
 from formulations.fluid.orbit_blocks import Block, blocks_of
 from formulations.fluid.orbit_group import Acting, acting, keeps
 from formulations.fluid.orbit_loads import Load, Uniform, loads_of
@@ -227,21 +227,6 @@ def relays_suffice(
     if len(loads) > 1 or loads[0].wants is not None:
         return False
     return balanced(topology, relays, classes=classes)
-
-
-def balanced(topology: Topology, names: set[str], *, classes: np.ndarray | None = None) -> bool:
-    """Whether devices let out as much as in, over the links of each class where there are any."""
-    many = len(topology.links)
-    index = topology.index
-    inside = np.array([each.name in names for each in topology.devices])
-    number = np.zeros(many, dtype=np.int64) if classes is None else classes
-    bandwidth = np.fromiter((each.bandwidth for each in topology.links), float, many)
-    src = np.fromiter((index[each.src] for each in topology.links), np.int64, many)
-    dst = np.fromiter((index[each.dst] for each in topology.links), np.int64, many)
-    net = np.zeros((int(number.max(initial=0)) + 1, len(inside)))
-    np.add.at(net, (number, dst), bandwidth)
-    np.add.at(net, (number, src), -bandwidth)
-    return bool((np.abs(net[:, inside]) <= 1e-9 * bandwidth.max(initial=0.0)).all())
 
 
 def _all_receive(topology: Topology, loads: Sequence[Load]) -> bool:

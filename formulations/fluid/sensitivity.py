@@ -24,8 +24,8 @@ from scipy.sparse import csgraph
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
+from formulations.fluid.graph import balanced
 from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import balanced
 from formulations.forest.network import WHOLE, Network, network_of, refusal
 from formulations.forest.search import SYMMETRIC, rate_of
 
@@ -94,6 +94,25 @@ def sensitivities(
 
     Parameters
     ----------
+    problem, classes, step
+        As for `effects`.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem.
+    """
+    found = effects(problem, classes=classes, step=step)
+    return tuple(sorted(found, key=lambda each: each.less - each.more))
+
+
+def effects(
+    problem: Problem | Uniform, *, classes: np.ndarray | None = None, step: float = STEP
+) -> Iterator[Sensitivity]:
+    """Yield the effect of each class in order, then of each kind of shared limit that can bind.
+
+    Parameters
+    ----------
     problem
         What is asked.
     classes
@@ -107,28 +126,35 @@ def sensitivities(
         If fluid models cannot say the problem.
     """
     number = link_classes(problem.topology) if classes is None else classes
-    found = _by_cut(problem, number, step) if isinstance(problem, Problem) else None
-    rows = found or tuple(_by_program(problem, number, step))
-    return tuple(sorted(rows, key=lambda each: each.less - each.more))
+    part = Fraction(step).limit_denominator(10_000)
+    network = _cut_network(problem, number, part) if isinstance(problem, Problem) else None
+    if network is None:
+        yield from _by_program(problem, number, step)
+    else:
+        yield from _by_cut(network, problem.topology, number, part)
 
 
-def _by_cut(problem: Problem, number: np.ndarray, step: float) -> tuple[Sensitivity, ...] | None:
-    """Return the effects by cuts, or None where cuts do not decide."""
+def _cut_network(problem: Problem, number: np.ndarray, part: Fraction) -> Network | None:
+    """Return the network whose cuts decide whichever class changes, or None."""
     topology = problem.topology
     relays = {each.name for each in topology.devices if each.kind != "gpu"}
     both = any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
     if both or refusal(problem) is not None or not balanced(topology, relays, classes=number):
         return None
     network = network_of(problem)
-    part = Fraction(step).limit_denominator(10_000)
-    if int(network.capacity.sum()) * int(network.weight.sum()) * part.denominator >= WHOLE:
-        return None
+    whole = int(network.capacity.sum()) * int(network.weight.sum()) * part.denominator
+    return network if whole < WHOLE else None
+
+
+def _by_cut(
+    network: Network, topology: Topology, number: np.ndarray, part: Fraction
+) -> Iterator[Sensitivity]:
+    """Yield the effects by cuts."""
     sinks = _sinks(network, number)
     now = rate_of(network, sinks=sinks, reduces=False)
     inside = now.sides[-1]
     crossing = inside[network.src] & ~inside[network.dst]
     full = network.capacity[crossing].sum()
-    rows = []
     for each in range(int(number.max()) + 1):
         more, less = (
             float(rate_of(_scaled(network, number == each, by), sinks=sinks, reduces=False).speed
@@ -138,8 +164,7 @@ def _by_cut(problem: Problem, number: np.ndarray, step: float) -> tuple[Sensitiv
         mine = crossing & (number == each)
         price = float(network.capacity[mine].sum() / full)
         ends = tuple(topology.links[i].ends for i in np.flatnonzero(number == each))
-        rows.append(Sensitivity(_words(topology, number, each), ends, more, less, price))
-    return tuple(rows)
+        yield Sensitivity(_words(topology, number, each), ends, more, less, price)
 
 
 def _scaled(network: Network, chosen: np.ndarray, by: Fraction) -> Network:

@@ -100,7 +100,7 @@ def test_classes_are_told_and_lone_gpus_counted():
 
 def test_a_forest_comes_out_of_a_document_and_others_do_not(result):
     document = result_to_json(gathered())
-    forest, topology = tree_card.forest_of(document)
+    forest, topology = tree_card.forest_of(document) or pytest.fail("there is a forest")
     assert len(forest.trees) == 8
     assert [each["label"] for each in tree_card.root_choices(forest, topology)] == list(
         topology.ranks
@@ -110,7 +110,7 @@ def test_a_forest_comes_out_of_a_document_and_others_do_not(result):
 
 
 def test_pages_go_round_past_the_last_tree():
-    forest, topology = tree_card.forest_of(result_to_json(reduced()))
+    forest, topology = tree_card.forest_of(result_to_json(reduced())) or pytest.fail("no forest")
     _, place, facts, number = tree_card.tree_shown(forest, topology, rank=0, number=-1, half="up")
     assert (place, number) == ("2 of 2", 1)
     assert "3 hops" in str(facts)
