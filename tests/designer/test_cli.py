@@ -51,11 +51,13 @@ def test_without_a_command_it_says_what_there_is(run):
     code, out, err = run()
 
     assert (code, err) == (0, "")
-    for command in ("design", "gallery", "solve", "bound", "verify", "export", "import"):
+    for command in ("design", "gallery", "solve", "bound", "optimum", "verify", "export"):
         assert f"  {command} " in out
 
 
-@pytest.mark.parametrize("command", ["design", "gallery", "bound", "verify", "export", "import"])
+@pytest.mark.parametrize(
+    "command", ["design", "gallery", "bound", "optimum", "verify", "export", "import"]
+)
 def test_every_command_explains_itself(command):
     done = CliRunner().invoke(application(), [command, "--help"])
 
@@ -135,6 +137,32 @@ def test_a_bound_is_told_to_people_too(run):
     assert code == 0
     assert "41.3 µs" in out
     assert "12.5 GB/s over 1 link: g0->g9" in out
+
+
+def test_an_optimum_comes_as_a_fraction_with_its_cut(run):
+    """A GPU takes in 100 GB/s and wants 7 of 8 shards: 800/7 GB/s, and 1 % of it is worth 1 %."""
+    code, out, err = run("optimum", "ring", "--size", "1GB", "--worth", "--json")
+    told = json.loads(out)
+
+    assert (code, err) == (0, "")
+    assert told["fraction"] == "800/7"
+    assert told["reached"]
+    assert told["algbw_GBps"] == pytest.approx(800 / 7)
+    assert told["cuts"][0]["bandwidth_GBps"] == 100
+    assert told["worth"][0]["more"] == pytest.approx(0.01)
+    assert told["worth"][0]["less"] == pytest.approx(-0.01)
+
+
+def test_an_optimum_is_told_to_people_too(run):
+    """Between the hosts is one link of 12.5 GB/s each way: 8 shards of 8 GPUs in 5.12 ms."""
+    _, cut, _ = run("optimum", "ndv2:hosts=2", "--collective", "all-gather", "--worth")
+    _, priced, _ = run("optimum", "ndv2:hosts=2", "--collective", "all-to-all")
+
+    assert "25 GB/s" in cut
+    assert "12.5 GB/s out of h1" in cut
+    assert "InfiniBand EDR at 12.5 GB/s: +1 % gives +1.00%, -1 % gives -1.00%" in cut
+    assert "g0->g9" in priced
+    assert "3.12 GB/s" in priced
 
 
 def test_whole_chunks_prove_more(run):
