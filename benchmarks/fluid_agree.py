@@ -24,10 +24,10 @@ from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.fluid.dantzig_wolfe import decompose
 from formulations.fluid.graph import graph_of, without_copies
-from formulations.fluid.orbit_lp import solve_orbits
 from formulations.fluid.plain import solve_plain
-from formulations.fluid.trees import best_trees
 from formulations.forest.search import forest_rate
+from formulations.orbits.lp import solve_orbits
+from formulations.trees.search import best_trees
 from gallery import catalog, open_cluster
 
 TOLERANCE = 1e-6

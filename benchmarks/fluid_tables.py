@@ -16,8 +16,8 @@ from benchmarks.thesis_tables import CELLS, Cell, Kind, Used, agrees
 from benchmarks.timing import GB, Seconds, median_of
 from ccl.topology import Topology
 from formulations.fluid.costs import link_costs
-from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import OrbitSolution, solve_orbits
+from formulations.orbits.loads import Uniform
+from formulations.orbits.lp import OrbitSolution, solve_orbits
 from gallery import open_cluster
 
 

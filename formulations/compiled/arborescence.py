@@ -1,4 +1,4 @@
-"""Cheapest out-trees of every root at once, compiled; `formulations.fluid.trees_side` calls it.
+"""Cheapest out-trees of every root at once, compiled; `formulations.trees.side` calls it.
 
 `_contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
 Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest way into its end; where

@@ -1,4 +1,4 @@
-"""Matrices modulo a prime, compiled; `formulations.fluid.trees_exact` calls it."""
+"""Matrices modulo a prime, compiled; `formulations.trees.exact` calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cheapest ways over relays, compiled; `formulations.fluid.trees_side` calls it.
+"""Cheapest ways over relays, compiled; `formulations.trees.side` calls it.
 
 Vertices are devices that a tree may branch at; between them data crosses relays, which only pass
 on. Distances between relays are found once, then those from and to vertices are sums.

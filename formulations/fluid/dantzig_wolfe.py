@@ -36,8 +36,8 @@ puts on pi(e, i) what w puts on e, so it is w at the inverse image that loads e.
 inverses of the chosen elements are chosen too. (d) Its objective counts the cost of representatives
 once; with classes of different sizes each counts |k| times.
 
-Kept for teaching and as a check: `formulations.fluid.orbit_lp` also reduces destinations and
-links, and `formulations.fluid.trees` prices with arborescences instead of linear programs.
+Kept for teaching and as a check: `formulations.orbits.lp` also reduces destinations and
+links, and `formulations.trees.search` prices with arborescences instead of linear programs.
 
 Source: the thesis, chapter 5.
 """
@@ -57,8 +57,8 @@ from ccl.problem import Problem
 from ccl.symmetry import Group
 from formulations.backends import Backend
 from formulations.fluid.graph import FluidGraph, graph_of, without_copies
-from formulations.fluid.orbit_group import Acting, acting
-from formulations.fluid.orbit_loads import Load, Uniform, loads_of
+from formulations.orbits.group import Acting, acting
+from formulations.orbits.loads import Load, Uniform, loads_of
 
 BETTER = 1e-9
 """Share by which a column must be cheaper than its class pays to be worth adding."""

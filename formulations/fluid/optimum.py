@@ -5,7 +5,7 @@ Three proofs, the quickest that applies:
 * everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
   give out what they take in: the worst cut, an exact fraction (`formulations.forest.search`);
 * any other problem that fluid models can say: the orbit linear program
-  (`formulations.fluid.orbit_lp`), whose prices say which links hold it down;
+  (`formulations.orbits.lp`), whose prices say which links hold it down;
 * a program that would be too large: the largest of the quick bounds, which a plan may not reach.
 """
 
@@ -23,10 +23,10 @@ from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
 from formulations.fluid import demands
-from formulations.fluid.orbit_group import acting
-from formulations.fluid.orbit_loads import loads_of
 from formulations.forest import network
 from formulations.forest.search import Rate, forest_rate
+from formulations.orbits.group import acting
+from formulations.orbits.loads import loads_of
 
 WORK = 20_000
 """Amounts, estimated, above which no linear program is made while somebody waits."""
@@ -103,7 +103,7 @@ def _by_cut(problem: Problem, rate: Rate) -> Optimum:
 
 def _by_prices(problem: Problem) -> Optimum:
     # CVXPY takes most of a second to load, and most problems are decided by a cut.
-    from formulations.fluid.orbit_lp import solve_orbits  # noqa: PLC0415
+    from formulations.orbits.lp import solve_orbits  # noqa: PLC0415
 
     found = solve_orbits(problem)
     # All rows of an orbit have the price of one together.

@@ -25,9 +25,9 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
 from formulations.fluid.graph import balanced
-from formulations.fluid.orbit_loads import Uniform
 from formulations.forest.network import WHOLE, Network, network_of, refusal
 from formulations.forest.search import SYMMETRIC, rate_of
+from formulations.orbits.loads import Uniform
 
 STEP = 0.01
 """Share of more and of less bandwidth."""
@@ -190,7 +190,7 @@ def _by_program(
     """Yield the effects by the orbit linear program, those of shared limits among them."""
     # CVXPY takes most of a second to load, and a cut needs none.
     from formulations.backends import Backend  # noqa: PLC0415
-    from formulations.fluid.orbit_lp import orbit_program  # noqa: PLC0415
+    from formulations.orbits.lp import orbit_program  # noqa: PLC0415
 
     topology, backend = problem.topology, Backend()
     program = orbit_program(problem, classes=number).program

@@ -20,7 +20,7 @@ The plan is a flow. Its steady makespan is R, and R is a bound for every plan, b
 prices; the replay of a single problem takes longer by latencies and finite parts.
 
 Data that is copied or added on the way needs trees and more rows: see `orbit-trees` for plans,
-`formulations.fluid.orbit_blocks` for the rows.
+`formulations.orbits.blocks` for the rows.
 
 Source: the thesis, LP (3.16) without time, and chapter 5 taken further: every symmetry is used,
 not only that of origins.
@@ -44,8 +44,8 @@ from formulations.registry import Formulation
 from formulations.run import Run
 
 if TYPE_CHECKING:
-    from formulations.fluid.orbit_lift import Paths
-    from formulations.fluid.orbit_lp import OrbitSolution
+    from formulations.orbits.lift import Paths
+    from formulations.orbits.lp import OrbitSolution
 
 MARGIN = 1e-9
 """Share by which the bound is lowered, for the rounding of a solver that works in floats."""
@@ -88,8 +88,8 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the flow.
     """
-    from formulations.fluid.orbit_lift import Lift  # noqa: PLC0415  it loads the solver
-    from formulations.fluid.orbit_lp import solve_orbits  # noqa: PLC0415
+    from formulations.orbits.lift import Lift  # noqa: PLC0415  it loads the solver
+    from formulations.orbits.lp import solve_orbits  # noqa: PLC0415
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)

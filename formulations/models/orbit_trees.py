@@ -41,12 +41,12 @@ from ccl.bound import Bound
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.fluid.costs import link_costs
-from formulations.fluid.trees_refusal import refusal
 from formulations.registry import Formulation
 from formulations.run import Run
+from formulations.trees.refusal import refusal
 
 if TYPE_CHECKING:
-    from formulations.fluid.trees import Optimum
+    from formulations.trees.search import Optimum
 
 QUICK = 5.0
 """Seconds for making trees less deep where no limit was set."""
@@ -92,9 +92,9 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Generate columns and offer the forest."""
-    from formulations.fluid.trees import Search  # noqa: PLC0415  it loads the solver
-    from formulations.fluid.trees_plan import forest_of  # noqa: PLC0415
-    from formulations.fluid.trees_task import task_of  # noqa: PLC0415
+    from formulations.trees.plan import forest_of  # noqa: PLC0415
+    from formulations.trees.search import Search  # noqa: PLC0415  it loads the solver
+    from formulations.trees.task import task_of  # noqa: PLC0415
 
     task = task_of(run.problem, symmetric=options.symmetry)
     found = Search(
@@ -118,7 +118,7 @@ def run(run: Run, options: Options) -> Result:
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:
     """Choose among the forests of the best rate."""
-    from formulations.fluid.trees_second import refined  # noqa: PLC0415
+    from formulations.trees.second import refined  # noqa: PLC0415
 
     if options.trees_per_root:
         return _whole(run, found, options.trees_per_root)
@@ -134,7 +134,7 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
 
 def _whole(run: Run, found: Optimum, trees: int) -> Optimum:
     """Take a given number of trees of equal weight for every root."""
-    from formulations.fluid.integral import integral  # noqa: PLC0415
+    from formulations.trees.integral import integral  # noqa: PLC0415
 
     left = WHOLE if run.left is None else 0.8 * run.left
     made = integral(found, trees, backend=run.backend, time_limit=left)

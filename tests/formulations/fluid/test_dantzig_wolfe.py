@@ -13,9 +13,9 @@ from ccl.topology import Topology, device, duplex
 from formulations import solve
 from formulations.fluid.costs import link_costs
 from formulations.fluid.dantzig_wolfe import decompose
-from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import solve_orbits
 from formulations.fluid.plain import solve_plain
+from formulations.orbits.loads import Uniform
+from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
 
 

@@ -7,8 +7,8 @@ argument in its test.
 import pytest
 
 from ccl.errors import Infeasible
-from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import solve_orbits
+from formulations.orbits.loads import Uniform
+from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
 
 BOXES = "forestcoll-12:hosts="

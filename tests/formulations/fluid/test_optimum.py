@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from formulations.bounds import quick_bounds
 from formulations.fluid import optimum as room
 from formulations.fluid.optimum import optimum
-from formulations.fluid.orbit_lp import solve_orbits
+from formulations.orbits.lp import solve_orbits
 from gallery.registry import open_cluster
 
 

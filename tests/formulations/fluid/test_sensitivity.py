@@ -6,9 +6,9 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
-from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import solve_orbits
 from formulations.fluid.sensitivity import link_classes, sensitivities
+from formulations.orbits.loads import Uniform
+from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
 
 

@@ -1,7 +1,7 @@
 """The orbit linear program as one CVXPY model.
 
     minimise    R
-    subject to  the rows of each block (`formulations.fluid.orbit_blocks`)
+    subject to  the rows of each block (`formulations.orbits.blocks`)
                 sum over blocks of busy[i, a] W[a] <= scale[i] R       for orbits i of capacity rows
                 sum over orbits of roots of n[o] x[o] = 1              where roots are free: then
                                                                        conservation has x[o] times
@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from formulations.backends import Backend
-from formulations.fluid.orbit_blocks import Block
+from formulations.orbits.blocks import Block
 
 SLACK = 1e-9
 """How much longer than the least time may be taken where cost is least, relative."""

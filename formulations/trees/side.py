@@ -3,7 +3,7 @@
 A tree branches at devices that copy. Data crosses all others as it came: they are relays, and a
 way over them from one vertex to the next is the cheapest for the prices of the day. A tree must
 reach the ranks that want its data; other vertices, such as memory, switches that copy and ranks
-that want nothing, are reached where that is cheaper (`formulations.fluid.trees_steiner`).
+that want nothing, are reached where that is cheaper (`formulations.trees.steiner`).
 
 Reductions are read backwards: in-trees are out-trees of the reversed cluster, in which what adds
 is what copies. Links keep their numbers.

@@ -26,11 +26,11 @@ from scipy import sparse
 
 from ccl.symmetry import automorphisms
 from formulations.backends import Backend, Ending
-from formulations.fluid.trees import Optimum
-from formulations.fluid.trees_master import Pool
-from formulations.fluid.trees_price import Prices
-from formulations.fluid.trees_side import Column, Floats, Ints, Side
-from formulations.fluid.trees_weights import Units, Weights
+from formulations.trees.master import Pool
+from formulations.trees.price import Prices
+from formulations.trees.search import Optimum
+from formulations.trees.side import Column, Floats, Ints, Side
+from formulations.trees.weights import Units, Weights
 
 MOST = 1500
 """Most trees in the program."""

@@ -23,7 +23,7 @@ from ccl.steady import exact
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
 from formulations.fluid.demands import Demands, Group, demands_of
-from formulations.fluid.trees_side import Column, Ints, Side, side_of
+from formulations.trees.side import Column, Ints, Side, side_of
 
 
 @dataclass(frozen=True, slots=True)

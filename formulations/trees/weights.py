@@ -16,9 +16,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from formulations.fluid.trees_exact import solved as exactly
-from formulations.fluid.trees_master import Master, Pool
 from formulations.growing import Solved
+from formulations.trees.exact import solved as exactly
+from formulations.trees.master import Master, Pool
 
 COARSE = 1 << 40
 """Denominator to which weights are rounded where a basis does not do."""

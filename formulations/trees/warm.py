@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from formulations.fluid.trees_side import Floats
+from formulations.trees.side import Floats
 
 ROUNDS = 20
 """Steps at most."""

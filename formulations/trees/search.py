@@ -1,13 +1,13 @@
 """Orbit column generation with trees: the best rate of a collective, with a forest that has it.
 
-A master program (`formulations.fluid.trees_master`) shares data among the trees of a pool; its
+A master program (`formulations.trees.master`) shares data among the trees of a pool; its
 prices say which trees are missing, and the cheapest of all out-trees are found for all roots at
 once (`formulations.compiled.arborescence`). What they cost is a lower bound on R, so the search
 ends with a proof. Prices between those of the best bound and the newest make fewer rounds.
 
 While trees of least depth do nearly as well as any, only these are taken, because a tree's depth
 is what the first data waits. Afterwards a second objective may choose among forests of the same
-R. At last the weights are made exact from the basis (`formulations.fluid.trees_weights`).
+R. At last the weights are made exact from the basis (`formulations.trees.weights`).
 
 Source: thesis (Zhao), section 5.2, "Additional thoughts", for columns that are trees.
 """
@@ -23,12 +23,12 @@ import numpy as np
 
 from ccl.problem import Problem
 from formulations.backends import Backend
-from formulations.fluid.trees_master import Master, Pool
-from formulations.fluid.trees_price import Found, Prices
-from formulations.fluid.trees_side import Floats
-from formulations.fluid.trees_task import Task, task_of
-from formulations.fluid.trees_warm import warmed
-from formulations.fluid.trees_weights import Weights, exact_weights
+from formulations.trees.master import Master, Pool
+from formulations.trees.price import Found, Prices
+from formulations.trees.side import Floats
+from formulations.trees.task import Task, task_of
+from formulations.trees.warm import warmed
+from formulations.trees.weights import Weights, exact_weights
 
 PROVED = 1e-9
 """A time within this share of the bound is the best."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ccl.forest import Forest, Tree
-from formulations.fluid.trees import Optimum
-from formulations.fluid.trees_side import Column, Side
+from formulations.trees.search import Optimum
+from formulations.trees.side import Column, Side
 
 
 def forest_of(found: Optimum) -> Forest:

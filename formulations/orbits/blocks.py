@@ -36,8 +36,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from formulations.fluid.graph import FluidGraph
-from formulations.fluid.orbit_group import Acting, numbered
-from formulations.fluid.orbit_loads import Load
+from formulations.orbits.group import Acting, numbered
+from formulations.orbits.loads import Load
 
 
 @dataclass(frozen=True, eq=False)

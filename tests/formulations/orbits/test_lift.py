@@ -8,9 +8,9 @@ from ccl.problem import Problem
 from ccl.result import Status
 from formulations import solve
 from formulations.fluid.costs import link_costs
-from formulations.fluid.orbit_lift import Lift
-from formulations.fluid.orbit_loads import Uniform
-from formulations.fluid.orbit_lp import solve_orbits
+from formulations.orbits.lift import Lift
+from formulations.orbits.loads import Uniform
+from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
 
 CLUSTERS = ("dgx-a100:hosts=2,fabric=rail-only", "ndv2", "torus:shape=3x3", "thesis-2.3")

@@ -6,9 +6,9 @@ import pytest
 
 from ccl.verify import verify
 from formulations import solve
-from formulations.fluid.integral import integral
-from formulations.fluid.trees import best_trees
-from formulations.fluid.trees_plan import forest_of
+from formulations.trees.integral import integral
+from formulations.trees.plan import forest_of
+from formulations.trees.search import best_trees
 from gallery import open_cluster
 from tests.formulations.fluid.clusters import ask
 

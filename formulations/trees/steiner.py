@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from formulations.fluid.trees_side import Floats, Ints, Priced
+from formulations.trees.side import Floats, Ints, Priced
 
 FEW = 8
 """Up to so many vertices all choices are tried."""

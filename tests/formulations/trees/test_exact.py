@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from formulations.fluid.trees_exact import PRIME, solved
+from formulations.trees.exact import PRIME, solved
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from itertools import pairwise
 import numpy as np
 
 from ccl.symmetry import Carriers
-from formulations.fluid.orbit_blocks import Block, Way
-from formulations.fluid.orbit_group import Acting
-from formulations.fluid.orbit_lp import OrbitSolution
+from formulations.orbits.blocks import Block, Way
+from formulations.orbits.group import Acting
+from formulations.orbits.lp import OrbitSolution
 
 NOTHING = 1e-11
 """Shares below this are rounding errors of a solver."""

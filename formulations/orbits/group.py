@@ -19,7 +19,7 @@ from scipy.sparse import csgraph
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device
 from formulations.fluid.graph import FluidGraph
-from formulations.fluid.orbit_loads import Load
+from formulations.orbits.loads import Load
 
 
 @dataclass(frozen=True, eq=False)

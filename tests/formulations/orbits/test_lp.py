@@ -12,9 +12,9 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device, duplex
 from formulations.fluid.costs import link_costs
-from formulations.fluid.orbit_loads import Uniform, loads_of
-from formulations.fluid.orbit_lp import solve_orbits
 from formulations.fluid.plain import solve_plain
+from formulations.orbits.loads import Uniform, loads_of
+from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
 
 ALL_GATHER = {

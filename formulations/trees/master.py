@@ -1,6 +1,6 @@
 """The master of tree column generation: how much each tree of the pool carries.
 
-Sets: trees T of the pool, wishes c (one root of each orbit, `formulations.fluid.trees_task`), rows
+Sets: trees T of the pool, wishes c (one root of each orbit, `formulations.trees.task`), rows
 i of links or shared limits that look alike, and pairs (in, out) of wishes of an all-reduce.
 
 Variables, all >= 0: w[T], share of the wish's data that takes T; x[pair], share of all data that
@@ -26,9 +26,9 @@ import numpy as np
 from scipy import sparse
 
 from formulations.backends import Backend
-from formulations.fluid.trees_side import Column
-from formulations.fluid.trees_task import Task
 from formulations.growing import Growing, Solved
+from formulations.trees.side import Column
+from formulations.trees.task import Task
 
 
 @dataclass

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.fluid import trees_steiner
-from formulations.fluid.trees_side import Floats, Ints, Priced
-from formulations.fluid.trees_task import Task
+from formulations.trees import steiner
+from formulations.trees.side import Floats, Ints, Priced
+from formulations.trees.task import Task
 
 TINY = 1e-11
 """What all links are charged more, as a share of all prices."""
@@ -79,7 +79,7 @@ class Prices:
             side = task.wishes[places[0]].side
             roots = np.array([self._root(place) for place in places])
             every = np.arange(len(self.sides[side].costs))
-            found, sure = trees_steiner.cheapest(
+            found, sure = steiner.cheapest(
                 self.sides[side], members, roots=roots, optional=np.setdiff1d(every, members)
             )
             exact = exact and sure

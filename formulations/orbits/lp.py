@@ -1,8 +1,8 @@
 """The fluid optimum of a symmetric problem by a linear program on orbits.
 
 `solve_orbits` takes any problem that fluid models can say, and any cluster: without symmetry it is
-the plain program. How it is made stands in `formulations.fluid.orbit_blocks`; lifting a solution
-back to links and ranks in `formulations.fluid.orbit_lift`.
+the plain program. How it is made stands in `formulations.orbits.blocks`; lifting a solution
+back to links and ranks in `formulations.orbits.lift`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ccl.symmetry import Group
 from ccl.topology import Topology
 from formulations.backends import Backend
 from formulations.fluid.graph import FluidGraph, balanced, graph_of, in_steps, without_copies
-from formulations.fluid.orbit_blocks import Block, blocks_of
-from formulations.fluid.orbit_group import Acting, acting, keeps
-from formulations.fluid.orbit_loads import Load, Uniform, loads_of
-from formulations.fluid.orbit_program import OrbitProgram
+from formulations.orbits.blocks import Block, blocks_of
+from formulations.orbits.group import Acting, acting, keeps
+from formulations.orbits.loads import Load, Uniform, loads_of
+from formulations.orbits.program import OrbitProgram
 
 Copies = Literal["auto", "exact", "free"]
 """Whether devices that may not copy have duplicates, or are taken for devices that may."""
@@ -58,7 +58,7 @@ class OrbitSolution:
     blocks
         The rows of the program, root by root.
     usage, flows
-        W of each block, and F of each of its ways; see `formulations.fluid.orbit_blocks`.
+        W of each block, and F of each of its ways; see `formulations.orbits.blocks`.
     """
 
     makespan: float

@@ -14,12 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from ccl.errors import LimitReached
-from formulations.fluid.trees import Optimum
-from formulations.fluid.trees_plan import depth_of
-from formulations.fluid.trees_price import Found, Prices
-from formulations.fluid.trees_side import Floats
-from formulations.fluid.trees_weights import exact_weights
 from formulations.growing import Solved
+from formulations.trees.plan import depth_of
+from formulations.trees.price import Found, Prices
+from formulations.trees.search import Optimum
+from formulations.trees.side import Floats
+from formulations.trees.weights import exact_weights
 
 ROUNDS = 40
 """Most times that the master is solved."""

@@ -15,11 +15,11 @@ from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.fluid.costs import link_costs
 from formulations.fluid.plain import solve_plain
-from formulations.fluid.trees import best_trees
-from formulations.fluid.trees_plan import forest_of
-from formulations.fluid.trees_price import Prices
-from formulations.fluid.trees_second import refined
 from formulations.forest.search import forest_rate
+from formulations.trees.plan import forest_of
+from formulations.trees.price import Prices
+from formulations.trees.search import best_trees
+from formulations.trees.second import refined
 from gallery import open_cluster
 from tests.formulations.fluid.clusters import (
     around,
