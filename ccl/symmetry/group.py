@@ -124,7 +124,7 @@ class Group:
         if still.all():
             return self
         carriers = Carriers(self, device)
-        many = 8 + 2 * int(self.shape.size).bit_length()
+        many = 8 + int(self.shape.size).bit_length()
         back = np.array(
             [
                 inverse(carriers.to(int(each[device])))[each]
@@ -138,7 +138,7 @@ class Group:
 
         BLISS may find hundreds, and work is in proportion to them.
         """
-        many = 8 + 2 * int(self.shape.size).bit_length()
+        many = 8 + int(self.shape.size).bit_length()
         if len(self.generators) <= many:
             return self
         found = random_elements(self.generators, many, seed=0)

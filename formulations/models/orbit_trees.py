@@ -108,9 +108,10 @@ def run(run: Run, options: Options) -> Result:
     columns, rows = len(found.pool), len(task.rows.rates) + len(task.wishes)
     run.met(ModelSize(columns, rows, sum(int((each > 0).sum()) for each in found.pool.counts)))
     forest = forest_of(found)
+    many = len(forest.trees) + len(forest.spread)
     run.note(
-        f"{len(forest.trees) + len(forest.spread)} trees, times {forest.images} by symmetry, at "
-        f"most {forest.depth} GPUs deep: {float(found.time):.9g} µs in the steady state"
+        f"{many} tree{'s' * (many > 1)}, times {forest.images} by symmetry, at most "
+        f"{forest.depth} GPUs deep: {float(found.time):.9g} µs in the steady state"
     )
     run.offer(forest, message="a forest of the best rate")
     return run.finish(run.reached if run.enough else _stop(found))
