@@ -21,7 +21,7 @@ from ccl.topology import Topology
 from designer import text
 from designer.cut_words import cut_words
 from designer.request import problem_of, read_request
-from formulations.fluid.optimum import optimum
+from formulations.fluid.optimum import optimum, priceable
 from formulations.fluid.sensitivity import effects
 from widgets.classes import Alike, class_marks, gpu_classes, link_classes
 
@@ -145,9 +145,8 @@ def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> J
     if len(classes) > MOST_CLASSES:
         return {"hint": f"{len(classes)} kinds of links are too many to price one by one."}
     try:
-        best = optimum(problem)
-        if best.fraction is None and not best.prices:
-            return {"hint": "Here the best rate is only bounded, and a bound has no prices."}
+        if not priceable(problem):
+            return {"hint": "This is too large to be solved again for every kind of links."}
         rows = []
         for row in _rows(problem, classes):
             if not newest():

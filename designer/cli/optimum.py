@@ -42,12 +42,11 @@ def optimum(
 ) -> None:
     """Print the best rate of a collective, latencies aside, and what proves it."""
     problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
-    from formulations.fluid.optimum import optimum as best_of  # noqa: PLC0415  it loads igraph
+    from formulations.fluid import optimum as fluid  # noqa: PLC0415  it loads igraph
     from formulations.fluid.sensitivity import sensitivities  # noqa: PLC0415
 
-    best = best_of(problem)
-    priced = worth and (best.fraction is not None or bool(best.prices))
-    links = sensitivities(problem) if priced else ()
+    best = fluid.optimum(problem)
+    links = sensitivities(problem) if worth and fluid.priceable(problem) else ()
     if as_json:
         print_json(_answer(problem, best, links))
         return
@@ -103,7 +102,7 @@ def _facts(problem: Problem, best: Optimum) -> list[tuple[str, str]]:
 
 def _worth(links: tuple[Sensitivity, ...], *, asked: bool) -> list[tuple[str, str]]:
     if asked and not links:
-        return [("worth", "here the best rate is only bounded, and a bound has no prices")]
+        return [("worth", "this is too large to be solved again for every kind of links")]
     return [
         ("worth", f"{each.words}: +1 % gives {each.more:+.2%}, -1 % gives {each.less:+.2%}")
         for each in links[:SHOWN]

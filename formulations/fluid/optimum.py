@@ -1,9 +1,11 @@
 """The best steady state of a problem, proved, while somebody draws.
 
-Three proofs, the quickest that applies:
+The first of these proofs that applies:
 
 * everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
   give out what they take in: the worst cut, an exact fraction (`formulations.forest.search`);
+* other data that spreads, is added up, or both: trees whose prices prove that none are better
+  (`formulations.trees.search`), where they are found at once;
 * any other problem that fluid models can say: the orbit linear program
   (`formulations.orbits.lp`), whose prices say which links hold it down;
 * a program that would be too large: the largest of the quick bounds, which a plan may not reach.
@@ -27,9 +29,15 @@ from formulations.forest import network
 from formulations.forest.search import Rate, forest_rate
 from formulations.orbits.group import acting
 from formulations.orbits.loads import loads_of
+from formulations.trees import refusal as trees
+
+PATIENCE = 2.0
+"""Seconds after which trees that are not proved are given up."""
 
 WORK = 20_000
 """Amounts, estimated, above which no linear program is made while somebody waits."""
+
+_CLASS = ", among all plans that add up at roots and spread from there"
 
 PRICED = 1e-6
 """Links with a smaller share of the price hold nothing down."""
@@ -48,16 +56,17 @@ class Optimum:
     algbw
         GB/s: size over makespan.
     fraction
-        `algbw` as an exact fraction, where a cut decides it.
+        `algbw` as an exact fraction, where a cut or trees decide it.
     reached
-        Whether a plan has this rate; else none is better, but none may be as good.
+        Whether a plan has this rate; else none is better, but none may be as good. Of an
+        all-reduce by prices none is better of those that add up at roots and spread from there.
     proved_by
         What proves it, in words.
     cuts
         Bottleneck cuts; several when tied, none where no cut alone decides.
     prices
         Links that hold it down: by how much of itself the makespan falls for a little more
-        bandwidth, where that is unique. Empty where no linear program was solved.
+        bandwidth, where that is unique. Empty where no program was solved.
     """
 
     makespan: float
@@ -79,14 +88,30 @@ def optimum(problem: Problem) -> Optimum:
     Infeasible
         If a rank cannot be reached.
     """
-    both = any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
-    if not both and network.refusal(problem) is None:
+    if not _up_and_down(problem) and network.refusal(problem) is None:
         return _by_cut(problem, forest_rate(problem))
     why = demands.refusal(problem)
     if why is not None:
         msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
         raise ProblemError(msg)
+    found = _by_trees(problem)
+    if found is not None:
+        return found
     return _by_bound(problem) if _work(problem) > WORK else _by_prices(problem)
+
+
+def priceable(problem: Problem) -> bool:
+    """Whether what links are worth (`formulations.fluid.sensitivity`) can be waited for.
+
+    It is where cuts decide, or the orbit linear program is small.
+    """
+    decided = not _up_and_down(problem) and network.refusal(problem) is None
+    return decided or (demands.refusal(problem) is None and _work(problem) <= WORK)
+
+
+def _up_and_down(problem: Problem) -> bool:
+    """Whether sums go to several ranks."""
+    return any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
 
 
 def _by_cut(problem: Problem, rate: Rate) -> Optimum:
@@ -101,8 +126,36 @@ def _by_cut(problem: Problem, rate: Rate) -> Optimum:
     )
 
 
-def _by_prices(problem: Problem) -> Optimum:
+def _by_trees(problem: Problem) -> Optimum | None:
+    """Return the rate of the best trees, or None where they are not sought or not proved."""
+    if trees.refusal(problem) is not None or demands.demands_of(problem).only_pairs:
+        return None
     # CVXPY takes most of a second to load, and most problems are decided by a cut.
+    from formulations.trees.search import best_trees  # noqa: PLC0415
+
+    found = best_trees(problem, seconds=PATIENCE)
+    if not found.proved:
+        return None
+    fold, many = found.task.rows.fold, len(problem.topology.links)
+    share = found.prices / found.prices.sum()
+    price = (share / fold.sum(axis=1)) @ fold
+    fraction = Fraction(problem.collective.size) / found.time / 1000
+    return Optimum(
+        makespan=float(found.time),
+        algbw=float(fraction),
+        fraction=fraction,
+        reached=True,
+        proved_by="prices of links at which the cheapest trees cost this much"
+        + (_CLASS if _up_and_down(problem) else ""),
+        prices={
+            link.ends: float(each)
+            for link, each in zip(problem.topology.links, price, strict=True)
+            if each > PRICED / many
+        },
+    )
+
+
+def _by_prices(problem: Problem) -> Optimum:
     from formulations.orbits.lp import solve_orbits  # noqa: PLC0415
 
     found = solve_orbits(problem)
@@ -123,7 +176,8 @@ def _by_prices(problem: Problem) -> Optimum:
         fraction=None,
         reached=found.exact,
         proved_by=f"the prices of {len(prices)} links in a linear program of "
-        f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)",
+        f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
+        + (_CLASS if _up_and_down(problem) else ""),
         prices=prices,
     )
 

@@ -26,7 +26,7 @@ combinations, many are searched, and then the bound is only what other arguments
 
 Weights are exact: the last basis is solved in whole numbers.
 
-Source: thesis (Zhao), section 5.2, "Additional thoughts"; arborescences by Edmonds in the form of
+Source: thesis, section 5.2, "Additional thoughts"; arborescences by Edmonds in the form of
 Gabow, Galil, Spencer and Tarjan, Combinatorica 6, 1986.
 """
 

@@ -9,7 +9,7 @@ While trees of least depth do nearly as well as any, only these are taken, becau
 is what the first data waits. Afterwards a second objective may choose among forests of the same
 R. At last the weights are made exact from the basis (`formulations.trees.weights`).
 
-Source: thesis (Zhao), section 5.2, "Additional thoughts", for columns that are trees.
+Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
 """
 
 from __future__ import annotations

@@ -45,17 +45,43 @@ def test_prices_of_an_all_to_all_are_on_what_leaves_the_hosts():
     assert all(host[src] != host[dst] for src, dst in found.prices)
 
 
-def test_a_relaxation_says_that_no_plan_need_reach_it():
-    """Memory that copies makes trees optional branches, which the linear program only relaxes."""
-    topology = open_cluster("thesis-3.1")
-    found = optimum(Problem(topology, all_gather(4, 1e9)))
-    assert not found.reached
+def test_trees_reach_what_a_relaxation_only_bounds(monkeypatch: pytest.MonkeyPatch):
+    """Memory that copies makes branches optional: the program relaxes them, trees have them.
+
+    Each GPU takes in 32 GB/s and wants 3 of 4 shards: 128/3 GB/s.
+    """
+    problem = Problem(open_cluster("thesis-3.1"), all_gather(4, 1e9))
+    trees = optimum(problem)
+    assert trees.reached
+    assert trees.fraction == Fraction(128, 3)
+    assert sum(trees.prices.values()) == pytest.approx(1.0)
+    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
+    relaxed = optimum(problem)
+    assert not relaxed.reached
+    assert relaxed.makespan == pytest.approx(trees.makespan)
+
+
+@pytest.mark.parametrize("cluster", ["ndv2:hosts=1", "star:gpus=5,wide=1,wide_bandwidth=500"])
+def test_trees_and_the_linear_program_agree_on_all_reduces(
+    cluster: str, monkeypatch: pytest.MonkeyPatch
+):
+    topology = open_cluster(cluster)
+    problem = Problem(topology, all_reduce(len(topology.ranks), 1e9))
+    trees = optimum(problem)
+    assert trees.fraction is not None
+    assert "add up at roots" in trees.proved_by
+    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
+    program = optimum(problem)
+    assert program.fraction is None
+    assert program.makespan == pytest.approx(trees.makespan, rel=1e-6)
 
 
 def test_what_would_take_too_long_is_bounded(monkeypatch: pytest.MonkeyPatch):
     problem = Problem(open_cluster("star:gpus=4"), all_reduce(4, 1e9))
     exact = optimum(problem)
+    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
     monkeypatch.setattr(room, "WORK", 0)
+    assert not room.priceable(problem)
     found = optimum(problem)
     assert not found.reached
     best = max(each.makespan for each in quick_bounds(problem) if each.steady)
