@@ -18,7 +18,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Status
-from formulations import available, pareto, solve, sweep
+from formulations import available, formulation, pareto, solve, sweep
 from formulations.chunk_counts import chunks_per_shard, common_bound
 from gallery import open_cluster
 
