@@ -19,6 +19,9 @@ MOST_CUTS = 4
 MOST_DIGITS = 15
 """Characters of a fraction that people still read."""
 
+DEAREST = 3
+"""How many kinds of links are told before one asks for more."""
+
 LAYERS = {"gpus": "GPUs", "links": "Links", "prices": "Show on links", "tree": "Show on canvas"}
 """What a button that draws over the cluster says, by what it draws."""
 
@@ -140,7 +143,13 @@ def prices_card(found: Json | None) -> Any:
     return html.Div(
         [
             html.Div([html.Span("What a link is worth"), layer("prices")], className="ds-subhead"),
-            html.Ul(items),
+            html.Ul(items[:DEAREST]),
+            html.Details(
+                [html.Summary(f"{len(items) - DEAREST} more"), html.Ul(items[DEAREST:])],
+                className="ds-fold",
+            )
+            if len(items) > DEAREST
+            else None,
         ],
         className="ds-card ds-facts ds-prices",
     )

@@ -89,6 +89,18 @@ def test_only_the_last_question_of_a_page_is_the_newest():
     assert (late(), second()) == (False, True)
 
 
+def test_only_the_dearest_links_are_told_at_once():
+    rows = [
+        {"words": f"links {i}", "more": 0.01 / (i + 1), "less": -0.01, "links": [["a", "b"]]}
+        for i in range(5)
+    ]
+    told = live_card.prices_card({"rows": rows})
+    shown, folded = told.children[1], told.children[2]
+    assert [li.children.split(":")[0] for li in shown.children] == ["links 0", "links 1", "links 2"]
+    assert "2 more" in str(folded)
+    assert live_card.prices_card({"rows": rows[:3]}).children[2] is None
+
+
 def test_classes_are_told_and_lone_gpus_counted():
     told = live.alike_told(open_cluster("ndv2:hosts=2"))
     assert (len(told["gpus"]["rows"]), told["gpus"]["lone"]) == (8, 0)
