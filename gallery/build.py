@@ -74,6 +74,21 @@ def star(hub: str, leaves: Iterable[str], wire: Wire) -> list[Link]:
     return [link for leaf in leaves for link in wire.join(hub, leaf)]
 
 
+def switched_hosts(
+    hosts: int, gpus: int, wire: Wire, *, switch: str
+) -> tuple[list[Device], list[Link], list[list[str]]]:
+    """Make hosts with a switch each; return devices, links, and the names of each host's GPUs."""
+    devices: list[Device] = []
+    links: list[Link] = []
+    boxes: list[list[str]] = []
+    for host in range(hosts):
+        members = make_gpus(gpus, host=f"h{host}", first=gpus * host)
+        boxes.append([each.name for each in members])
+        devices += [*members, device("switch", f"{switch}{host}", host=f"h{host}")]
+        links += star(f"{switch}{host}", boxes[-1], wire)
+    return devices, links, boxes
+
+
 def clique(names: Sequence[str], wire: Wire) -> list[Link]:
     """Join every two devices."""
     return [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from ccl.topology import Device, Link, Topology, device
-from gallery.build import Wire, check, count_of, make_gpus, network, star, topology
+from ccl.topology import Topology
+from gallery.build import Wire, check, count_of, network, switched_hosts, topology
 from gallery.declared import hosts_and_places
 from gallery.entry import Entry, Figure
 from gallery.nvidia import dgx_a100
@@ -60,14 +60,7 @@ def forestcoll_12(
     check("gpus of a box", gpus, least=1, most=256)
     inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="")
     port = Wire(bandwidth=network_bandwidth, alpha=alpha, medium="network")
-    devices: list[Device] = []
-    links: list[Link] = []
-    boxes: list[list[str]] = []
-    for host in range(hosts):
-        members = make_gpus(gpus, host=f"h{host}", first=gpus * host)
-        boxes.append([each.name for each in members])
-        devices += [*members, device("switch", f"local{host}", host=f"h{host}")]
-        links += star(f"local{host}", boxes[-1], inner)
+    devices, links, boxes = switched_hosts(hosts, gpus, inner, switch="local")
     joined = network(boxes, port, fabric="flat")
     whole = [[*names, f"local{host}"] for host, names in enumerate(boxes)]
     return topology(

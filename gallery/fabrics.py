@@ -7,7 +7,16 @@ from itertools import chain
 from ccl.errors import ProblemError
 from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device
-from gallery.build import Wire, check, clique, make_gpus, network, star, topology
+from gallery.build import (
+    Wire,
+    check,
+    clique,
+    make_gpus,
+    network,
+    star,
+    switched_hosts,
+    topology,
+)
 from gallery.declared import each_alone, hosts_and_places, interchange, moved
 from gallery.entry import Entry, Figure
 
@@ -117,14 +126,7 @@ def rail_only(
     check("gpus of a host", gpus, least=2, most=256)
     inner = Wire(bandwidth=bandwidth, alpha=alpha, medium="NVLink")
     port = Wire(bandwidth=network_bandwidth, alpha=network_alpha, medium="network")
-    devices: list[Device] = []
-    links: list[Link] = []
-    boxes: list[list[str]] = []
-    for host in range(hosts):
-        members = make_gpus(gpus, host=f"h{host}", first=gpus * host)
-        boxes.append([each.name for each in members])
-        devices += [*members, device("switch", f"nvswitch{host}", host=f"h{host}")]
-        links += star(f"nvswitch{host}", boxes[-1], inner)
+    devices, links, boxes = switched_hosts(hosts, gpus, inner, switch="nvswitch")
     rails, joints = network(boxes, port, fabric="rail-only")
     inner_names = [[*names, f"nvswitch{host}"] for host, names in enumerate(boxes)]
     return topology(

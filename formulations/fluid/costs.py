@@ -34,6 +34,13 @@ CostKind = Literal["gpus", "ports", "links", "none"]
 
 COST_KINDS: tuple[CostKind, ...] = get_args(CostKind)
 
+COST_ROW = {
+    "label": "Of the best, least",
+    "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
+    "links: bytes times hops; none: any",
+}
+"""The row of a form that asks for one of them."""
+
 
 def default_costs(topology: Topology) -> np.ndarray:
     """Return the cost of a byte on each link when nothing else is said: that of GPUs' ends.

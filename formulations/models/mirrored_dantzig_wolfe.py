@@ -24,61 +24,12 @@ Source: the thesis, section 5.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from formulations.fluid.decomposed import decomposed
 
-from ccl.problem import Problem
-from ccl.result import Result
-from formulations.fluid.costs import CostKind
-from formulations.fluid.demands import demands_of, refusal
-from formulations.fluid.forests import no_forest
-from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What is wanted beside the best rate."""
-
-    costs: CostKind = field(
-        default="gpus",
-        metadata={
-            "label": "Of the best, least",
-            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
-            "links: bytes times hops; none: any",
-        },
-    )
-
-
-def refuses(problem: Problem) -> str | None:
-    """Leave what no forest says to others."""
-    reason = no_stores(problem) or no_mirror(problem) or refusal(problem)
-    if reason is not None:
-        return reason
-    demands = demands_of(problem)
-    if any(len(each.others) == 1 for each in (*demands.spreads, *demands.sums)):
-        return "some data goes from one rank to one other, which takes no tree: use orbit-lp"
-    return no_forest(problem, demands)
-
-
-def run(run: Run, options: Options) -> Result:
-    """Decompose, and offer the forest of the columns."""
-    from formulations.fluid.dantzig_wolfe_plan import (  # noqa: PLC0415  it loads the solver
-        solve_by_columns,
-    )
-
-    return solve_by_columns(run, options.costs, mirrored=True)
-
-
-FORMULATION = Formulation(
-    name="mirrored-dantzig-wolfe",
-    title="Mirrored Dantzig-Wolfe (a subproblem for each class of GPUs)",
+FORMULATION = decomposed(
+    "mirrored-dantzig-wolfe",
+    "Mirrored Dantzig-Wolfe (a subproblem for each class of GPUs)",
     reference="thesis, section 5.2",
-    collectives=frozenset({"all-gather", "reduce-scatter", "broadcast", "reduce", "custom"}),
-    options=Options,
-    refuses=refuses,
-    run=run,
-    whole_chunks=False,
+    mirrored=True,
     mathematics=__doc__ or "",
 )

@@ -39,7 +39,7 @@ from ccl.bound import Bound
 from ccl.flow import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
-from formulations.fluid.costs import CostKind, link_costs
+from formulations.fluid.costs import COST_ROW, CostKind, link_costs
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -55,14 +55,7 @@ MARGIN = 1e-9
 class Options:
     """What is wanted beside the best rate."""
 
-    costs: CostKind = field(
-        default="gpus",
-        metadata={
-            "label": "Of the best, least",
-            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
-            "links: bytes times hops; none: any",
-        },
-    )
+    costs: CostKind = field(default="gpus", metadata=COST_ROW)
 
 
 def refuses(problem: Problem) -> str | None:

@@ -52,7 +52,7 @@ from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.fluid.costs import CostKind, link_costs
+from formulations.fluid.costs import COST_ROW, CostKind, link_costs
 from formulations.fluid.demands import demands_of, refusal
 from formulations.fluid.forests import (
     carried_shares,
@@ -96,14 +96,7 @@ class Options:
             "less",
         },
     )
-    costs: CostKind = field(
-        default="gpus",
-        metadata={
-            "label": "Of the best, least",
-            "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
-            "links: bytes times hops; none: any",
-        },
-    )
+    costs: CostKind = field(default="gpus", metadata=COST_ROW)
 
 
 def refuses(problem: Problem) -> str | None:
