@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,11 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+SERVE = """
+import sys
+from designer.app import serve
+serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
+"""
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:", "about:")
 
 RANKS = 4
@@ -84,6 +94,31 @@ def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
 def page(new_page: Callable[..., Page]) -> Page:
     """One watched page, with motion reduced so that films start paused."""
     return new_page()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[str, int]]:
+    """A Designer in a process of its own: (address, process id)."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)],
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}/"
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(address, timeout=1).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield address, process.pid
+    process.terminate()
+    process.wait(10)
 
 
 class CanvasDriver:

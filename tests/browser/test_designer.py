@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,38 +14,8 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
-SERVE = """
-import sys
-from designer.app import serve
-serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
-"""
 SLOW = 90_000
 """ms for a solve on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def server():
-    """A Designer in a process of its own: (address, process id)."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    root = Path(__file__).resolve().parents[2]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(port)],
-        cwd=root,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}/"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield address, process.pid
-    process.terminate()
-    process.wait(10)
 
 
 @pytest.fixture

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import re
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -18,44 +13,15 @@ from tests.designer.forests import gathered, reduced
 
 pytestmark = pytest.mark.browser
 
-SERVE = """
-import sys
-from designer.app import serve
-serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
-"""
 SLOW = 60_000
 """ms on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def server():
-    """Return the address of a Designer in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(port)],
-        cwd=Path(__file__).resolve().parents[2],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}/"
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(address, timeout=1).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield address
-    process.terminate()
-    process.wait(10)
 
 
 @pytest.fixture
 def designer(page, server, drive):
     """The page with two NDv2 hosts, whose optimum has come."""
     page.set_viewport_size({"width": 1440, "height": 900})
-    page.goto(server)
+    page.goto(server[0])
     driver = drive(page)
     expect(page.locator("#optimum-card .ds-figures")).to_contain_text("25 GB/s", timeout=SLOW)
     return driver
