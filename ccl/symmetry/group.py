@@ -216,10 +216,6 @@ class Carriers:
             target = int(self._from[target])
         return element
 
-    def links_to(self, target: int) -> np.ndarray:
-        """Return where the same element takes each link, shape (links,)."""
-        return self._shape.links_under(self.to(target))
-
     def elements(self) -> np.ndarray:
         """Return an element for each device of `orbit`, shape (orbit, devices)."""
         place = np.full(self._shape.size, -1, dtype=np.int64)

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ccl.errors import ProblemError
 from ccl.topology import Topology
 
 Moves = tuple[np.ndarray, np.ndarray]
@@ -78,22 +77,6 @@ class Shape:
         if (self.link[links] != self.link[moved]).any() or not self._limits_kept(moved, links):
             return None
         return moved, links
-
-    def links_under(self, image: np.ndarray) -> np.ndarray:
-        """Return where an automorphism takes each link, shape (links,).
-
-        Raises
-        ------
-        ProblemError
-            If it is none.
-        """
-        moves = self.moves(image)
-        if moves is None:
-            msg = f"a permutation of the devices of {self.topology} does not keep its links"
-            raise ProblemError(msg)
-        links = np.arange(len(self.src))
-        links[moves[0]] = moves[1]
-        return links
 
     def _limits_kept(self, moved: np.ndarray, images: np.ndarray) -> bool:
         """Whether each limit goes to one of its kind: sets are matched by sums, then compared."""

@@ -315,7 +315,7 @@ def test_stabilisers_of_two_are_those_of_one_after_the_other(name, method):
 
 @pytest.mark.parametrize("name", ["dgx-a100:hosts=7", "torus:shape=4x5", "mi250:hosts=2"])
 def test_carriers_bring_a_device_everywhere_in_its_orbit(name):
-    """Each is an automorphism and does what it says, on links as on devices."""
+    """Each is an automorphism and does what it says."""
     topology = open_cluster(name)
     group = automorphisms(topology)
     carriers = group.carriers(1)
@@ -325,12 +325,6 @@ def test_carriers_bring_a_device_everywhere_in_its_orbit(name):
     for target, row in zip(carriers.orbit.tolist(), carriers.elements(), strict=True):
         assert row[1] == target == carriers.to(target)[1]
         assert keeps(topology, row.tolist())
-    target = int(carriers.orbit[-1])
-    element, links = carriers.to(target), carriers.links_to(target)
-    names = [each.name for each in topology.devices]
-    for link, image in zip(topology.links, links, strict=True):
-        moved = [names[element[topology.index[end]]] for end in link.ends]
-        assert topology.links[image].ends == tuple(moved)
 
 
 def test_no_carrier_leaves_the_orbit():
