@@ -70,7 +70,7 @@ $(VENV)/.for-run: pyproject.toml $(LOCK) | $(PY)
 	$(call say,installing (a minute or two the first time))
 	@$(PIP) install -c $(LOCK) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
 	@$(PIP) install -c $(LOCK) --no-build-isolation -e .
-	$(call say,compiling the list scheduler)
+	$(call say,compiling the searches)
 	@$(PY) -m formulations.compiled
 	@touch $@
 
