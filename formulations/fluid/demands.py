@@ -74,6 +74,11 @@ def demands_of(problem: Problem) -> Demands:
     return Demands(_groups(spreads), _groups(sums), free)
 
 
+def up_and_down(problem: Problem) -> bool:
+    """Whether something is added up for several ranks, as in an all-reduce, whatever its kind."""
+    return any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
+
+
 def refusal(problem: Problem) -> str | None:
     """Say in words which chunk no group can hold, or None."""
     ranks = problem.topology.ranks

@@ -88,7 +88,7 @@ def optimum(problem: Problem) -> Optimum:
     Infeasible
         If a rank cannot be reached.
     """
-    if not _up_and_down(problem) and network.refusal(problem) is None:
+    if network.cut_decides(problem):
         return _by_cut(problem, forest_rate(problem))
     why = demands.refusal(problem)
     if why is not None:
@@ -105,13 +105,9 @@ def priceable(problem: Problem) -> bool:
 
     It is where cuts decide, or the orbit linear program is small.
     """
-    decided = not _up_and_down(problem) and network.refusal(problem) is None
-    return decided or (demands.refusal(problem) is None and _work(problem) <= WORK)
-
-
-def _up_and_down(problem: Problem) -> bool:
-    """Whether sums go to several ranks."""
-    return any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
+    if network.cut_decides(problem):
+        return True
+    return demands.refusal(problem) is None and _work(problem) <= WORK
 
 
 def _by_cut(problem: Problem, rate: Rate) -> Optimum:
@@ -146,7 +142,7 @@ def _by_trees(problem: Problem) -> Optimum | None:
         fraction=fraction,
         reached=True,
         proved_by="prices of links at which the cheapest trees cost this much"
-        + (_CLASS if _up_and_down(problem) else ""),
+        + (_CLASS if demands.up_and_down(problem) else ""),
         prices={
             link.ends: float(each)
             for link, each in zip(problem.topology.links, price, strict=True)
@@ -177,7 +173,7 @@ def _by_prices(problem: Problem) -> Optimum:
         reached=found.exact,
         proved_by=f"the prices of {len(prices)} links in a linear program of "
         f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
-        + (_CLASS if _up_and_down(problem) else ""),
+        + (_CLASS if demands.up_and_down(problem) else ""),
         prices=prices,
     )
 

@@ -25,7 +25,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
 from formulations.fluid.graph import balanced
-from formulations.forest.network import WHOLE, Network, network_of, refusal
+from formulations.forest.network import WHOLE, Network, cut_decides, network_of
 from formulations.forest.search import SYMMETRIC, rate_of
 from formulations.orbits.loads import Uniform
 
@@ -138,8 +138,7 @@ def _cut_network(problem: Problem, number: np.ndarray, part: Fraction) -> Networ
     """Return the network whose cuts decide whichever class changes, or None."""
     topology = problem.topology
     relays = {each.name for each in topology.devices if each.kind != "gpu"}
-    both = any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
-    if both or refusal(problem) is not None or not balanced(topology, relays, classes=number):
+    if not (cut_decides(problem) and balanced(topology, relays, classes=number)):
         return None
     network = network_of(problem)
     whole = int(network.capacity.sum()) * int(network.weight.sum()) * part.denominator

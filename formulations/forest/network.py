@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from ccl.collective import Chunk
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.steady import exact
 from ccl.topology import Device, Topology
+from formulations.fluid.demands import up_and_down
 from formulations.limits import binding
 from formulations.refusals import no_stores
 
@@ -130,6 +129,11 @@ def refusal(problem: Problem) -> str | None:
     return no_stores(problem) or _no_spread(problem) or _no_relays(problem) or _no_unit(problem)
 
 
+def cut_decides(problem: Problem) -> bool:
+    """Whether the worst cut is the best rate: one network, which is not refused."""
+    return not up_and_down(problem) and refusal(problem) is None
+
+
 def network_of(problem: Problem) -> Network:
     """Return the network of a problem that spreads or adds up; a reduction is turned round.
 
@@ -139,7 +143,7 @@ def network_of(problem: Problem) -> Network:
         If it is refused, or is an all-reduce: that is two networks.
     """
     why = refusal(problem)
-    if why is None and any(len(each.destinations) > 1 for each in _reduced(problem)):
+    if why is None and up_and_down(problem):
         why = "what is added up goes to many; take its two halves"
     if why is not None:
         msg = f"no forest of {problem.collective.kind} on {problem.topology}: {why}"
@@ -187,10 +191,6 @@ def _bandwidth(value: float) -> Fraction:
     """
     near = Fraction(value).limit_denominator(_DENOMINATOR)
     return near if abs(near - Fraction(value)) <= _ROUNDING * near else exact(value)
-
-
-def _reduced(problem: Problem) -> Iterator[Chunk]:
-    return (each for each in problem.collective.chunks if each.reduced)
 
 
 def _no_spread(problem: Problem) -> str | None:

@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING, Literal
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
+from formulations.fluid.demands import up_and_down
 from formulations.forest.network import refusal
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -119,7 +120,7 @@ def run(run: Run, options: Options) -> Result:
     from formulations.forest.search import forest_rate  # noqa: PLC0415  numba takes a while
 
     _say_relays(run)
-    if run.problem.collective.kind != "all-reduce":
+    if not up_and_down(run.problem):
         rate = forest_rate(run.problem)
         run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
         planned = _half(run, rate, options)

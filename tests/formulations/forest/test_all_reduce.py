@@ -2,6 +2,7 @@
 
 import pytest
 
+from ccl.collective import Chunk, all_reduce, custom
 from ccl.problem import Problem
 from ccl.steady import steady_makespan
 from ccl.topology import Topology, device, duplex
@@ -91,3 +92,13 @@ def test_a_large_program_is_left_out_and_said():
     result = solve(problem, "forestcoll")
 
     assert any("was not tried" in line for line in result.log)
+
+
+def test_a_custom_sum_for_everybody_is_an_all_reduce():
+    """What it is called does not matter: the same chunks take the same time."""
+    every = (0, 1, 2, 3)
+    topology = open_cluster("ring:gpus=4")
+    named = Problem(topology, all_reduce(4, 4e6))
+    own = Problem(topology, custom(4, [Chunk(1e6, every, every, reduced=True)] * 4))
+    found = solve(own, "forestcoll")
+    assert found.steady_makespan == pytest.approx(solve(named, "forestcoll").steady_makespan)
