@@ -17,6 +17,7 @@ import numpy as np
 from ccl.collective import all_gather, reduce_scatter
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
+from formulations.fluid.demands import up_and_down
 from formulations.forest.network import WHOLE, Network
 from formulations.forest.packing import Packed, pack
 from formulations.forest.search import BYTES, FixedRate, Rate, fixed_rate, forest_rate
@@ -55,7 +56,7 @@ def forest_of(problem: Problem, *, trees: int = 0) -> Planned:
     SolveError
         If links that carry whole trees leave a switch that cannot be split.
     """
-    if problem.collective.kind == "all-reduce":
+    if up_and_down(problem):
         return combined(*(forest_of(half, trees=trees) for half in halves(problem)))
     rate = forest_rate(problem)
     return fixed_forest(rate, trees) if trees else best_forest(rate)

@@ -216,7 +216,7 @@ def _say(run: Run, planned: Planned) -> None:
 
 def _say_relays(run: Run) -> None:
     """Tell that switches could do more than they are asked to."""
-    adding = run.problem.collective.kind == "all-reduce"
+    adding = up_and_down(run.problem)
     for device in run.problem.topology.devices:
         if not device.stores and (device.copies or device.reduces):
             gain = "in an all-reduce that may be beaten" if adding else "the cut allows no more"
