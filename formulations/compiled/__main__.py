@@ -6,13 +6,31 @@ user's cache; they are compiled again when a source changes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 
+CALLED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("list", {}),
+    ("orbit-trees", {}),
+    ("forestcoll", {}),
+    ("forestcoll", {"trees_per_root": 1}),
+)
+"""Formulations with options that together call every compiled function."""
+
+
+def compile_all() -> None:
+    """Solve a small problem with a switch by everything that has compiled functions."""
+    names = [f"g{number}" for number in range(3)]
+    devices = (*(device("gpu", name) for name in names), device("switch", "switch"))
+    links = tuple(link for name in names for link in duplex(name, "switch", bandwidth=1.0))
+    problem = Problem(Topology("star", devices, links), all_gather(3, 3.0))
+    for name, options in CALLED:
+        solve(problem, name, options=options)
+
+
 if __name__ == "__main__":
-    gpus = tuple(device("gpu", f"g{number}") for number in range(2))
-    pair = Topology("pair", gpus, duplex("g0", "g1", bandwidth=1.0))
-    for name in ("list", "orbit-trees"):
-        solve(Problem(pair, all_gather(2, 1.0)), name)
+    compile_all()

@@ -1,0 +1,35 @@
+"""What is compiled at set-up: everything, so that no first solve waits for it."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import pkgutil
+from importlib import import_module
+
+from numba.core.dispatcher import Dispatcher
+
+import formulations.compiled
+from formulations.compiled.__main__ import compile_all
+
+compile_all()
+names = [each.name for each in pkgutil.iter_modules(formulations.compiled.__path__)]
+kept = {
+    f"{name}.{key}": value
+    for name in names
+    if name != "__main__"
+    for key, value in vars(import_module(f"formulations.compiled.{name}")).items()
+    if isinstance(value, Dispatcher) and type(value._cache).__name__ == "FunctionCache"
+}
+assert len(kept) >= 10, kept
+print(*[name for name, function in kept.items() if not function.signatures])
+"""
+
+
+def test_set_up_calls_every_function_that_is_kept():
+    """A function with a cache is one that Python calls; in a process of its own, each has been."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == []
