@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ccl.bound import Bound
+from ccl.closed_form import ClosedForm
 from ccl.flow import Flow
 from ccl.forest import Forest
 from ccl.metrics import bus_factor
@@ -100,6 +101,8 @@ class Result:
         Size of the largest model solved, or None where there was none.
     found_by
         Which method found the plan, where the formulation tries several; else empty.
+    closed_form
+        The published formula of the plan and what becomes of it here, where there is one.
     """
 
     problem: Problem
@@ -113,6 +116,7 @@ class Result:
     log: tuple[str, ...] = ()
     size: ModelSize | None = field(default=None)
     found_by: str = ""
+    closed_form: ClosedForm | None = None
 
     @property
     def makespan(self) -> float:

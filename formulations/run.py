@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
+from ccl.closed_form import ClosedForm
 from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
@@ -87,6 +88,8 @@ class Run:
         Sentences for the result.
     size
         Size of the largest model so far.
+    closed_form
+        The published formula of the plans that are offered, where there is one.
     begin
         When it began, on the clock of `time.perf_counter`.
     """
@@ -109,6 +112,7 @@ class Run:
     best: Result | None = None
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
+    closed_form: ClosedForm | None = None
     begin: float = field(default_factory=time.perf_counter)
 
     @cached_property
@@ -236,4 +240,4 @@ class Run:
             log=tuple(self.log),
             size=self.size,
         )
-        return replace(found, found_by=method)
+        return replace(found, found_by=method, closed_form=self.closed_form)

@@ -8,11 +8,12 @@ meaning, where the noun is made (`ProblemError`). A result is verified and repla
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 import msgspec
 
+from ccl.closed_form import ClosedForm
 from ccl.collective import Chunk, Collective, custom, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.flow import Flow, Rate
@@ -185,6 +186,7 @@ def result_to_json(result: Result) -> Json:
         },
         "makespan": result.makespan,
         **({"found_by": result.found_by} if result.found_by else {}),
+        **({"closed_form": asdict(result.closed_form)} if result.closed_form else {}),
     }
 
 
@@ -330,7 +332,9 @@ def result_of(value: wire.ResultJson) -> Result:
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
     )
     _check_told(value, result)
-    return replace(result, found_by=value.found_by)
+    told = value.closed_form
+    formula = None if told is None else ClosedForm(**msgspec.structs.asdict(told))
+    return replace(result, found_by=value.found_by, closed_form=formula)
 
 
 def _check_told(value: wire.ResultJson, result: Result) -> None:

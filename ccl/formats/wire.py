@@ -191,6 +191,20 @@ class SizeJson(Struct, forbid_unknown_fields=True):
     nonzeros: int
 
 
+class ClosedFormJson(Struct, forbid_unknown_fields=True):
+    """A published formula and what becomes of it on the graph, in µs and µs per byte."""
+
+    expression: str
+    alpha: Annotated[float, Meta(ge=0)]
+    beta: Annotated[float, Meta(ge=0)]
+    makespan: Annotated[float, Meta(ge=0)]
+    alone: Annotated[float, Meta(ge=0)]
+    in_steps: Annotated[float, Meta(ge=0)]
+    steps: Whole
+    busiest: Ends | None = None
+    crowd: Whole = 1
+
+
 class ResultJson(Struct, forbid_unknown_fields=True):
     """A solved problem; makespan and the like follow from the plan and are for people."""
 
@@ -205,6 +219,7 @@ class ResultJson(Struct, forbid_unknown_fields=True):
     size: SizeJson | None = None
     makespan: float | None = None
     found_by: str = ""
+    closed_form: ClosedFormJson | None = None
 
 
 Format = Literal["topoloom/1"]
