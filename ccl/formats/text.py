@@ -38,6 +38,9 @@ _RIGHT = {
     "bounds[].kind": f"there are {', '.join(get_args(BoundKind))}",
     "plan.plan": "there are schedule, forest and flow",
     "witness.witness": "there are cut and path",
+    "switches": "there are all, uc-min and uc-max",
+    "intranode_sketch.strategy": "there are switch, minmax, maxmin and none",
+    "internode_sketch.strategy": "there are relay, fully-connected and none",
     "kind": "there are topology, problem, plan and result",
 }
 """What would be right at the end of a place; the first that fits counts."""
