@@ -8,24 +8,27 @@ device ``own[c, d]``, once it holds the chunk and the first move of its quickest
 is sent is committed: links are busy, v will have the chunk, expectations follow. Where the device
 before a link copies, other moves that begin in the same way go along in the same transmission.
 
-Moves and their times are those of `formulations.moves`. Links are merged into resources, of which
-each serves one chunk at a time; without symmetry a link is a resource. A shared limit that binds
-is filled up by the moves under it at the rates of their links.
+Moves and their times are those of `formulations.moves`, events and what is busy those of
+`formulations.compiled.events`.
 
 The functions here are compiled by numba and know only arrays; `formulations.restarts` calls them.
 """
 
 from __future__ import annotations
 
-import heapq
-
 import numpy as np
 from numba import njit
 
 from formulations.compiled.arrays import NEVER, Net, State, Weights, Work
-
-SAME = 1e-9
-"""Times closer than this share of a long hop are one moment."""
+from formulations.compiled.events import (
+    SAME,
+    end_of,
+    first_events,
+    happened,
+    idle,
+    let_through,
+    occupy,
+)
 
 
 @njit(cache=True)
@@ -37,7 +40,7 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
     float
         Makespan in µs, infinite if the pass was given up.
     """
-    events = _first(net, work, state)
+    events = first_events(net, work, state)
     looked = np.empty(len(net.src), np.int64)
     now = 0.0
     while state.tally[1] > 0:
@@ -47,31 +50,14 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
         else:
             # A link may be free for a later start than another was noted for.
             now = max(now, events[0][0])
-            many = _happened(net, work, state, events, looked, now + weights.scale * SAME)
+            many = happened(net, work, state, events, looked, now + weights.scale * SAME)
         if now >= weights.limit or state.tally[4] > weights.steps:
             return NEVER
         sent = state.tally[0]
         _look(net, work, state, weights, events, looked[:many], now, eager)
         if eager and state.tally[0] == sent:
             return NEVER
-    return _end(work, state)
-
-
-@njit
-def _first(net, work, state):
-    """Return the events of the beginning: what is there, and when links are free."""
-    devices = work.wants.shape[1]
-    resources = len(net.user_first) - 1
-    events = [(0.0, 0)]
-    for chunk in range(len(work.nbytes)):
-        for device in range(devices):
-            if work.there[chunk, device] < NEVER:
-                when = work.there[chunk, device]
-                heapq.heappush(events, (when, resources + chunk * devices + device))
-    for resource in range(resources):
-        if state.free[resource] > 0:
-            _watch(net, state, events, resource)
-    return events
+    return end_of(work, state)
 
 
 @njit
@@ -79,56 +65,6 @@ def _all(net, looked):
     for move in range(len(net.src)):
         looked[move] = move
     return len(net.src)
-
-
-@njit
-def _happened(net, work, state, events, looked, until):
-    """Take the events of this moment; fill in the moves that they touch and count them."""
-    devices = work.wants.shape[1]
-    resources = len(net.user_first) - 1
-    state.tally[3] += 1
-    turn = state.tally[3]
-    many = 0
-    while len(events) and events[0][0] <= until:
-        _, what = heapq.heappop(events)
-        if what < 0:
-            many = _released(net, state, looked, many, -1 - what)
-        elif what < resources:
-            many = _touch(net, state, looked, many, what)
-        else:
-            chunk, device = divmod(what - resources, devices)
-            state.held[device, state.holds[device]] = chunk
-            state.holds[device] += 1
-            for move in range(net.out[device], net.out[device + 1]):
-                if state.mark[move] != turn:
-                    state.mark[move] = turn
-                    looked[many] = move
-                    many += 1
-    return many
-
-
-@njit
-def _touch(net, state, looked, many, resource):
-    """Add the moves over a resource to those that are looked at."""
-    for place in range(net.user_first[resource], net.user_first[resource + 1]):
-        move = net.users[place]
-        if state.mark[move] != state.tally[3]:
-            state.mark[move] = state.tally[3]
-            looked[many] = move
-            many += 1
-    return many
-
-
-@njit
-def _released(net, state, looked, many, resource):
-    """Give back what a resource took of its shared limits, and touch what is under them."""
-    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
-        limit = net.caps[cap]
-        state.load[limit] -= state.rate[resource]
-        for place in range(net.under_first[limit], net.under_first[limit + 1]):
-            many = _touch(net, state, looked, many, net.under[place])
-    state.rate[resource] = 0.0
-    return many
 
 
 @njit
@@ -165,7 +101,7 @@ def _choose(net, work, state, weights, move, now, eager):
     top = -NEVER
     place = 0
     known = -1
-    idle = False
+    free = False
     while place < state.holds[device]:
         each = state.held[device, place]
         if state.lacking[each] == 0:
@@ -178,38 +114,13 @@ def _choose(net, work, state, weights, move, now, eager):
             continue
         if work.kind[each] != known:
             known = work.kind[each]
-            idle = _idle(net, work, state, move, each, now, weights.scale * SAME)
-        if idle:
+            free = idle(net, work, state, move, each, now, weights.scale * SAME)
+        if free:
             score = _score(net, work, state, weights, move, each, now, eager)
             if score > top:
                 top = score
                 chunk = each
     return chunk, top
-
-
-@njit
-def _idle(net, work, state, move, chunk, now, moment):
-    """Whether all that the move crosses is free in time."""
-    nbytes = work.nbytes[chunk]
-    for place in range(net.first[move], net.first[move + 1]):
-        resource = net.resource[place]
-        begin = now + net.lead[place] + nbytes * net.drag[place]
-        if state.free[resource] > begin + moment:
-            return False
-        if not _let_through(net, state, place):
-            return False
-    return True
-
-
-@njit
-def _let_through(net, state, place):
-    """Whether the shared limits of a crossing have room for it."""
-    resource = net.resource[place]
-    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
-        limit = net.caps[cap]
-        if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
-            return False
-    return True
 
 
 @njit
@@ -299,28 +210,8 @@ def _helps(net, work, state, weights, move, chunk, device, now, eager):
 @njit
 def _commit(net, work, state, events, move, chunk, now):
     """Send it: what it crosses is busy, and expectations follow."""
-    devices = work.wants.shape[1]
-    resources = len(net.user_first) - 1
-    kind, nbytes = work.kind[chunk], work.nbytes[chunk]
-    dst = net.dst[move]
-    group = state.tally[2]
-    for place in range(net.first[move], net.first[move + 1]):
-        resource = net.resource[place]
-        if state.together[net.link[place]] == group:
-            continue
-        state.together[net.link[place]] = group
-        begin = now + net.lead[place] + nbytes * net.drag[place]
-        state.free[resource] = begin + nbytes * net.beta[place]
-        _watch(net, state, events, resource)
-        if net.cap_first[resource] < net.cap_first[resource + 1]:
-            state.rate[resource] = 1 / net.beta[place]
-            heapq.heappush(events, (state.free[resource], -1 - resource))
-            for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
-                state.load[net.caps[cap]] += 1 / net.beta[place]
-    arrival = now + net.latency[move] + nbytes * net.slowest[move]
-    state.there[chunk, dst] = arrival
-    state.spread[chunk] += 1
-    heapq.heappush(events, (arrival, resources + chunk * devices + dst))
+    kind, dst = work.kind[chunk], net.dst[move]
+    arrival = occupy(net, work, state, events, move, chunk, now)
     place = 0
     while place < state.lacking[chunk]:
         device = state.todo[chunk, place]
@@ -332,17 +223,6 @@ def _commit(net, work, state, events, move, chunk, now):
         place += 1
         if arrival + net.far[kind, dst, device] < _expected(net, work, state, chunk, device, now):
             state.own[chunk, device] = dst
-    sent = state.tally[0]
-    state.move[sent], state.chunk[sent] = move, chunk
-    state.start[sent], state.group[sent] = now, group
-    state.tally[0] += 1
-
-
-@njit
-def _watch(net, state, events, resource):
-    """Note the moments from which on moves over a resource may start."""
-    for place in range(net.early_first[resource], net.early_first[resource + 1]):
-        heapq.heappush(events, (max(0.0, state.free[resource] - net.early[place]), resource))
 
 
 @njit
@@ -378,16 +258,6 @@ def _joins(net, work, state, move, chunk, now, moment):
         if shared and not net.parts[place]:
             return False
         shared = False
-        if state.free[resource] > begin + moment or not _let_through(net, state, place):
+        if state.free[resource] > begin + moment or not let_through(net, state, place):
             return False
     return not shared
-
-
-@njit
-def _end(work, state):
-    last = 0.0
-    for chunk in range(work.wants.shape[0]):
-        for device in range(work.wants.shape[1]):
-            if work.wants[chunk, device]:
-                last = max(last, state.there[chunk, device])
-    return last
