@@ -4,6 +4,7 @@ Formulas of collectives count steps and bytes on links that are all alike and ne
 drawn cluster the same steps share links, and links differ. Four times tell where a difference
 comes from: the formula, with the slowest way between neighbours; every message alone on its own
 way, step after step; the messages of a step together; and the replay, in which steps overlap.
+Shared limits are left out before the replay.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class ClosedForm:
             reasons.append(f"messages share links{where} ({self.in_steps:.6g} µs)")
         if makespan < self.in_steps * (1 - SAME):
             reasons.append(f"steps overlap ({makespan:.6g} µs)")
+        if makespan > self.in_steps * (1 + SAME):
+            reasons.append(f"shared limits or the order of sends slow it ({makespan:.6g} µs)")
         begin = f"{self.expression} = {self.makespan:.6g} µs"
         if not reasons:
             return f"{begin}, and so it is here"

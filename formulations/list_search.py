@@ -27,7 +27,7 @@ from formulations.moves import Moves, mirrored, moves_of
 from formulations.quotient import Quotient, quotient
 from formulations.restarts import Task, passes
 from formulations.run import Run
-from formulations.timed import TimedMoves, backwards, ends, in_epochs
+from formulations.timed import TimedMoves, backwards, ends, in_epochs, one_after
 
 LARGE = 20_000
 """Moves of a plan above which only the best of each search is verified and replayed."""
@@ -284,14 +284,16 @@ def _spread(
         return False
 
     def join(plan: TimedMoves) -> bool:
-        return offers.take(_joined(added, replace(plan, chunk=numbers[plan.chunk])))
+        return offers.take(one_after(added, replace(plan, chunk=numbers[plan.chunk])))
 
     after = None
     if added is not None:
         sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
         stop = float(ends(moves, added, sizes).max())
         finder.plans(side, goal=_least(moves, tail.collective), found=keep, final=False)
-        if best is not None and offers.take(_joined(added, replace(best, start=best.start + stop))):
+        if best is not None and offers.take(
+            one_after(added, replace(best, start=best.start + stop))
+        ):
             return
         after = _after(moves, added, tail, sizes)
     finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
@@ -316,16 +318,3 @@ def _after(moves: Moves, added: TimedMoves, tail: Half, sizes: np.ndarray) -> Af
     gone = added.start[which] + moves.lead[place] + nbytes * moves.beta[place]
     np.maximum.at(free, moves.link[place], gone)
     return After(done[np.array(tail.numbers)], free)
-
-
-def _joined(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
-    """Return both as one plan."""
-    if first is None:
-        return second
-    later = int(first.group.max(initial=0)) + 1
-    return TimedMoves(
-        np.concatenate([first.move, second.move]),
-        np.concatenate([first.chunk, second.chunk]),
-        np.concatenate([first.start, second.start]),
-        np.concatenate([first.group, second.group + later]),
-    )

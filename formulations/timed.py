@@ -61,6 +61,19 @@ def ends(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
     return np.asarray(timed.start + took)
 
 
+def one_after(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
+    """Return both as one plan; their starts stay."""
+    if first is None:
+        return second
+    later = int(first.group.max(initial=0)) + 1
+    return TimedMoves(
+        np.concatenate([first.move, second.move]),
+        np.concatenate([first.chunk, second.chunk]),
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.group, second.group + later]),
+    )
+
+
 def backwards(
     moves: Moves, back: Moves, timed: TimedMoves, sizes: np.ndarray
 ) -> tuple[TimedMoves, float]:
@@ -78,10 +91,15 @@ def backwards(
     return TimedMoves(same, timed.chunk, last - stop, timed.group), last
 
 
-def in_epochs(problem: Problem, moves: Moves, timed: TimedMoves) -> Schedule:
-    """Return the schedule that keeps the order and the dependences of `timed`."""
+def in_epochs(
+    problem: Problem, moves: Moves, timed: TimedMoves, *, epoch_duration: float | None = None
+) -> Schedule:
+    """Return the schedule that keeps the order and the dependences of `timed`.
+
+    The epoch duration in µs is chosen unless given.
+    """
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
-    tau = _epoch_duration(problem, moves, timed, sizes)
+    tau = epoch_duration or quickest_hop(problem, moves, timed, sizes)
     timed = _parted(problem, moves, timed)
     placed = timed.chosen(_ordered(timed))
     lag, joins = _aligned(moves, placed)
@@ -134,7 +152,7 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
     return replace(timed, group=group)
 
 
-def _epoch_duration(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
+def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
     return float(hop.min()) / (FINE if binding(problem.topology) else 1)

@@ -15,6 +15,7 @@ from formulations import solve
 
 CALLED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list", {}),
+    ("recursive-doubling", {}),
     ("orbit-trees", {}),
     ("forestcoll", {}),
     ("forestcoll", {"trees_per_root": 1}),
@@ -24,10 +25,10 @@ CALLED: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def compile_all() -> None:
     """Solve a small problem with a switch by everything that has compiled functions."""
-    names = [f"g{number}" for number in range(3)]
+    names = [f"g{number}" for number in range(4)]
     devices = (*(device("gpu", name) for name in names), device("switch", "switch"))
     links = tuple(link for name in names for link in duplex(name, "switch", bandwidth=1.0))
-    problem = Problem(Topology("star", devices, links), all_gather(3, 3.0))
+    problem = Problem(Topology("star", devices, links), all_gather(4, 4.0))
     for name, options in CALLED:
         solve(problem, name, options=options)
 

@@ -1,0 +1,7 @@
+"""Closed forms: what every textbook has, as messages in steps, laid out on the drawn graph.
+
+A form says who sends which chunk to whom in which step, among places in an order (`messages`),
+and what the published formula says of it (`pattern`). The rest is the same for all: the order of
+the ranks (`orders`), the ways between them (`ways`), the steps on the links (`steps`), and
+reductions, which are forms read backwards (`answer`).
+"""

@@ -1,0 +1,150 @@
+"""Recursive doubling: in step t every GPU exchanges all it has with the one 2^t places away.
+
+Places i and j = i xor 2^t are partners in step t = 0 .. log2 p - 1; p is a power of two. (Thakur,
+Rabenseifner, Gropp, IJHPCA 2005, sections 4 and 7.)
+
+All-gather: in step t a place has the shards of its block of 2^t places and sends them all, so it
+takes  log2 p α + (p-1)/p m β  on one port. Reduce-scatter is the same read backwards: recursive
+halving, in which half of what is left is sent in each step.
+
+All-reduce exchanges whole vectors and adds them up:  log2 p (α + m β).  It is the shortest there is
+in steps, and sends log2 p times the data; ``halving-doubling`` sends it less than twice. For p that
+is no power of two, p' = 2^floor(log2 p): the first 2 (p - p') places pair up, each odd one gives
+its vector to the even one before the first step and gets the sum after the last, two steps more
+(section 7).
+
+Decisions: partners are ranks joined by ways as fast as can be found, if any order joins all pairs;
+else the order of ranks. In an all-reduce two partners must be joined without a GPU between them, as
+that would add its own contribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccl.problem import Problem
+from ccl.result import Result
+from formulations.classic.answer import answer
+from formulations.classic.answer import refuses as refuses_any
+from formulations.classic.messages import Messages, Task
+from formulations.classic.orders import arranged, by_rank, speeds
+from formulations.classic.pattern import Formula, Pattern
+from formulations.registry import Formulation
+from formulations.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """There is nothing to choose."""
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse numbers of ranks that do not double, and partners that are not joined."""
+    reason = refuses_any(problem)
+    if reason is not None:
+        return reason
+    ranks = len(problem.topology.ranks)
+    if problem.collective.kind != "all-reduce":
+        doubles = ranks & (ranks - 1) == 0
+        return None if doubles else f"it has {ranks} GPUs, and doubling needs a power of two"
+    return _apart(problem)
+
+
+def _apart(problem: Problem) -> str | None:
+    """Say which partners no way without a GPU joins."""
+    ranks = problem.topology.ranks
+    order = _order(problem)
+    joined = speeds(problem.topology) > 0
+    for i, j in _partners(len(ranks), folded=True):
+        src, dst = order[i], order[j]
+        if not joined[src, dst]:
+            return (
+                f"no way without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
+                "would add its own contribution"
+            )
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Double."""
+    problem = run.problem
+    ranks, size = len(problem.topology.ranks), problem.collective.size
+    steps = ranks.bit_length() - 1
+    if problem.collective.kind == "all-reduce":
+        extra = 0 if ranks == 1 << steps else 2
+        text = "(log2 p + 2) (α + mβ), p not a power of two" if extra else "log2 p (α + mβ)"
+        formula = Formula(text, lambda alpha, beta: (steps + extra) * (alpha + size * beta))
+    else:
+        formula = Formula(
+            "log2 p α + (p-1)/p mβ",
+            lambda alpha, beta: steps * alpha + (ranks - 1) / ranks * size * beta,
+        )
+    return answer(run, Pattern(_order(problem), _doubled, formula, exchange=_exchanged))
+
+
+def _order(problem: Problem) -> np.ndarray:
+    pairs = _partners(len(problem.topology.ranks), folded=problem.collective.reduces)
+    found = arranged(problem.topology, pairs)
+    return by_rank(problem.topology) if found is None else found
+
+
+def _partners(ranks: int, *, folded: bool) -> list[tuple[int, int]]:
+    """Return all pairs of places that exchange."""
+    core = _core(ranks)
+    steps = len(core).bit_length() - 1
+    pairs = [(core[i], core[i ^ (1 << t)]) for t in range(steps) for i in range(len(core))]
+    if folded:
+        for i in range(0, 2 * (ranks - len(core)), 2):
+            pairs += [(i + 1, i), (i, i + 1)]
+    return pairs
+
+
+def _core(ranks: int) -> list[int]:
+    """Return the places that double: of the first pairs the even ones, and all after them."""
+    most = 1 << (ranks.bit_length() - 1)
+    extra = ranks - most
+    return [*range(0, 2 * extra, 2), *range(2 * extra, ranks)]
+
+
+def _doubled(task: Task) -> Messages:
+    """Each place sends its whole block to its partner."""
+    parts = []
+    for t in range(task.places.bit_length() - 1):
+        for other in range(1 << t):
+            # The place that holds the chunk in step t and is `other` away from its root.
+            src = task.root ^ other
+            step = np.full(len(src), t)
+            parts.append(Messages(step, task.chunk, src, src ^ (1 << t)))
+    return Messages.joined(parts)
+
+
+def _exchanged(task: Task) -> Messages:
+    """Every two partners exchange all sums; those left over give before and get after."""
+    core = np.array(_core(task.places))
+    extra = np.arange(0, 2 * (task.places - len(core)), 2)
+    steps = len(core).bit_length() - 1
+    turns = [(core, core[np.arange(len(core)) ^ (1 << t)]) for t in range(steps)]
+    if len(extra):
+        turns = [(extra + 1, extra), *turns, (extra, extra + 1)]
+    parts = []
+    for step, (src, dst) in enumerate(turns):
+        chunk = np.repeat(task.chunk, len(src))
+        many = len(task.chunk)
+        parts.append(
+            Messages(np.full(len(chunk), step), chunk, np.tile(src, many), np.tile(dst, many))
+        )
+    return Messages.joined(parts)
+
+
+FORMULATION = Formulation(
+    name="recursive-doubling",
+    title="Recursive doubling",
+    reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+    collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
