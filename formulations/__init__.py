@@ -12,8 +12,8 @@ Importing this package loads no solver; a formulation loads its own when it runs
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ccl.errors import ProblemError
@@ -21,10 +21,12 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Result
 from formulations.options import OptionField, make_options, option_fields
 from formulations.registry import Formulation, available, formulation
+from formulations.solving import SOLVER, solved
 
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
     from formulations.chunk_counts import pareto, sweep
+    from formulations.comparison import compare
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -32,6 +34,7 @@ __all__ = [
     "Formulation",
     "OptionField",
     "available",
+    "compare",
     "formulation",
     "measure",
     "option_fields",
@@ -41,11 +44,14 @@ __all__ = [
     "sweep",
 ]
 
+_LATER = {
+    "compare": "formulations.comparison",
+    "pareto": "formulations.chunk_counts",
+    "sweep": "formulations.chunk_counts",
+}
+
 DEFAULT = "auto"
 """The formulation that nobody has to choose."""
-
-SOLVER = "HIGHS"
-"""The solver that comes along."""
 
 
 def solve(
@@ -94,28 +100,16 @@ def solve(
     """
     chosen = _chosen(problem, formulation, begins=begin_with is not None)
     made = make_options(chosen.options, options or {})
-    from formulations.bounds import lower_bounds, quick_bounds  # noqa: PLC0415
-    from formulations.run import Run  # noqa: PLC0415
-
-    bounds = quick_bounds if chosen.quick else lower_bounds
-    begin = time.perf_counter()
-    if solver != SOLVER:
-        from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
-
-        Backend(solver=solver).check()
-    run = Run(
-        problem=problem,
-        formulation=chosen.name,
-        options={row.name: getattr(made, row.name) for row in option_fields(chosen.options)},
-        solver=solver,
-        bounds=bounds(problem, whole_chunks=chosen.keeps_chunks(problem)),
+    return solved(
+        problem,
+        chosen,
+        made,
         time_limit=time_limit,
         gap=gap,
         progress=progress,
-        start=begin_with,
-        begin=begin,
+        solver=solver,
+        begin_with=begin_with,
     )
-    return chosen.run(run, made)
 
 
 def start(
@@ -177,10 +171,8 @@ def measure(
 
 def __getattr__(name: str) -> Any:
     """Return what needs `solve` itself, once it is there."""
-    if name in {"pareto", "sweep"}:
-        from formulations import chunk_counts  # noqa: PLC0415
-
-        return getattr(chunk_counts, name)
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)
 

@@ -18,7 +18,8 @@ from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result
 from ccl.topology import Topology
-from formulations import DEFAULT, SOLVER, solve
+from formulations import DEFAULT, solve
+from formulations.solving import SOLVER
 
 if TYPE_CHECKING:
     from formulations.run import Progress

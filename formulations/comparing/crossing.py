@@ -1,0 +1,96 @@
+"""Where another method becomes the fastest as the size grows.
+
+Makespans are known at some sizes. Between two neighbouring ones, m0 < m1, each method's is drawn
+on logarithmic axes as a straight line: with x = ln(m / m0) / ln(m1 / m0) from 0 to 1,
+
+    ln T(x) = (1 - x) ln T(m0) + x ln T(m1).
+
+For a method that is the fastest and one that will be, d(x) = ln T_after(x) - ln T_before(x) is a
+straight line, too, with d0 = d(0) >= 0 and d1 = d(1) < 0. It is zero at
+
+    x = d0 / (d0 - d1),    m = m0 (m1 / m0)^x,    ln T = (1 - x) ln T_after(m0) + x ln T_after(m1).
+
+Of all methods that are faster at m1 than the one that is the fastest now, the one that meets it
+first takes over, and so on until none is left: the lower envelope of straight lines. A method that
+takes the same as the fastest does not take over. Nothing is interpolated where a method has no
+result at one of the two sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ccl.result import PROOF_TOLERANCE
+
+if TYPE_CHECKING:
+    from formulations.comparing.nouns import Comparison, Crossover
+
+Times = Mapping[str, float]
+"""Logarithms of makespans in µs, by method."""
+
+
+def crossovers(comparison: Comparison) -> tuple[Crossover, ...]:
+    """Return them by size."""
+    from formulations.comparing.nouns import Crossover  # noqa: PLC0415  they ask for these
+
+    methods = {str(each): each for each in comparison.methods}
+    times = [_times(comparison, size) for size in comparison.sizes]
+    found: list[Crossover] = []
+    now = ""
+    for place, (left, right) in enumerate(pairwise(times)):
+        now = _fastest(left, now)
+        both = {name: (left[name], right[name]) for name in left if name in right}
+        low, high = (math.log(size) for size in comparison.sizes[place : place + 2])
+        for after, share, time in _taken_over(both, now):
+            size = math.exp(low + share * (high - low))
+            found.append(Crossover(size, math.exp(time), methods[now], methods[after]))
+            now = after
+    return tuple(found)
+
+
+def _times(comparison: Comparison, size: float) -> Times:
+    asked = [str(each) for each in comparison.methods]
+    there = [row for row in comparison.at(size) if row.result is not None]
+    there.sort(key=lambda row: asked.index(str(row.method)))
+    return {str(row.method): math.log(row.result.makespan) for row in there if row.result}
+
+
+def _fastest(times: Times, now: str) -> str:
+    """Return the fastest method: `now` if it is among them, else the first that was asked."""
+    if not times:
+        return ""
+    least = min(times.values()) + math.log1p(PROOF_TOLERANCE)
+    near = [name for name, time in times.items() if time <= least]
+    return now if now in near else near[0]
+
+
+def _taken_over(
+    both: Mapping[str, tuple[float, float]], now: str
+) -> list[tuple[str, float, float]]:
+    """Return who takes over, at which share of the way, and the logarithm of its time there.
+
+    Parameters
+    ----------
+    both
+        Logarithms of the makespans at both ends, by method.
+    now
+        The fastest at the first end.
+    """
+    found: list[tuple[str, float, float]] = []
+    while now in both:
+        begin, end = both[now]
+        faster = [
+            (max(0.0, first - begin), last - end, name)
+            for name, (first, last) in both.items()
+            if last < end - math.log1p(PROOF_TOLERANCE)
+        ]
+        if not faster:
+            break
+        # Of those that meet it at the same place, the one that will be the fastest.
+        share, _, now = min((over / (over - under), under, name) for over, under, name in faster)
+        first, last = both[now]
+        found.append((now, share, (1 - share) * first + share * last))
+    return found
