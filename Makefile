@@ -16,7 +16,7 @@ BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/packag
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run test lint js unit browser pytest bench lock clean
+.PHONY: help run test lint js unit browser bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -24,7 +24,7 @@ help: ## this list
 run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 	$(BIN)/topoloom design
 
-test: lint js pytest ## everything that CI runs
+test: lint js unit browser ## everything that CI runs
 
 lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
 	$(call say,ruff)
@@ -40,15 +40,13 @@ js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	@said=$$($(PY) tools/bundle.py test --silent 2>&1) || { printf '%s\n' "$$said"; exit 1; }; \
 		printf '%s\n' "$$said" | grep -E '^. (tests|pass|fail) '
 
-# One run and one closing line. Not in parallel: the browser tests time themselves on the same cores.
-pytest: $(VENV)/.for-test $(BUNDLE)
-	$(call say,pytest)
-	@chromium=$$($(PY) tools/chromium.py) && CHROMIUM="$$chromium" $(PY) -m pytest $(TESTS)
-
 unit: $(VENV)/.for-test ## the tests without a screen, on all cores
+	$(call say,pytest without a screen)
 	@$(PY) -m pytest -n auto -m "not browser and not notebook" $(TESTS)
 
+# One after the other: these time themselves.
 browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab
+	$(call say,pytest in a browser)
 	@chromium=$$($(PY) tools/chromium.py) && \
 		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook" $(TESTS)
 
