@@ -26,7 +26,7 @@ from formulations.solving import SOLVER, solved
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
     from formulations.chunk_counts import pareto, sweep
-    from formulations.comparison import compare
+    from formulations.comparison import compare, start_comparison
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -41,12 +41,14 @@ __all__ = [
     "pareto",
     "solve",
     "start",
+    "start_comparison",
     "sweep",
 ]
 
 _LATER = {
     "compare": "formulations.comparison",
     "pareto": "formulations.chunk_counts",
+    "start_comparison": "formulations.comparison",
     "sweep": "formulations.chunk_counts",
 }
 

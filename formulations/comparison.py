@@ -20,12 +20,14 @@ from formulations.comparing.asked import (
     resized,
 )
 from formulations.comparing.cells import compare
+from formulations.comparing.jobs import ComparisonJob, start_comparison
 from formulations.comparing.kept import comparison_from_json, comparison_to_json
 from formulations.comparing.nouns import Comparison, Crossover, Method, News, Row
 
 __all__ = [
     "SIZES",
     "Comparison",
+    "ComparisonJob",
     "Crossover",
     "Method",
     "News",
@@ -37,4 +39,5 @@ __all__ = [
     "parse_method",
     "parse_methods",
     "resized",
+    "start_comparison",
 ]

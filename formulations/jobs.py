@@ -33,6 +33,7 @@ from ccl.formats.topoloom import (
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from formulations.options import plain
 from formulations.run import Progress
 
 PAUSE = 0.1
@@ -67,7 +68,7 @@ class SolveJob:
         request = {
             "problem": problem_to_json(problem),
             "formulation": formulation,
-            "options": dict(options),
+            "options": plain(options),
             "time_limit": time_limit,
             "gap": gap,
             "solver": solver,
@@ -169,7 +170,7 @@ class SolveJob:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer the one request that `requests` holds; the body of the child process."""
     request = json.loads(requests.readline())
-    threading.Thread(target=_until_abandoned, args=(requests,), daemon=True).start()
+    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
     speak = _Speaker(answers)
     from formulations import solve  # noqa: PLC0415  it is this package
 
@@ -197,7 +198,7 @@ def _schedule(value: Any) -> Schedule:
     return plan
 
 
-def _until_abandoned(requests: IO[bytes]) -> None:
+def until_abandoned(requests: IO[bytes]) -> None:
     """End the process when nobody holds the other end of the pipe any more."""
     requests.read()
     os._exit(3)

@@ -1,0 +1,271 @@
+"""A comparison in a child process that dies with its parent, cell after cell.
+
+One process solves all cells, as loading solvers takes as long as many a solve. One that ends in
+the middle of a cell, because its solver asked for too much memory, failed or did not stop, costs
+that cell alone: another goes on with the cells after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import IO, Any
+
+import ccl.errors
+from ccl.bound import Bound
+from ccl.errors import SolveError
+from ccl.formats import wire
+from ccl.formats.topoloom import problem_to_json, result_from_json, shaped
+from ccl.formats.witnesses import bound_of
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.comparing.asked import Question, question
+from formulations.comparing.child import patience
+from formulations.comparing.nouns import Comparison, Method, News, Row
+from formulations.run import Progress
+
+ENDED = "Timeout ("
+"""What Python writes when its watchdog ends the process."""
+
+
+def start_comparison(
+    problem: Problem,
+    formulations: Iterable[str | Method] | None = None,
+    *,
+    sizes: Iterable[float] | None = None,
+    time_limit: float | None = None,
+) -> ComparisonJob:
+    """Solve in a child process, as `compare` does; see `ComparisonJob`.
+
+    Raises
+    ------
+    ProblemError
+        If a formulation or an option does not exist or nothing is to be compared.
+    """
+    return ComparisonJob(question(problem, formulations, sizes=sizes, time_limit=time_limit))
+
+
+class ComparisonJob:
+    """A running comparison; iterate over it for its news.
+
+    Parameters
+    ----------
+    asked
+        What is compared; `start_comparison` makes it.
+    """
+
+    def __init__(self, asked: Question) -> None:
+        self.asked = asked
+        self.rows: list[Row] = []
+        """Those that are there, in the order of cells."""
+        self.cancelled = False
+        self._bounds: list[Bound] = []
+        self._now: int | None = None
+        self._best: Result | None = None
+        self._lock = threading.Lock()
+        self._child = _Child(self._request())
+
+    @property
+    def running(self) -> bool:
+        """Whether a solver's process is there."""
+        return self._child.running
+
+    @property
+    def pid(self) -> int:
+        """Number of the solver's process."""
+        return self._child.pid
+
+    def __iter__(self) -> Iterator[News]:
+        """Yield news until every cell has its row or the comparison is cancelled.
+
+        Raises
+        ------
+        CclError
+            If nothing has to move, or the process ends before the first cell.
+        """
+        while not self._child.closed:
+            for event in self._child:
+                news = self._read(event)
+                if news is not None:
+                    yield news
+            yield from self._ended()
+
+    def comparison(self) -> Comparison:
+        """Return what there is: rows that are missing were not reached."""
+        bounds, asked = tuple(self._bounds), self.asked
+        return Comparison(
+            asked.problem, asked.methods, asked.sizes[: len(bounds)], bounds, tuple(self.rows)
+        )
+
+    def result(self) -> Comparison:
+        """Wait for the end and return the comparison; errors as iterating."""
+        for _ in self:
+            pass
+        return self.comparison()
+
+    def cancel(self) -> None:
+        """Stop at once; rows stay, and so does the best plan of the running cell that was told.
+
+        Does nothing when it has ended.
+        """
+        with self._lock:
+            if self._child.running:
+                self.cancelled = True
+                self._child.kill()
+
+    def _request(self) -> Mapping[str, Any]:
+        asked = self.asked
+        return {
+            "problem": problem_to_json(asked.problem),
+            "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
+            "sizes": asked.sizes,
+            "time_limit": asked.time_limit,
+            "bounds": list(range(len(self._bounds), len(asked.sizes))),
+            "cells": list(range(len(self.rows), len(asked.cells))),
+        }
+
+    def _read(self, event: Mapping[str, Any]) -> News | None:
+        what = event["event"]
+        if what == "error":
+            self._child.close()
+            raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
+        if what == "bound":
+            size = self.asked.sizes[event["size"]]
+            told = shaped(event["bound"], wire.BoundJson, "bound")
+            self._bounds.append(bound_of(told))
+            return News(0, len(self.asked.cells), None, size)
+        if what == "begin":
+            self._now, self._best = event["cell"], None
+            return self._news()
+        result = None if event["result"] is None else self._own(event["result"])
+        if what == "row":
+            return self._add(result, event["why_not"])
+        self._best = result or self._best
+        return self._news(
+            progress=Progress(
+                event["seconds"], event["incumbent"], event["bound"], event["message"], result
+            )
+        )
+
+    def _own(self, value: Any) -> Result:
+        """Return a result that is verified here, of the one problem that all of its size have."""
+        assert self._now is not None
+        _, place = self.asked.cells[self._now]
+        return replace(result_from_json(value), problem=self.asked.problems[place])
+
+    def _add(self, result: Result | None, why_not: str) -> News:
+        assert self._now is not None
+        which, place = self.asked.cells[self._now]
+        row = Row(self.asked.methods[which], self.asked.sizes[place], result, why_not)
+        self.rows.append(row)
+        news = self._news(row=row)
+        self._now = self._best = None
+        return news
+
+    def _news(self, progress: Progress | None = None, row: Row | None = None) -> News:
+        assert self._now is not None
+        which, place = self.asked.cells[self._now]
+        method, size = self.asked.methods[which], self.asked.sizes[place]
+        return News(len(self.rows), len(self.asked.cells), method, size, progress, row)
+
+    def _ended(self) -> Iterator[News]:
+        """Give the cell in which the process ended its row, and go on with those after it."""
+        why = self._child.last_words()
+        self._child.close()
+        if self.cancelled:
+            if self._now is not None and self._best is not None:
+                yield self._add(replace(self._best, stop=Stop.CANCELLED), "")
+            return
+        if len(self.rows) == len(self.asked.cells):
+            return
+        if self._now is None:
+            raise SolveError(why)
+        if why.startswith(ENDED):
+            yield self._overran()
+        else:
+            yield self._add(None, why)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin another process for the cells that are left, unless it was cancelled meanwhile."""
+        with self._lock:
+            if not self.cancelled and len(self.rows) < len(self.asked.cells):
+                self._child = _Child(self._request())
+
+    def _overran(self) -> News:
+        """Return the row of a solver that did not stop: its best plan, if one was told."""
+        limit = self.asked.time_limit
+        assert limit is not None
+        if self._best is not None:
+            return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
+        why = f"it had no schedule and did not stop {patience(limit):g} s after it began, with a "
+        return self._add(None, f"{why}limit of {limit:g} s; it was ended")
+
+
+class _Child:
+    """The process, its request, and its events until it ends."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "formulations.comparing"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def closed(self) -> bool:
+        return self._stderr.closed
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                break  # it was ended in the middle of a line
+            yield json.loads(line)
+        self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def last_words(self) -> str:
+        """Say why it ended before its time; what the watchdog wrote begins with `ENDED`."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        ended = next((line for line in lines if line.startswith(ENDED)), "")
+        code = self._process.returncode
+        if ended:
+            return ended
+        if code < 0:
+            return (
+                f"the solver's process was ended by signal {-code}; it may have asked for more "
+                "memory than there is"
+            )
+        why = lines[-1] if lines else f"exit code {code}"
+        return f"the solver's process ended without a result: {why}"
+
+    def close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
