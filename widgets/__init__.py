@@ -1,8 +1,8 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget``, ``SolvePanel``, which adds a form to it, and ``GapPlot`` are for notebooks,
-``TopologyCanvas`` and ``GapChart`` for Dash; none is imported before it is asked for, so that a
-notebook does not load Dash nor the application a kernel.
+``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``GapPlot`` and ``Comparison`` are for
+notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before
+it is asked for, so that a notebook does not load Dash nor the application a kernel.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ccl import __version__
 
 if TYPE_CHECKING:
-    from widgets.dash import GapChart, TopologyCanvas
+    from widgets.comparison import Comparison
+    from widgets.dash import GapChart, SchedulePair, TopologyCanvas
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
     from widgets.solve_panel import SolvePanel
 
 __all__ = [
+    "Comparison",
     "GapChart",
     "GapPlot",
+    "SchedulePair",
     "SolvePanel",
     "TopologyCanvas",
     "TopologyWidget",
@@ -41,8 +44,10 @@ _js_dist = [
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
+    "Comparison": "widgets.comparison",
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.gap_plot",
+    "SchedulePair": "widgets.dash",
     "SolvePanel": "widgets.solve_panel",
     "TopologyWidget": "widgets.jupyter",
     "TopologyCanvas": "widgets.dash",

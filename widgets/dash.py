@@ -1,4 +1,4 @@
-"""The canvas and the gap plot as Dash components: every property is Input, State and Output."""
+"""Our views as Dash components: every property is Input, State and Output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from dash.development.base_component import Component
 
 from widgets import canvas_file
-from widgets.props import PROPS
+from widgets.props import PAIR_PROPS, PROPS
 
 
 class _Hosted(Component):
@@ -54,3 +54,17 @@ class TopologyCanvas(_Hosted):
     def __init__(self, **props: Any) -> None:
         canvas_file()  # says how to build it, where the browser would show an empty page
         super().__init__(**props)
+
+
+class SchedulePair(_Hosted):
+    """Play two schedules side by side, in step.
+
+    Parameters
+    ----------
+    **props
+        ``id``, ``className``, ``style``, and those that `widgets.props.PAIR_PROPS` explains;
+        ``films`` has to be given, empty where there is nothing to play yet.
+    """
+
+    _type = "SchedulePair"
+    _props = tuple(PAIR_PROPS)

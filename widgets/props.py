@@ -31,3 +31,13 @@ PROPS = {
     "command": "{name, args, n}: what to do, with a number that differs from the last one's",
     "message": "{text, n}: the last thing that was refused and why; set by the canvas",
 }
+
+PAIR_PROPS = {
+    "drawing": "the cluster and where its devices lie, as for the canvas; only moves change it",
+    "choices": "the schedules there are: {key, label, group, fact} each; groups are told apart",
+    "chosen": "the keys of the two that are shown; set by the view, which asks for films with it",
+    "films": "the two that are played: {key, scene}; the same scene goes on where it is",
+    "theme": "auto, light or dark; auto follows the page",
+    "height": "of the whole view, as in CSS",
+}
+"""What two players in step and their host tell one another."""

@@ -17,6 +17,7 @@ import ipywidgets
 from ccl.collective import COLLECTIVES, make_collective
 from ccl.errors import CclError
 from ccl.formats.size import parse_size
+from ccl.formats.text import decode_json
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
@@ -196,7 +197,10 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
 
 class _Row(ipywidgets.HBox):  # type: ignore[misc]  # it has no types
-    """One option with its field; `answer` is the plain value, None where it is left empty."""
+    """One option with its field; `answer` is the plain value, None where it is left empty.
+
+    A sketch is typed in its plain form (`ccl.formats.sketches`).
+    """
 
     def __init__(self, field: OptionField, control: ipywidgets.Widget) -> None:
         self.field, self.control = field, control
@@ -209,6 +213,8 @@ class _Row(ipywidgets.HBox):  # type: ignore[misc]  # it has no types
     def answer(self) -> Any:
         """What is typed; numbers are checked where the options are made."""
         value = self.control.value
+        if self.field.kind == "sketch":
+            return decode_json(value, dict[str, Any]) if value.strip() else None
         return value.strip() or None if isinstance(value, str) else value
 
 

@@ -40,6 +40,7 @@
 
   const stateOf = ({ setProps, id, className, style, ...state }) => state;
 
+  /** The canvas, or two players in step where the model has films. */
   function TopologyCanvas(props) {
     const element = useRef(null);
     const host = useRef(null);
@@ -108,5 +109,7 @@
     return createElement("div", { id, className, style, ref: element });
   }
 
-  window.widgets = Object.assign(window.widgets || {}, { GapChart, TopologyCanvas });
+  window.widgets = Object.assign(window.widgets || {}, {
+    GapChart, SchedulePair: TopologyCanvas, TopologyCanvas,
+  });
 })();

@@ -3,10 +3,7 @@
 import { Buffers } from "./buffers.js";
 import { signature, wholeTopology } from "./model.js";
 import { originColor } from "./palette.js";
-import { Clock, Playback } from "./player.js";
-
-/** Seconds that a whole film takes at most at normal speed. */
-const LONGEST = 20;
+import { Clock, LONGEST, Playback } from "./player.js";
 
 /** @param {import("./types.js").Scene | null | undefined} scene none stops the player */
 export function filmOf(scene) {

@@ -16,6 +16,9 @@
 
 import { endsKey } from "./model.js";
 
+/** Seconds that a whole film takes at most at normal speed. */
+export const LONGEST = 20;
+
 export class Playback {
   /** @param {Scene} scene */
   constructor(scene) {

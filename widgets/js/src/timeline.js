@@ -3,14 +3,14 @@
  * orange foot as wide as the bottleneck cut is used, and where the player is.
  */
 
+import { drawBars, wiped } from "./bars.js";
 import { h, iconButton, icons } from "./dom.js";
 import { run } from "./commands.js";
 import { FONT } from "./style.js";
 import { duration } from "./units.js";
 
-const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
-/** Pixels that a bar needs at least; below it epochs share one. */
-const LEAST_BAR = 3;
+/** Speeds that a film may have; 1 is normal. */
+export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 export class Timeline {
   /** @param {import("./canvas.js").Canvas} canvas */
@@ -89,10 +89,12 @@ export class Timeline {
     const { playback, clock } = canvas;
     this.#buttons();
     if (!playback || this.element.hidden || !strip.clientWidth) return;
-    const ctx = this.#context();
+    const ctx = wiped(strip);
     const [width, height] = [strip.clientWidth, strip.clientHeight];
     const frame = { width, top: 10, base: height - 15 };
-    this.#bars(ctx, frame);
+    const { colors } = canvas;
+    const film = { playback, time: clock.time, colors, fill: colors.accent, crossing: this.crossing };
+    drawBars(ctx, film, { ...frame, left: 0 });
     this.#ticks(ctx, { ...frame, height });
     const x = Math.max(4, Math.min(width - 4, (clock.time / this.#span()) * width));
     ctx.fillStyle = canvas.colors.text;
@@ -113,50 +115,6 @@ export class Timeline {
     this.heatButton.setAttribute("aria-pressed", String(canvas.heat));
     this.logButton.setAttribute("aria-pressed", String(canvas.panels.logShown));
     this.speed.value = String(canvas.clock.speed);
-  }
-
-  #context() {
-    const { strip } = this;
-    const ratio = Math.min(2, devicePixelRatio || 1);
-    const [width, height] = [strip.clientWidth, strip.clientHeight].map((v) => Math.round(v * ratio));
-    if (strip.width !== width || strip.height !== height) Object.assign(strip, { width, height });
-    const ctx = strip.getContext("2d");
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, width, height);
-    return ctx;
-  }
-
-  #bars(ctx, { width, top, base }) {
-    const { playback, clock, colors } = this.canvas;
-    const merge = Math.max(1, Math.ceil((playback.epochs * LEAST_BAR) / width));
-    const bars = Math.ceil(playback.epochs / merge);
-    const each = (width / playback.epochs) * merge;
-    const gap = each > 8 ? 2 : each > 4 ? 1 : 0;
-    const peak = Math.max(1e-9, ...playback.busy);
-    const now = clock.time / playback.step / merge;
-    const radius = Math.min(3, each / 4);
-    const box = (x, y, w, h) => {
-      ctx.beginPath();
-      ctx.roundRect(x, y, Math.max(1, w), h, radius);
-      ctx.fill();
-    };
-    for (let i = 0; i < bars; i++) {
-      const [from, to] = [i * merge, Math.min(playback.epochs, (i + 1) * merge)];
-      const wide = Math.min(each, width - i * each) - gap;
-      ctx.globalAlpha = 1;
-      ctx.fillStyle = colors.empty;
-      box(i * each, top, wide, base - top);
-      ctx.globalAlpha = i <= now ? 1 : 0.42;
-      const tall = Math.max(2, (mean(playback.busy, from, to) / peak) * (base - top));
-      ctx.fillStyle = colors.accent;
-      box(i * each, base - tall, wide, tall);
-      const used = this.crossing ? mean(this.crossing, from, to) : 0;
-      if (used > 0.005) {
-        ctx.fillStyle = colors.cut;
-        box(i * each, base - 5, wide * used, 5);
-      }
-    }
-    ctx.globalAlpha = 1;
   }
 
   #ticks(ctx, { width, height }) {
@@ -186,10 +144,4 @@ export class Timeline {
     strip.setAttribute("aria-valuenow", String(Math.round(clock.time * 1000) / 1000));
     strip.setAttribute("aria-valuetext", `${epoch}, ${duration(clock.time)}`);
   }
-}
-
-function mean(values, from, to) {
-  let sum = 0;
-  for (let i = from; i < to; i++) sum += values[i];
-  return sum / Math.max(1, to - from);
 }

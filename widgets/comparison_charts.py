@@ -1,0 +1,347 @@
+"""Methods over sizes as Plotly figures: makespans with crossovers above a bound, or algbw below.
+
+Identity is Okabe-Ito without vermillion, which is kept for bounds; every method has its own marker
+as well, so that no colour stands alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+
+from ccl.formats.size import format_size
+from formulations.comparison import Comparison, Crossover, Row
+from widgets import text
+
+Scheme = Literal["light", "dark", "auto"]
+Quantity = Literal["time", "algbw"]
+
+FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", sans-serif'
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "pentagon", "x")
+AIR = 0.06
+"""Share of an axis that is left empty at its ends."""
+MOST_NAMED = 4
+"""Crossovers with their names; more would lie over one another."""
+LINE = 0.062
+"""Height of a line of such a name, as a share of the plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The colours of one scheme; `lines` are the methods' in order, `ink` is on `ground`."""
+
+    ink: str
+    text: str
+    soft: str
+    line: str
+    ground: str
+    bound: str
+    shade: str
+    lines: tuple[str, ...]
+
+
+LOOKS: Mapping[str, Look] = {
+    "light": Look(
+        ink="#1b2733",
+        text="#1b2733",
+        soft="#55657a",
+        line="#dfe6ee",
+        ground="#ffffff",
+        bound="#c2500a",
+        shade="rgba(194, 80, 10, 0.09)",
+        lines=(
+            "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
+        ),
+    ),
+    "dark": Look(
+        ink="#dfe7ef",
+        text="#dfe7ef",
+        soft="#93a2b3",
+        line="#2b3746",
+        ground="#161e28",
+        bound="#ff7a4d",
+        shade="rgba(255, 122, 77, 0.13)",
+        lines=(
+            "#56b4e9", "#e69f00", "#00b583", "#cc79a7", "#f0e442", "#4a90d9", "#9ad1f5", "#b39ddb",
+        ),
+    ),
+    # Where nobody says what is behind it: to be read on either.
+    "auto": Look(
+        ink="#1b2733",
+        text="#77879a",
+        soft="#77879a",
+        line="rgba(119, 135, 154, 0.25)",
+        ground="#f6f8fb",
+        bound="#d9652b",
+        shade="rgba(217, 101, 43, 0.11)",
+        lines=(
+            "#3a94d0", "#cb8400", "#009a71", "#bd6695", "#9c8f1c", "#3b76b8", "#58b0d8", "#8c73c7",
+        ),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How one method is drawn."""
+
+    color: str
+    symbol: str
+    dash: str
+
+
+def marks(comparison: Comparison, scheme: str | None = "light") -> dict[str, Mark]:
+    """Return how each method is drawn, by its name; colours begin anew after the last."""
+    lines = LOOKS[scheme or "dark"].lines
+    return {
+        str(method): Mark(
+            lines[i % len(lines)],
+            SYMBOLS[(i + i // len(lines)) % len(SYMBOLS)],
+            "solid" if i < len(lines) else "dot",
+        )
+        for i, method in enumerate(comparison.methods)
+    }
+
+
+def comparison_figure(
+    comparison: Comparison,
+    *,
+    quantity: Quantity = "time",
+    scheme: str | None = "light",
+    height: int | None = 340,
+) -> go.Figure:
+    """Draw methods over sizes, both axes logarithmic.
+
+    Parameters
+    ----------
+    comparison
+        What was found; rows without a result leave a hole in their line.
+    quantity
+        ``time``, the makespan, or ``algbw``, size over makespan in GB/s.
+    scheme
+        ``light``, ``dark``, or ``auto`` for what can be read on either; dark before a page has
+        said.
+    height
+        In pixels; None fills what it is put into.
+    """
+    look = LOOKS[scheme or "dark"]
+    value = _VALUES[quantity]
+    figure = go.Figure()
+    known = [value(row.size, row.result.makespan) for row in comparison.rows if row.result]
+    limits = [
+        value(s, b.makespan) for s, b in zip(comparison.sizes, comparison.bounds, strict=True)
+    ]
+    low, high = _span([*known, *limits])
+    _bound(figure, comparison, limits, look=look, edge=low if quantity == "time" else high)
+    styles = marks(comparison, scheme)
+    for name, mark in styles.items():
+        _method(figure, comparison, name, mark=mark, value=value)
+    if quantity == "time":
+        _crossovers(figure, comparison, look=look)
+    _dress(figure, look, height=height)
+    _size_axis(figure, comparison.sizes, look)
+    unit = text.duration if quantity == "time" else text.bandwidth
+    ticks = log_ticks(low, high)
+    figure.update_yaxes(
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickvals=ticks,
+        ticktext=[unit(each) for each in ticks],
+        gridcolor=look.line,
+        automargin=True,
+    )
+    return figure
+
+
+def crossover_words(comparison: Comparison) -> list[str]:
+    """Say in a sentence each where another method becomes the fastest."""
+    return [
+        f"From {text.size(each.size)} on {each.after} is faster than {each.before} "
+        f"(both take {text.duration(each.makespan)} there)"
+        for each in comparison.crossovers()
+    ]
+
+
+def row_words(comparison: Comparison, row: Row) -> str:
+    """Say what a row has come to: times, rates, gap and status."""
+    if row.result is None:
+        return row.why_not
+    result = row.result
+    return (
+        f"{text.duration(result.makespan)}, {text.share(comparison.gap(row))} above the bound, "
+        f"{result.status}, algbw {text.bandwidth(result.algbw)}, "
+        f"busbw {text.bandwidth(result.busbw)}"
+    )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return powers of ten, with two and five between them where there is room."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    fine = [
+        digit * 10.0**power
+        for power in range(first, last + 1)
+        for digit in (1, 2, 5)
+        if low <= digit * 10.0**power <= high
+    ]
+    tens = [each for each in fine if math.isclose(math.log10(each) % 1, 0, abs_tol=1e-9)]
+    return tens if len(fine) > 9 and len(tens) > 1 else fine
+
+
+_VALUES: Mapping[Quantity, Callable[[float, float], float]] = {
+    "time": lambda _size, makespan: makespan,
+    "algbw": lambda size, makespan: size / makespan * 1e-3,
+}
+"""What is drawn of a size in bytes and a makespan in µs."""
+
+
+def _span(values: list[float]) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis with some air."""
+    low, high = min(values), max(values)
+    air = max((high / low) ** AIR, 1.08)
+    return low / air, high * air
+
+
+def _bound(
+    figure: go.Figure, comparison: Comparison, limits: list[float], *, look: Look, edge: float
+) -> None:
+    """Draw the bound, and shade the side on which no plan can be."""
+    common: dict[str, Any] = {"x": comparison.sizes, "mode": "lines", "hoverinfo": "skip"}
+    figure.add_scatter(
+        **common, y=[edge] * len(limits), line={"width": 0}, showlegend=False, name="edge"
+    )
+    figure.add_scatter(
+        **common | {"hoverinfo": None},
+        y=limits,
+        name="bound",
+        line={"color": look.bound, "dash": "dash", "width": 1.6},
+        fill="tonexty",
+        fillcolor=look.shade,
+        text=[
+            f"<b>bound</b> at {format_size(size)}<br>{text.duration(bound.makespan)}: "
+            f"no plan is faster<br>{text.bandwidth(size / bound.makespan * 1e-3)} algbw at most"
+            for size, bound in zip(comparison.sizes, comparison.bounds, strict=True)
+        ],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _method(
+    figure: go.Figure,
+    comparison: Comparison,
+    name: str,
+    *,
+    mark: Mark,
+    value: Callable[[float, float], float],
+) -> None:
+    rows = [comparison.row(name, size) for size in comparison.sizes]
+    if not any(row is not None and row.result for row in rows):
+        return
+    figure.add_scatter(
+        x=comparison.sizes,
+        y=[
+            None if row is None or row.result is None else value(row.size, row.result.makespan)
+            for row in rows
+        ],
+        name=name,
+        mode="lines+markers",
+        connectgaps=False,
+        line={"color": mark.color, "width": 2, "dash": mark.dash},
+        marker={"symbol": mark.symbol, "size": 8, "color": mark.color},
+        text=["" if row is None else _hover(comparison, row) for row in rows],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _hover(comparison: Comparison, row: Row) -> str:
+    words = row_words(comparison, row).replace(", ", "<br>")
+    return f"<b>{row.method}</b> at {format_size(row.size)}<br>{words}"
+
+
+def _crossovers(figure: go.Figure, comparison: Comparison, *, look: Look) -> None:
+    """Mark where another method becomes the fastest, and name the first few at the top."""
+    found = comparison.crossovers()
+    if not found:
+        return
+    figure.add_scatter(
+        x=[each.size for each in found],
+        y=[each.makespan for each in found],
+        mode="markers",
+        name="crossover",
+        showlegend=False,
+        marker={
+            "symbol": "circle-open",
+            "size": 15,
+            "color": look.text,
+            "line": {"width": 1.6},
+        },
+        text=[f"<b>{each.after}</b> overtakes {each.before}" for each in found],
+        customdata=[[text.size(each.size), text.duration(each.makespan)] for each in found],
+        hovertemplate="%{text}<br>from %{customdata[0]} on<br>%{customdata[1]}<extra></extra>",
+    )
+    for i, each in enumerate(found[:MOST_NAMED]):
+        right = i % 2 == 0 or len(found) == 1
+        _name(figure, each, look=look, line=i, right=right)
+
+
+def _name(figure: go.Figure, found: Crossover, *, look: Look, line: int, right: bool) -> None:
+    """Write at the top who is the fastest from here on."""
+    figure.add_shape(
+        type="line",
+        x0=found.size,
+        x1=found.size,
+        y0=0,
+        y1=1,
+        yref="paper",
+        line={"color": look.soft, "width": 1, "dash": "dot"},
+    )
+    figure.add_annotation(
+        x=math.log10(found.size),
+        y=1 - line * LINE,
+        yref="paper",
+        yanchor="top",
+        text=f"<b>{found.after}</b> from {text.size(found.size)}",
+        xanchor="left" if right else "right",
+        xshift=4 if right else -4,
+        showarrow=False,
+        font={"color": look.text, "size": 11},
+    )
+
+
+def _size_axis(figure: go.Figure, sizes: tuple[float, ...], look: Look) -> None:
+    apart = max(1, -(-len(sizes) // 9))
+    shown = sizes[::apart]
+    low, high = _span(list(sizes))
+    figure.update_xaxes(
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickvals=shown,
+        ticktext=[format_size(each) for each in shown],
+        gridcolor=look.line,
+        title={"text": "size of the whole buffer", "standoff": 6, "font": {"size": 11}},
+    )
+
+
+def _dress(figure: go.Figure, look: Look, *, height: int | None) -> None:
+    """Give the figure the look of the house."""
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 8, "r": 8, "t": 12, "b": 36},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 11.5, "color": look.soft},
+        hoverlabel={
+            "font": {"family": FONT, "size": 12, "color": look.ink},
+            "bgcolor": look.ground,
+            "bordercolor": look.line,
+        },
+        hovermode="closest",
+        dragmode=False,
+        legend={"font": {"size": 11.5}, "itemclick": "toggle", "traceorder": "normal"},
+    )
+    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)

@@ -1,0 +1,121 @@
+"""The rows of a comparison in words, for a page, a notebook and a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from ccl.formats.size import format_size
+from formulations.comparison import Comparison, Row
+from widgets import text
+
+HEADS = ("Method", "Status", "Makespan", "Above bound", "algbw", "busbw", "Solved in", "Model")
+FORMULA = "Formula, and what becomes of it here"
+
+_STYLE = (
+    "border-collapse:collapse;font-size:12.5px;font-variant-numeric:tabular-nums;text-align:left"
+)
+_CELL = "padding:4px 14px 4px 0;text-align:left;vertical-align:top;white-space:nowrap"
+_RULE = "border-top:1px solid rgba(119,135,154,.35)"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row in words.
+
+    Parameters
+    ----------
+    method
+        Who.
+    cells
+        What stands under `HEADS`, the method left out; empty where there is no result.
+    fastest
+        Whether no other method of its size is faster.
+    why_not
+        Why there is no result.
+    why
+        What a published formula says of the plan and why it takes what it takes here, if there is
+        one.
+    """
+
+    method: str
+    cells: tuple[str, ...] = ()
+    fastest: bool = False
+    why_not: str = ""
+    why: str = ""
+
+
+def line_of(comparison: Comparison, row: Row) -> Line:
+    """Put a row into words."""
+    result = row.result
+    if result is None:
+        return Line(str(row.method), why_not=row.why_not)
+    model = result.size
+    cells = (
+        str(result.status),
+        text.duration(result.makespan),
+        text.share(comparison.gap(row)),
+        text.bandwidth(result.algbw),
+        text.bandwidth(result.busbw),
+        text.duration(result.solve_time * 1e6),
+        text.NONE if model is None else text.scaled(model.variables, ("vars", "K vars", "M vars")),
+    )
+    best = comparison.best(row.size)
+    formula = result.closed_form
+    return Line(
+        str(row.method),
+        cells,
+        fastest=best is not None and best.method == row.method,
+        why="" if formula is None else formula.why(result.makespan),
+    )
+
+
+def size_words(comparison: Comparison, size: float) -> str:
+    """Say of a size what no plan can be faster than."""
+    bound = comparison.bound(size)
+    return f"{format_size(size)}: no plan is faster than {text.duration(bound.makespan)}"
+
+
+def table_html(comparison: Comparison) -> str:
+    """Return the table as HTML without scripts, the sizes under one another."""
+    heads = "".join(_cell(each, "th") for each in (*HEADS, FORMULA))
+    body = []
+    for size in comparison.sizes:
+        words = escape(size_words(comparison, size))
+        span = len(HEADS) + 1
+        body.append(f'<tr><th colspan="{span}" style="{_CELL};{_RULE}">{words}</th></tr>')
+        body += [_row_html(line_of(comparison, row)) for row in comparison.at(size)]
+    return (
+        f'<table style="{_STYLE}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def table_text(comparison: Comparison) -> str:
+    """Return the table as text in columns."""
+    lines = [["Size", *HEADS]]
+    for size in comparison.sizes:
+        for row in comparison.at(size):
+            line = line_of(comparison, row)
+            name = f"{line.method} *" if line.fastest else line.method
+            lines.append([format_size(size), name, *(line.cells or (line.why_not,))])
+    full = [each for each in lines if len(each) == len(lines[0])]
+    widths = [max(len(each[i]) for each in full) for i in range(len(lines[0]))]
+    told = [
+        "  ".join(cell.ljust(w) for cell, w in zip(each, widths, strict=False)) for each in lines
+    ]
+    return "\n".join(each.rstrip() for each in told)
+
+
+def _row_html(line: Line) -> str:
+    if not line.cells:
+        why = f'<td colspan="{len(HEADS)}" style="{_CELL};opacity:.65">{escape(line.why_not)}</td>'
+        return f"<tr>{_cell(line.method)}{why}</tr>"
+    name = f"{line.method} (fastest)" if line.fastest else line.method
+    cells = "".join(_cell(each) for each in (name, *line.cells))
+    wide = _CELL.replace("nowrap", "normal")
+    return f'<tr>{cells}<td style="{wide};min-width:220px">{escape(line.why)}</td></tr>'
+
+
+def _cell(words: str, tag: str = "td") -> str:
+    return f'<{tag} style="{_CELL}">{escape(words)}</{tag}>'
