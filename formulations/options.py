@@ -11,8 +11,10 @@ from types import UnionType
 from typing import Any, Literal
 
 from ccl.errors import ProblemError
+from ccl.formats.sketches import sketch_from_json, sketch_to_json
+from ccl.sketch import Sketch
 
-OptionKind = Literal["int", "float", "bool", "choice"]
+OptionKind = Literal["int", "float", "bool", "choice", "sketch"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ def option_fields(options: type) -> tuple[OptionField, ...]:
     """Describe each field of an options dataclass.
 
     Metadata keys: ``label``, ``unit``, ``help``, ``min``, ``max``; types are int, float, bool,
-    a Literal of strings, or one of these or None.
+    a Literal of strings, a Sketch, or one of these or None.
     """
     hints = typing.get_type_hints(options)
     rows = []
@@ -81,10 +83,14 @@ def option_fields(options: type) -> tuple[OptionField, ...]:
 def make_options(options: type, values: Mapping[str, Any]) -> Any:
     """Make the options from plain values, checked against the form.
 
+    A sketch may be one, or the plain form of `ccl.formats.sketches`.
+
     Raises
     ------
     ProblemError
         If a name is unknown or a value out of range.
+    FormatError
+        If a sketch is none.
     """
     rows = {row.name: row for row in option_fields(options)}
     taken = {}
@@ -97,16 +103,31 @@ def make_options(options: type, values: Mapping[str, Any]) -> Any:
     return options(**taken)
 
 
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options as JSON knows them, for files and pipes."""
+    return {
+        name: sketch_to_json(value) if isinstance(value, Sketch) else value
+        for name, value in values.items()
+    }
+
+
 def _kind(hint: Any) -> tuple[OptionKind, tuple[str, ...]]:
     if typing.get_origin(hint) in (typing.Union, UnionType):
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
     if typing.get_origin(hint) is Literal:
         return "choice", typing.get_args(hint)
-    kinds: dict[type, OptionKind] = {int: "int", float: "float", bool: "bool"}
+    kinds: dict[type, OptionKind] = {
+        int: "int",
+        float: "float",
+        bool: "bool",
+        Sketch: "sketch",
+    }
     return kinds[hint], ()
 
 
 def _checked(row: OptionField, value: Any) -> Any:
+    if row.kind == "sketch":
+        return _sketch(row, value)
     what = f"option {row.name} is {value!r}"
     if row.kind == "choice":
         if value not in row.choices:
@@ -119,6 +140,15 @@ def _checked(row: OptionField, value: Any) -> Any:
             raise ProblemError(msg)
         return value
     return _number(row, value, what)
+
+
+def _sketch(row: OptionField, value: Any) -> Sketch:
+    if isinstance(value, Sketch):
+        return value
+    if not isinstance(value, Mapping):
+        msg = f"option {row.name} is {value!r}; give a sketch or its plain form"
+        raise ProblemError(msg)
+    return sketch_from_json(dict(value))
 
 
 def _number(row: OptionField, value: Any, what: str) -> float:

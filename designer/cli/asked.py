@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -12,7 +12,11 @@ from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import Document, document, read_document
 from ccl.formats.size import parse_size
+from ccl.formats.sketches import read_sketch, sketch_to_json
+from ccl.formats.text import read_bytes
 from ccl.problem import Problem
+from ccl.topology import Topology
+from designer.cli.show import remark
 from gallery import open_cluster
 
 USUAL_COLLECTIVE = "all-gather"
@@ -112,6 +116,20 @@ def ask(
         root=root or 0,
     )
     return Problem(topology, made)
+
+
+def sketch_in(path: Path, topology: Topology) -> dict[str, Any]:
+    """Read a sketch, ours or TACCL's, say what was made of it, and return its plain form.
+
+    Raises
+    ------
+    CclError
+        If it is none, or not one of the topology.
+    """
+    sketch, sentences = read_sketch(read_bytes(path), topology, name=str(path))
+    for each in sentences:
+        remark(f"{path.name}: {each}")
+    return sketch_to_json(sketch)
 
 
 def positive(flag: str, value: float | None, *, unit: str, zero: bool = False) -> float | None:

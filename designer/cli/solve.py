@@ -30,6 +30,7 @@ from designer.cli.asked import (
     ask,
     open_document,
     positive,
+    sketch_in,
     writable,
 )
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
@@ -139,6 +140,10 @@ def solve(  # noqa: PLR0913  one for each flag
     positive("--gap", gap, unit="", zero=True)
     writable(out)
     opened = open_document(cluster)
+    options = {
+        name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
+        for name, value in options.items()
+    }
     problems = {
         count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
         for count in read_counts(chunks)
@@ -254,8 +259,14 @@ def _flag(row: OptionField) -> str:
 
 
 def _annotation(row: OptionField) -> Any:
-    kinds: dict[str, Any] = {"int": int | None, "float": float | None, "bool": bool | None}
+    kinds: dict[str, Any] = {
+        "int": int | None,
+        "float": float | None,
+        "bool": bool | None,
+        "sketch": Path | None,
+    }
     words = "|".join(each.replace(" ", "-") for each in row.choices)
+    words = "FILE" if row.kind == "sketch" else words
     told = f"{row.help or row.label}{f' ({row.unit})' if row.unit else ''}"
     if row.kind == "bool":
         told += f"; by default {'yes' if row.default else 'no'}"

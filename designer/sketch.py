@@ -1,0 +1,248 @@
+"""A sketch as a user draws it: what a click changes, what it says in words, what the canvas shows.
+
+Sketches are kept in their plain form (`ccl.formats.sketches`), as the page and results hold them.
+Links are switched off both ways; a relay serves the GPUs of its host, each through the nearest one
+by rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ccl.errors import CclError, ProblemError
+from ccl.formats.sketches import sketch_from_json, sketch_to_json
+from ccl.sketch import Pair, Sketch
+from ccl.topology import Topology
+from designer import text
+from formulations import formulation, option_fields
+
+Json = dict[str, Any]
+Plain = Mapping[str, Any] | None
+"""The plain form, or None where the formulation derives a sketch of its own."""
+
+DERIVED = "derived from the cluster"
+
+_OFFSET = re.compile(r"(\d{1,6})\s*(?:in|of|/)\s*(\d{1,6})")
+
+
+def sketch_option(name: str | None) -> str | None:
+    """Return the option of a formulation that is a sketch, or None."""
+    if not name:
+        return None
+    rows = option_fields(formulation(name).options)
+    return next((row.name for row in rows if row.kind == "sketch"), None)
+
+
+def told(value: Plain) -> str:
+    """Say what sketch is in use: ``derived from the cluster`` or ``own: 3 links off, uc-min``."""
+    if value is None:
+        return DERIVED
+    try:
+        sketch = sketch_from_json(value)
+    except CclError as error:
+        return f"not readable: {error}"
+    return f"own: {', '.join(_parts(sketch)) or 'nothing is left out'}"
+
+
+def _parts(sketch: Sketch) -> list[str]:
+    off = len({frozenset(pair) for pair in sketch.without})
+    relays = len({relay for _, relay in sketch.relays})
+    between = None if sketch.between is None else len(sketch.between)
+    said = [
+        (between is not None, text.count(between or 0, "pair") + " between hosts"),
+        (off > 0, f"{text.count(off, 'link')} off"),
+        (bool(sketch.forced), f"{text.count(len(sketch.forced), 'pair')} forced"),
+        (relays > 0, text.count(relays, "relay")),
+        (sketch.switches != "all", sketch.switches),
+        (bool(sketch.offsets), f"symmetry {offsets_text(sketch.offsets)}"),
+        (sketch.chunks is not None, f"{text.count(sketch.chunks or 0, 'chunk')} per shard"),
+        (sketch.instances != 1, f"{text.count(sketch.instances, 'instance')}"),
+    ]
+    return [words for holds, words in said if holds]
+
+
+def offsets_text(offsets: Iterable[Sequence[int]]) -> str:
+    """Write symmetry offsets as they are typed: ``2 in 16, 16 in 32``."""
+    return ", ".join(f"{by} in {block}" for by, block in offsets)
+
+
+def read_offsets(typed: str) -> tuple[tuple[int, int], ...]:
+    """Read what `offsets_text` writes.
+
+    Raises
+    ------
+    ProblemError
+        If a part of it is not an offset.
+    """
+    parts = [part.strip() for part in typed.split(",") if part.strip()]
+    found = [_OFFSET.fullmatch(part) for part in parts]
+    for part, match in zip(parts, found, strict=True):
+        if match is None:
+            msg = f"{part!r} is no symmetry of ranks; write it like 2 in 16: by 2 in blocks of 16"
+            raise ProblemError(msg)
+    return tuple((int(match[1]), int(match[2])) for match in found if match is not None)
+
+
+def with_links(value: Plain, links: Iterable[Pair], topology: Topology) -> Json | None:
+    """Switch links off, with their opposites; on again if all of them are off."""
+    sketch = _made(value)
+    both = [ends for src, dst in links for ends in ((src, dst), (dst, src))]
+    chosen = [ends for ends in dict.fromkeys(both) if ends in topology.link_index]
+    kept = tuple(ends for ends in sketch.without if ends not in set(chosen))
+    off = set(chosen) <= set(sketch.without)
+    return _plain(replace(sketch, without=kept if off else (*kept, *chosen)))
+
+
+def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
+    """Make a GPU a relay of its host, or no relay again.
+
+    Raises
+    ------
+    ProblemError
+        If it is in no host, or sends to no other host in this sketch.
+    """
+    sketch = _made(value)
+    host = topology.device(gpu).host
+    if gpu not in topology.rank or host is None:
+        msg = f"{gpu} is no GPU of a host; a relay sends what the GPUs of its host have"
+        raise ProblemError(msg)
+    inside = [name for name in topology.ranks if topology.device(name).host == host]
+    if len(inside) == len(topology.ranks):
+        msg = f"all GPUs are in {host}; a relay sends to other hosts"
+        raise ProblemError(msg)
+    relays = {relay for _, relay in sketch.relays if relay in inside}
+    if gpu not in relays and sketch.between is not None:
+        _can_send(gpu, inside, sketch.between)
+    relays ^= {gpu}
+    others = tuple(pair for pair in sketch.relays if pair[0] not in inside)
+    return _plain(replace(sketch, relays=(*others, *_nearest(inside, relays))))
+
+
+def _can_send(gpu: str, inside: Sequence[str], between: Iterable[Pair]) -> None:
+    """Refuse a relay that the sketch lets send to nobody."""
+    senders = {src for src, _ in between}
+    if gpu not in senders:
+        able = [name for name in inside if name in senders]
+        msg = f"in this sketch {gpu} sends to no other host; " + (
+            f"choose {text.listing(able, 6)}, or clear it" if able else "clear it first"
+        )
+        raise ProblemError(msg)
+
+
+def _nearest(inside: Sequence[str], relays: set[str]) -> tuple[Pair, ...]:
+    """Give each GPU of a host the relay nearest by rank, the lower of two."""
+    places = {name: place for place, name in enumerate(inside)}
+    ordered = [name for name in inside if name in relays]
+    if not ordered:
+        return ()
+    return tuple(
+        (name, min(ordered, key=lambda relay: abs(places[relay] - places[name]))) for name in inside
+    )
+
+
+def with_form(value: Plain, *, switches: str, offsets: str, topology: Topology) -> Json | None:
+    """Take over what stands in the fields of the card.
+
+    Raises
+    ------
+    CclError
+        If the offsets cannot be read or do not fit the topology.
+    """
+    form = {"switches": switches, "offsets": [list(each) for each in read_offsets(offsets)]}
+    sketch = sketch_from_json({**(value or {}), **form})
+    sketch.check(topology)
+    return _plain(sketch)
+
+
+def fitted(value: Plain, topology: Topology) -> tuple[Json | None, str]:
+    """Drop what names something that is not drawn any more.
+
+    Returns
+    -------
+        What is left of the sketch, and in one sentence what was dropped; empty where nothing was.
+    """
+    if value is None:
+        return None, ""
+    try:
+        sketch = sketch_from_json(value)
+    except CclError as error:
+        return None, f"the sketch was dropped: {error}"
+
+    def there(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+        return tuple(pair for pair in pairs if all(name in topology.rank for name in pair))
+
+    ranks = len(topology.ranks)
+    kept = replace(
+        sketch,
+        between=None if sketch.between is None else there(sketch.between),
+        without=tuple(ends for ends in sketch.without if ends in topology.link_index),
+        forced=there(sketch.forced),
+        relays=there(sketch.relays),
+        offsets=tuple(each for each in sketch.offsets if ranks and ranks % each[1] == 0),
+    )
+    lost = _lost(sketch, kept)
+    if not lost:
+        return dict(value), ""
+    # Of a cluster with other names nothing is left, and then nobody may send.
+    if sketch.between and not kept.between:
+        kept = replace(kept, between=None)
+    return _plain(kept), f"the sketch lost {text.listing(lost, 4)}, which the drawing has no more"
+
+
+def _lost(before: Sketch, after: Sketch) -> list[str]:
+    """Name what of a sketch is gone."""
+    links = [ends for ends in before.without if ends not in set(after.without)]
+    lines = list(dict.fromkeys(tuple(sorted(ends)) for ends in links))
+    shown = [f"{src}–{dst}" for src, dst in lines[:3]]
+    many = [text.count(len(lines) - 3, "other link")] if len(lines) > 3 else []
+    pairs = len((*(before.between or ()), *before.forced, *before.relays)) - len(
+        (*(after.between or ()), *after.forced, *after.relays)
+    )
+    gone = [each for each in before.offsets if each not in after.offsets]
+    return [
+        *shown,
+        *many,
+        *([f"{text.count(pairs, 'pair')} of GPUs"] if pairs else []),
+        *([f"the symmetry {offsets_text(gone)}"] if gone else []),
+    ]
+
+
+def shown(value: Plain, topology: Topology, *, drawing: bool) -> Json | None:
+    """Return what the canvas draws of a sketch, None where there is nothing to draw.
+
+    Parameters
+    ----------
+    value
+        The sketch, or None.
+    topology
+        What is drawn.
+    drawing
+        Whether clicks change it.
+    """
+    if value is None and not drawing:
+        return None
+    sketch = _made(value)
+    relays: dict[str, int] = {}
+    for _, relay in sketch.relays:
+        relays[relay] = relays.get(relay, 0) + 1
+    return {
+        "drawing": drawing,
+        "off": [list(ends) for ends in sketch.without if ends in topology.link_index],
+        "relays": {name: count for name, count in relays.items() if name in topology.rank},
+    }
+
+
+def _made(value: Plain) -> Sketch:
+    """Make a sketch to change; one that cannot be read begins anew."""
+    try:
+        return sketch_from_json(value or {})
+    except CclError:
+        return Sketch()
+
+
+def _plain(sketch: Sketch) -> Json | None:
+    """Return the plain form; a sketch that says nothing is none."""
+    return sketch_to_json(sketch) or None
