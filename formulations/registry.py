@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ccl.result import ModelSize, Result
     from formulations.run import Run
 
-ROOMS = ("formulations.models", "formulations.schedules")
+CONSTRUCTIONS = "formulations.schedules"
+ROOMS = ("formulations.models", CONSTRUCTIONS)
 PORTFOLIO = "formulations.portfolio"
 """It tries the others, so it lies beside their rooms."""
 
@@ -95,14 +96,16 @@ class Formulation:
 @cache
 def available() -> tuple[Formulation, ...]:
     """Return every formulation: the portfolio, those of papers, the others."""
-    found = [import_module(PORTFOLIO).FORMULATION]
-    for room in ROOMS:
-        package = import_module(room)
-        for each in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
-            module = import_module(f"{room}.{each}")
-            if hasattr(module, "FORMULATION"):
-                found.append(module.FORMULATION)
-    return tuple(found)
+    return (import_module(PORTFOLIO).FORMULATION, *(each for room in ROOMS for each in of(room)))
+
+
+@cache
+def of(room: str) -> tuple[Formulation, ...]:
+    """Return the formulations of one of `ROOMS`, by the names of their modules."""
+    package = import_module(room)
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    modules = [import_module(f"{room}.{each}") for each in names]
+    return tuple(each.FORMULATION for each in modules if hasattr(each, "FORMULATION"))
 
 
 def formulation(name: str) -> Formulation:

@@ -14,7 +14,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.comparing.nouns import Method
 from formulations.options import OptionField, make_options, option_fields
-from formulations.registry import PORTFOLIO, Formulation, available, formulation
+from formulations.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 
 SIZES = (1e3, 16e3, 256e3, 4e6, 64e6, 1e9)
 """Bytes at which methods are compared unless others are asked for: about a factor of 16 apart."""
@@ -96,13 +96,11 @@ def default_methods(problem: Problem) -> tuple[Method, ...]:
     Constructions take milliseconds, so that there is much to see soon; `auto` tries others of
     them, so that its row is the sum.
     """
-
-    def order(chosen: Formulation) -> tuple[bool, bool]:
-        home = chosen.options.__module__
-        return home == PORTFOLIO, not home.startswith("formulations.schedules")
-
-    taken = [each for each in available() if each.why_not(problem) is None]
-    return tuple(Method(each.name) for each in sorted(taken, key=order))
+    portfolio, *others = available()
+    constructed = of(CONSTRUCTIONS)
+    models = [each for each in others if each not in constructed]
+    taken = [each for each in (*constructed, *models, portfolio) if each.why_not(problem) is None]
+    return tuple(Method(each.name) for each in taken)
 
 
 def parse_method(text: str) -> Method:

@@ -5,8 +5,8 @@ are ``bound`` of a size, ``begin`` of a cell, its ``progress``, its ``row``, and
 nothing can be compared. A plan that is not the last goes along with its progress once a second at
 most, so that little is lost when the process is ended.
 
-A solver that does not stop at its limit is ended from outside Python, whatever holds its
-interpreter, and the process with it; the parent begins another for the cells that are left.
+A cell that takes longer than the parent's patience is ended from outside Python, whatever holds
+its interpreter, and the process with it; the parent begins another for the cells that are left.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ from formulations.solving import Proofs, proved
 PLANS = 1.0
 """Seconds between two plans of one cell that are not its last."""
 
-OVERRUN = 2.0
-"""How often its limit a solve may take before it is ended, and `PATIENCE` seconds on top."""
-
-PATIENCE = 10.0
-"""Seconds: building a model and replaying a plan are not stopped by a limit."""
-
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Solve the cells that the one request in `requests` names; the body of the child process."""
@@ -60,20 +54,16 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         return
     warm_up()
     for cell in request["cells"]:
+        if request["patience"] is not None:
+            faulthandler.dump_traceback_later(request["patience"], exit=True)
         _solve(asked, cell, proofs=proofs, speak=speak)
-
-
-def patience(time_limit: float) -> float:
-    """Return the seconds after which a solve with a limit is ended."""
-    return OVERRUN * time_limit + PATIENCE
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _solve(asked: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
     """Solve one cell and tell its row."""
     which, place = asked.cells[cell]
     speak.begin(cell)
-    if asked.time_limit is not None:
-        faulthandler.dump_traceback_later(patience(asked.time_limit), exit=True)
     row = row_of(
         asked.problems[place],
         asked.methods[which],
@@ -82,7 +72,6 @@ def _solve(asked: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) 
         time_limit=asked.time_limit,
         progress=speak.progress,
     )
-    faulthandler.cancel_dump_traceback_later()
     result = None if row.result is None else result_to_json(row.result)
     speak.line({"event": "row", "result": result, "why_not": row.why_not})
 

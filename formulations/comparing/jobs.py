@@ -26,9 +26,14 @@ from ccl.formats.witnesses import bound_of
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.comparing.asked import Question, question
-from formulations.comparing.child import patience
 from formulations.comparing.nouns import Comparison, Method, News, Row
 from formulations.run import Progress
+
+OVERRUN = 2.0
+"""How often its limit a solve may take before it is ended, and `PATIENCE` seconds on top."""
+
+PATIENCE = 10.0
+"""Seconds: building a model and replaying a plan are not stopped by a limit."""
 
 ENDED = "Timeout ("
 """What Python writes when its watchdog ends the process."""
@@ -48,7 +53,9 @@ def start_comparison(
     ProblemError
         If a formulation or an option does not exist or nothing is to be compared.
     """
-    return ComparisonJob(question(problem, formulations, sizes=sizes, time_limit=time_limit))
+    asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
+    patience = None if time_limit is None else OVERRUN * time_limit + PATIENCE
+    return ComparisonJob(asked, patience=patience)
 
 
 class ComparisonJob:
@@ -58,10 +65,13 @@ class ComparisonJob:
     ----------
     asked
         What is compared; `start_comparison` makes it.
+    patience
+        Seconds after which a solve is ended that did not stop at its limit, or None.
     """
 
-    def __init__(self, asked: Question) -> None:
+    def __init__(self, asked: Question, *, patience: float | None = None) -> None:
         self.asked = asked
+        self.patience = patience
         self.rows: list[Row] = []
         """Those that are there, in the order of cells."""
         self.cancelled = False
@@ -126,6 +136,7 @@ class ComparisonJob:
             "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
             "sizes": asked.sizes,
             "time_limit": asked.time_limit,
+            "patience": self.patience,
             "bounds": list(range(len(self._bounds), len(asked.sizes))),
             "cells": list(range(len(self.rows), len(asked.cells))),
         }
@@ -133,6 +144,7 @@ class ComparisonJob:
     def _read(self, event: Mapping[str, Any]) -> News | None:
         what = event["event"]
         if what == "error":
+            self._child.kill()
             self._child.close()
             raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
         if what == "bound":
@@ -200,12 +212,12 @@ class ComparisonJob:
 
     def _overran(self) -> News:
         """Return the row of a solver that did not stop: its best plan, if one was told."""
-        limit = self.asked.time_limit
-        assert limit is not None
         if self._best is not None:
             return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
-        why = f"it had no schedule and did not stop {patience(limit):g} s after it began, with a "
-        return self._add(None, f"{why}limit of {limit:g} s; it was ended")
+        limit = self.asked.time_limit
+        asked = "" if limit is None else f", though {limit:g} s were asked for"
+        why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
+        return self._add(None, why + asked)
 
 
 class _Child:
