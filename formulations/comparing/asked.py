@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from ccl.collective import Collective, custom, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.comparing.nouns import Method
-from formulations.options import OptionField, make_options, option_fields
+from formulations.options import OptionField, make_options, option_fields, plain
 from formulations.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 
 SIZES = (1e3, 16e3, 256e3, 4e6, 64e6, 1e9)
@@ -103,8 +103,19 @@ def default_methods(problem: Problem) -> tuple[Method, ...]:
     return tuple(Method(each.name) for each in taken)
 
 
-def parse_method(text: str) -> Method:
+Reader = Callable[[str], Mapping[str, Any]]
+"""Returns the plain form of the sketch that a text names, such as a file."""
+
+
+def parse_method(text: str, *, sketch: Reader | None = None) -> Method:
     """Read ``name`` or ``name:option=value,option=value``.
+
+    Parameters
+    ----------
+    text
+        What was typed.
+    sketch
+        Reads the value of an option that is a sketch; without it none can be given.
 
     Raises
     ------
@@ -123,12 +134,17 @@ def parse_method(text: str) -> Method:
             raise ProblemError(msg)
         if option not in rows:
             raise ProblemError(_unknown(chosen, option, list(rows)))
-        values[option] = _value(rows[option], value)
+        values[option] = _value(rows[option], value, sketch)
     return _checked(chosen, values)
 
 
-def parse_methods(text: str) -> tuple[Method, ...]:
+def parse_methods(text: str, *, sketch: Reader | None = None) -> tuple[Method, ...]:
     """Read several methods joined by commas; ``option=value`` belongs to the method before it.
+
+    Parameters
+    ----------
+    text, sketch
+        As for `parse_method`.
 
     Raises
     ------
@@ -142,7 +158,7 @@ def parse_methods(text: str) -> tuple[Method, ...]:
             found[-1] += f",{part}"
         elif part.strip():
             found.append(part)
-    return tuple(map(parse_method, found))
+    return tuple(parse_method(each, sketch=sketch) for each in found)
 
 
 def resized(collective: Collective, size: float) -> Collective:
@@ -201,10 +217,10 @@ def _checked(chosen: Formulation, values: Mapping[str, Any]) -> Method:
     except ProblemError as error:
         msg = f"{chosen.name}: {error}"
         raise ProblemError(msg) from None
-    plain = {row.name: getattr(made, row.name) for row in rows}
+    told = {row.name: getattr(made, row.name) for row in rows}
     return Method(
         chosen.name,
-        {row.name: plain[row.name] for row in rows if plain[row.name] != row.default},
+        plain({row.name: told[row.name] for row in rows if told[row.name] != row.default}),
     )
 
 
@@ -216,8 +232,10 @@ def _unknown(chosen: Formulation, option: str, names: list[str]) -> str:
     )
 
 
-def _value(row: OptionField, text: str) -> Any:
+def _value(row: OptionField, text: str, sketch: Reader | None) -> Any:
     """Read what was typed; what cannot be read is refused by the form of the options."""
+    if row.kind == "sketch" and sketch is not None:
+        return sketch(text)
     if row.kind == "choice":
         return next((each for each in row.choices if each.replace(" ", "-") == text), text)
     if row.kind == "bool":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,7 @@ class Method:
     formulation
         Its name.
     options
-        By name, those that differ from the default.
+        By name, those that differ from the default; a sketch in its plain form.
     """
 
     formulation: str
@@ -35,7 +37,12 @@ class Method:
 
 
 def _written(value: Any) -> str:
-    """Write an option as a command line takes it: a choice with hyphens for its spaces."""
+    """Write an option as a command line takes it: a choice with hyphens for its spaces.
+
+    A sketch has no name; eight digits tell it from others.
+    """
+    if isinstance(value, Mapping):
+        return f"{zlib.crc32(json.dumps(value, sort_keys=True).encode()):08x}"
     return str(value).lower() if isinstance(value, bool) else str(value).replace(" ", "-")
 
 
