@@ -39,6 +39,8 @@ class TopologyWidget(anywidget.AnyWidget):
     scene = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
     cuts: traitlets.List[dict[str, Any]] = traitlets.List([]).tag(sync=True)
     marks = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
+    sketch = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
+    picked = traitlets.Dict({}).tag(sync=True)
     selection: traitlets.Dict[str, list[Any]] = traitlets.Dict(
         {"devices": [], "links": [], "hosts": []}
     ).tag(sync=True)

@@ -17,6 +17,14 @@ PROPS = {
         "what is drawn over the cluster, or None: {title, groups, badges, arrows, fade}; each of "
         "the groups has {tone, devices, links, label, badge, dash} (`widgets.classes`, `.trees`)"
     ),
+    "sketch": (
+        "what a solver is to use of the cluster, or None: {drawing, off, relays}; while it is "
+        "drawn, clicks pick instead of selecting"
+    ),
+    "picked": (
+        "{links, n}, {device, n} or {done, n}: what was clicked while a sketch is drawn, or that "
+        "drawing it was ended; set by the canvas"
+    ),
     "selection": (
         "{devices, links, hosts}: names, and ends of links; one pair of ends stands for both "
         "directions of a line"

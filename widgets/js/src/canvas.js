@@ -19,6 +19,7 @@ import { Overlay } from "./overlay.js";
 import { THEMES, pageTheme } from "./palette.js";
 import { Panels } from "./panels.js";
 import { Clock } from "./player.js";
+import { SketchView } from "./sketch.js";
 import { Stage } from "./stage.js";
 import { Takes } from "./takes.js";
 import css from "./style.css";
@@ -35,7 +36,7 @@ export class Canvas {
   constructor(el, model) {
     this.model = model;
     this.alive = true;
-    /** @type {"select" | "link"} */
+    /** @type {"select" | "link" | "sketch"} */
     this.mode = "select";
     /** The link being drawn: where from, where to, the device aimed at. @type {any} */
     this.pull = null;
@@ -80,6 +81,7 @@ export class Canvas {
     this.folding = new Folding(this);
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
+    this.sketchView = new SketchView(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
     this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
@@ -91,6 +93,7 @@ export class Canvas {
     this.stage = new Stage(graph);
     this.cutView = new CutView(this);
     this.gestures = new Gestures(this);
+    this.sketchView.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }
@@ -102,6 +105,7 @@ export class Canvas {
       scene: () => this.takes.arrived(),
       cuts: () => this.#cutsChanged(),
       marks: () => this.#marksChanged(),
+      sketch: () => this.#sketchChanged(),
       theme: () => this.applyTheme(),
       selection: () => this.#onSelection(),
       time: () => this.transport.given(),
@@ -173,6 +177,7 @@ export class Canvas {
     this.#markFilled();
     this.cutView.refresh();
     this.markView.refresh();
+    this.sketchView.refresh();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();
@@ -209,11 +214,16 @@ export class Canvas {
     this.wake();
   }
 
-  /** @param {"select" | "link"} mode */
+  /** @param {"select" | "link" | "sketch"} mode */
   setMode(mode) {
+    const before = this.mode;
     this.mode = mode;
     this.pull = null;
-    this.stage.cy.autoungrabify(mode === "link");
+    if (mode === "sketch") this.select({});
+    else if (before === "sketch") this.sketchView.left();
+    this.stage.cy.autoungrabify(mode !== "select");
+    this.stage.cy.autounselectify(mode === "sketch");
+    this.dom.root.toggleAttribute("data-sketching", mode === "sketch");
     this.panels.refresh();
     this.wake();
   }
@@ -288,6 +298,11 @@ export class Canvas {
 
   #marksChanged() {
     this.markView.refresh();
+    this.redrawAll();
+  }
+
+  #sketchChanged() {
+    this.sketchView.refresh();
     this.redrawAll();
   }
 

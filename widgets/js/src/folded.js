@@ -159,3 +159,19 @@ function lanesOf(lines) {
 
 /** Pairs of ends of the links of a line, one for both ways. @param {import("./types.js").Line} line */
 export const endsOf = (line) => (line.parts ?? [line]).map(({ a, b }) => /** @type {[string, string]} */ ([a, b]));
+
+/**
+ * Lines of which all or a part is off, by id.
+ * @param {Map<string, {line: import("./types.js").Line}>} lanes @param {[string, string][]} off
+ */
+export function switchedOff(lanes, off) {
+  const links = new Map();
+  for (const { line } of lanes.values()) links.set(line.id, (links.get(line.id) ?? 0) + 1);
+  const gone = new Map();
+  for (const [src, dst] of off) {
+    const id = lanes.get(endsKey(src, dst))?.line.id;
+    if (id !== undefined) gone.set(id, (gone.get(id) ?? 0) + 1);
+  }
+  const whole = [...gone.keys()].filter((id) => gone.get(id) >= links.get(id));
+  return { whole: new Set(whole), part: new Set([...gone.keys()].filter((id) => !whole.includes(id))) };
+}

@@ -107,9 +107,10 @@ export class Gestures {
   #hover(p) {
     const { canvas } = this;
     const before = canvas.hovered?.device;
-    const grabbed = before && canvas.stage.rect(before) && this.#portNear(before, p) >= 0;
+    const grabbed = before && canvas.mode !== "sketch" && canvas.stage.rect(before) && this.#portNear(before, p) >= 0;
     const device = grabbed ? before : canvas.stage.deviceAt(canvas.stage.toModel(p), 5);
-    const port = device ? this.#portNear(device, p) : -1;
+    const sketching = canvas.mode === "sketch";
+    const port = device && !sketching ? this.#portNear(device, p) : -1;
     if (device !== (before ?? null) || port !== (canvas.hovered?.port ?? -1)) {
       if (device || before) {
         canvas.hovered = device ? { device, port } : null;
@@ -117,7 +118,8 @@ export class Gestures {
       }
       canvas.wake();
     }
-    canvas.dom.stage.style.cursor = device && (canvas.mode === "link" || port >= 0) ? "crosshair" : "";
+    const linking = device && (canvas.mode === "link" || port >= 0);
+    canvas.dom.stage.style.cursor = sketching && (device || canvas.hovered?.line) ? "pointer" : linking ? "crosshair" : "";
   }
 
   #leave() {
@@ -134,7 +136,7 @@ export class Gestures {
     canvas.dom.root.focus({ preventScroll: true });
     const { hovered } = canvas;
     if (event.button !== 0 || !hovered?.device) return;
-    if (canvas.mode !== "link" && hovered.port < 0) return;
+    if (canvas.mode === "sketch" || (canvas.mode !== "link" && hovered.port < 0)) return;
     canvas.pull = { from: hovered.device, to: canvas.stage.toModel(this.#local(event)), over: null };
     canvas.dom.stage.setPointerCapture?.(event.pointerId);
     this.#shield(event);

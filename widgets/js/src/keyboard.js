@@ -67,6 +67,8 @@ export class Keyboard {
   /** @param {KeyboardEvent} event @returns {boolean} whether it was ours */
   handle(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (this.canvas.mode === "sketch") return !modified && this.canvas.sketchView.key(event, key);
     if (event.ctrlKey || event.metaKey) {
       return this.#run((event.shiftKey ? WITH_CTRL_SHIFT : WITH_CTRL)[key]);
     }

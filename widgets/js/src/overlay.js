@@ -40,6 +40,7 @@ export class Overlay {
       this.#clear(this.layers.regions, (ctx) => canvas.cutView.drawGround(ctx));
       this.#clear(this.layers.borders, (ctx) => {
         canvas.markView.draw(ctx);
+        canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
       });
     }

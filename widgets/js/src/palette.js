@@ -21,14 +21,14 @@ export const THEMES = {
     raised: "#202b38", line: "#334152", box: "#151c26", boxLine: "#2f3e50", gpu: "#4aa3ff",
     switch: "#2dc7b0", memory: "#e0b64f", nic: "#b69cff", link: "#62748a", select: "#ffffff",
     cut: "#ff7a50", onCut: "#1c0c05", cutFill: "#ff6a3d16", fill: "#1b7fe3", onFill: "#ffffff",
-    empty: "#2a3645", accent: "#4aa3ff", cold: "#2b4a6b", hot: "#8fd0ff", shadow: "#00000066",
+    empty: "#2a3645", accent: "#4aa3ff", relay: "#cc79a7", cold: "#2b4a6b", hot: "#8fd0ff", shadow: "#00000066",
   },
   light: {
     bg: "#f7f9fb", dot: "#d9e1ea", text: "#17212e", dim: "#566577", surface: "#ffffff",
     raised: "#ffffff", line: "#d3dbe4", box: "#eef2f7", boxLine: "#c3cfdb", gpu: "#1670c9",
     switch: "#0c8f7d", memory: "#946d06", nic: "#6f4fd1", link: "#7a8a9c", select: "#0b1520",
     cut: "#c45500", onCut: "#ffffff", cutFill: "#d55e0012", fill: "#1670c9", onFill: "#ffffff",
-    empty: "#e2e8ef", accent: "#1670c9", cold: "#b9d6f2", hot: "#08468a", shadow: "#17212e22",
+    empty: "#e2e8ef", accent: "#1670c9", relay: "#b0488a", cold: "#b9d6f2", hot: "#08468a", shadow: "#17212e22",
   },
 };
 

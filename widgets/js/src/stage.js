@@ -393,7 +393,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const kept = ["cut", "filled", "far1", "far2", "faded"].filter((name) => now.hasClass(name));
+  const kept = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
   now.classes([element.classes, ...kept].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -86,6 +86,13 @@ export const styleSheet = (c) => [
       "line-dash-pattern": [9, 5], "line-cap": "butt", "z-index": 9,
     },
   },
+  // What a sketch leaves out.
+  {
+    selector: "edge.off",
+    style: { opacity: 0.3, "line-style": "dashed", "line-dash-pattern": [3, 6], "line-cap": "butt" },
+  },
+  { selector: "edge.partly", style: { opacity: 0.45, "line-style": "dashed", "line-dash-pattern": [14, 5] } },
+  { selector: "edge.off.hovered", style: { opacity: 0.75 } },
   {
     selector: ":selected",
     style: {

@@ -85,6 +85,11 @@
  * @property {boolean} [arrows] whether links point where they go
  * @property {boolean} [fade] whether the other links step back
  *
+ * @typedef {object} Sketch what a solver is to use of the cluster
+ * @property {boolean} drawing whether clicks change it
+ * @property {[string, string][]} off links that are not used
+ * @property {Record<string, number>} relays GPUs that send for others, and for how many
+ *
  * @typedef {{devices: string[], links: [string, string][], hosts: string[]}} Selection
  * @typedef {{bandwidth: number, alpha: number, medium: string}} LinkPreset
  * @typedef {{x1: number, y1: number, x2: number, y2: number}} Rect
