@@ -17,6 +17,7 @@ CALLED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list", {}),
     ("recursive-doubling", {}),
     ("orbit-trees", {}),
+    ("tacos", {}),
     ("forestcoll", {}),
     ("forestcoll", {"trees_per_root": 1}),
 )

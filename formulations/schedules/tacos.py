@@ -1,0 +1,159 @@
+"""TACOS: links are matched with chunks, moment by moment, again and again with other chances.
+
+In the time-expanded network every link of the cluster appears once for every moment at which it
+is free. In the order of time each of these appearances is matched with one chunk that its source
+holds and that its destination still wants and has not been sent, chosen by chance; where several
+links could bring a chunk, the quickest does. Nothing is planned ahead and nothing is taken back. A
+trial ends when nobody lacks anything, and the best of many trials is the plan: no model, no bound.
+
+No chunk is ever sent to a rank that does not want it, so collectives in which ranks must relay for
+others (all-to-all, gather, scatter) are not served. Reduce-scatter and reduce are the mirror on
+reversed links; an all-reduce adds up first, and spreads a sum as soon as it is there.
+
+Source: Won et al., TACOS, MICRO 2024 (arXiv 2304.05301), sections IV and V.
+Decisions: links become free and chunks arrive at their exact times, where the paper has epochs of
+the durations of links. A link sends what its source held when it began, where the published
+program lets a slow link end with what came to its source on the way. Of the chunks that a link
+could take those that fewest ranks have go first (option order). With links of different speeds
+every other trial lets the slower ones pass their turn now and then (option patience): a slow link
+that takes what a quick one would have brought a moment later ends last. Trials for one chunk of
+each orbit of a symmetry come first (option symmetry). Over switches a way from rank to rank is a
+link that is free when all its links are; the paper has direct links alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from formulations.mirror import adding, no_mirror, parts
+from formulations.refusals import no_stores
+from formulations.registry import Formulation
+from formulations.run import Run
+
+Order = Literal["rarest", "any"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How many trials, and what they choose."""
+
+    trials: int = field(
+        default=100,
+        metadata={
+            "label": "Trials",
+            "min": 1,
+            "max": 1_000_000,
+            "help": "Plans tried for each symmetry; fewer where they are large",
+        },
+    )
+    order: Order = field(
+        default="rarest",
+        metadata={
+            "label": "Chunks",
+            "help": "rarest: what fewest ranks have goes first; any: all with the same chance",
+        },
+    )
+    patience: float = field(
+        default=0.5,
+        metadata={
+            "label": "Patience of slower links",
+            "min": 0.0,
+            "max": 0.9,
+            "help": "Chance that a slower link lets its turn pass in every other trial; 0: none "
+            "ever waits, as in the paper",
+        },
+    )
+    symmetry: bool = field(
+        default=True,
+        metadata={"label": "Symmetry", "help": "Look for plans that look the same all around"},
+    )
+    seed: int = field(
+        default=0,
+        metadata={"label": "Seed", "min": 0, "max": 1000, "help": "Of the random numbers"},
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse limited buffers and what would have to be relayed."""
+    why = no_stores(problem) or no_mirror(problem)
+    if why is not None:
+        return why
+    for part, _ in parts(problem):
+        why = _no_relay(part)
+        if why is not None:
+            return why
+    return None
+
+
+def _no_relay(problem: Problem) -> str | None:
+    """Say which chunk cannot reach a destination over those that want it, or None.
+
+    Devices that cannot store are crossed; ones that store and want nothing pass nothing on.
+    """
+    topology = problem.topology
+    stores = {each.name: each.stores for each in topology.devices}
+    known: dict[tuple[frozenset[str], str], set[str]] = {}
+    for number, chunk in enumerate(problem.collective.chunks):
+        ends, others = (topology.ranks[rank] for rank in chunk.holders), chunk.destinations
+        inside = frozenset({*ends, *(topology.ranks[rank] for rank in others)})
+        start = topology.ranks[chunk.holders[0]]
+        if (inside, start) not in known:
+            seen, front = {start}, [start]
+            while front:
+                for link in topology.links_out[front.pop()]:
+                    if link.dst not in seen and (link.dst in inside or not stores[link.dst]):
+                        seen.add(link.dst)
+                        front.append(link.dst)
+            known[inside, start] = seen
+        missed = inside - known[inside, start]
+        if missed:
+            name = min(missed, key=topology.ranks.index)
+            return (
+                f"chunk {number} of {start} reaches {name} only over what does not want it, and "
+                "here nothing is passed on by others; list scheduling relays (list)"
+            )
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Run trials until a plan meets the bound or the trials are over.
+
+    Raises
+    ------
+    LimitReached
+        If no trial brought every chunk where it must go.
+    """
+    from formulations.list_search import answer  # noqa: PLC0415  it loads numba
+    from formulations.tacos import Matcher  # noqa: PLC0415
+
+    topology = adding(run.problem).topology
+    if any(not each.stores and topology.links_out[each.name] for each in topology.devices):
+        run.note("ways over switches are taken as links that share ports; the paper has none")
+    answer(
+        Matcher(
+            run,
+            options.seed,
+            options.trials,
+            options.symmetry,
+            rarest=options.order == "rarest",
+            wait=options.patience,
+        )
+    )
+    if run.enough:
+        return run.finish(run.reached)
+    return run.finish(Stop.TIME_LIMIT if run.expired else Stop.PASSES)
+
+
+FORMULATION = Formulation(
+    name="tacos",
+    title="TACOS (links matched with chunks by chance)",
+    reference="Won et al., TACOS, MICRO 2024, arXiv 2304.05301",
+    collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
