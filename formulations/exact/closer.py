@@ -147,18 +147,40 @@ def _told(puzzle: Puzzle, child: Child, lower: float) -> Iterator[News]:
 
 
 class Child:
-    """A process that solves one request; iterate over it for its lines."""
+    """A process that solves one request; iterate over it for its lines.
 
-    def __init__(self, request: Mapping[str, Any], *, seconds: float) -> None:
+    Another worker than that of this room may answer one request after the other (`answer`).
+    """
+
+    def __init__(
+        self,
+        request: Mapping[str, Any] | None = None,
+        *,
+        seconds: float = 0.0,
+        worker: str = "formulations.exact.worker",
+    ) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "formulations.exact.worker"],
+            [sys.executable, "-m", worker],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
         self.late = False
         """Whether it was killed because it did not keep its time."""
+        self._timer: threading.Timer | None = None
+        if request is not None:
+            self._ask(request, seconds)
+
+    def answer(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
+        """Return the one line that answers a request, or None if it ended without."""
+        self._ask(request, seconds)
+        line = next(iter(self), None)
+        self._untimed()
+        return line
+
+    def _ask(self, request: Mapping[str, Any], seconds: float) -> None:
+        """Write a request, for which it has so many seconds."""
         self._timer = threading.Timer(seconds + GRACE, self._stop)
         self._timer.daemon = True
         self._timer.start()
@@ -179,8 +201,12 @@ class Child:
     def __enter__(self) -> Child:
         return self
 
+    def _untimed(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        self._untimed()
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):

@@ -1,0 +1,158 @@
+"""Collectives in synchronous steps and rounds (SCCL), exactly, by constraint programming.
+
+A round is the time of one chunk over the slowest link; a link of b times its bandwidth carries b
+chunks in it, b an exact fraction. A plan has S steps of ``r[s] >= 1`` rounds, R together, for C
+chunks per shard. For chunk c, device v, way w from a device that stores to another (a link, or
+several over devices that do not), step s, with binary ``x`` and ``has``:
+
+    has[c, v, 0] = 1 for holders, else 0
+    has[c, v, s + 1] = has[c, v, s] + sum of x[c, w, s] into v      it comes once at most
+    has[c, v, S] = 1 for every v that needs c
+    x[c, w, s] <= has[c, u, s] for w out of u                       no forwarding within a step
+    sum of x[c, w, s] over link e <= b[e] * r[s]                    ports of switches are links
+    sum of r[s] = R
+
+Chunks that only one device needs are counted instead, as whole flows of all that begin alike, and
+named afterwards: so no two that may change places are told apart. Copies of a chunk that share
+the first links of their ways to devices that copy load these once, where all such ways of its
+sender part at devices that copy; else each of them loads its own.
+
+It costs ``S alpha + R / C * L beta`` for shards of L bytes (Cai et al., PPoPP 2021, section 2),
+with one latency and a barrier between steps. The schedule keeps the order of the steps on every
+link, and the replay has no barrier, so that it may be shorter.
+
+* **least-steps**: the smallest S with rounds of one each. Distances and cuts give the first S;
+  list scheduling in rounds a plan to beat; every S in between is decided.
+* **instance**: S and R as given. "No plan, which is proved" is told apart from "not decided".
+* **pareto**: the smallest R for each S, until R meets the bound of the cuts;
+  `formulations.sccl.pareto` does it for several C.
+
+Symmetric plans are tried first (``formulations.quotient``); that there are none proves nothing.
+Sums are planned backwards, an all-reduce as a reduce-scatter, then an all-gather, each with the
+steps and rounds that are asked for (``formulations.list_search``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ccl.collective import COLLECTIVES
+from ccl.problem import Problem
+from ccl.result import Result
+from formulations.limits import binding
+from formulations.mirror import no_mirror
+from formulations.refusals import no_stores
+from formulations.registry import Formulation
+from formulations.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The form of steps and rounds."""
+
+    mode: Literal["least-steps", "instance", "pareto"] = field(
+        default="least-steps",
+        metadata={
+            "label": "Mode",
+            "help": "Fewest steps of one round each, one instance, or every best trade between "
+            "steps and rounds",
+        },
+    )
+    steps: int | None = field(
+        default=None,
+        metadata={
+            "label": "Steps",
+            "min": 1,
+            "max": 1000,
+            "help": "Of an instance; empty for the least that distances allow",
+        },
+    )
+    rounds: int | None = field(
+        default=None,
+        metadata={
+            "label": "Rounds",
+            "min": 1,
+            "max": 100_000,
+            "help": "Of all steps of an instance together; empty for the least that cuts allow",
+        },
+    )
+    seconds: float = field(
+        default=10.0,
+        metadata={
+            "label": "Time",
+            "unit": "s",
+            "min": 0.01,
+            "help": "For each instance, where no shorter time limit is set",
+        },
+    )
+    symmetry: bool = field(
+        default=True,
+        metadata={"label": "Symmetry", "help": "Look for plans that look the same all round first"},
+    )
+    workers: int = field(
+        default=1,
+        metadata={
+            "label": "Workers",
+            "min": 1,
+            "max": 64,
+            "help": "Threads of the solver; with one the same question has the same answer",
+        },
+    )
+    seed: int = field(
+        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Leave limits, chunks of several sizes and bandwidths in no ratio to other formulations."""
+    if (reason := no_stores(problem)) is not None:
+        return reason
+    topology = problem.topology
+    if limits := binding(topology):
+        limit = limits[0]
+        together = sum(topology.link(*ends).bandwidth for ends in limit.links)
+        return (
+            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
+            f"{together:g} GB/s, and here each link counts its own chunks"
+        )
+    sizes = sorted({chunk.size for chunk in problem.collective.chunks})
+    if sizes[-1] > sizes[0] * (1 + 1e-9):
+        return (
+            f"its chunks have {sizes[0]:g} to {sizes[-1]:g} bytes, and here rounds are of one size"
+        )
+    from formulations.sccl.rates import uneven  # noqa: PLC0415  it loads igraph
+
+    return uneven(topology) or no_mirror(problem)
+
+
+def run(run: Run, options: Options) -> Result:
+    """Decide instances until what is asked for is found.
+
+    Raises
+    ------
+    Infeasible
+        If the instance asked for is proved to have no plan.
+    LimitReached
+        If it is not decided in its time.
+    """
+    from formulations.exact.closer import Effort  # noqa: PLC0415
+    from formulations.sccl.asking import Solver  # noqa: PLC0415
+    from formulations.sccl.search import Wish, solve  # noqa: PLC0415  it loads numba
+
+    effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
+    wish = Wish(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
+    with Solver() as solver:
+        return solve(run, wish, solver, symmetry=options.symmetry)
+
+
+FORMULATION = Formulation(
+    name="sccl",
+    title="SCCL: steps and rounds",
+    reference="Cai et al., Synthesizing Optimal Collective Algorithms, PPoPP 2021",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)

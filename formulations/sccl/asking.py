@@ -1,0 +1,115 @@
+"""Instances asked from here: a child process decides one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ccl.errors import SolveError
+from ccl.result import ModelSize
+from formulations.exact.closer import Child, Effort
+from formulations.sccl.puzzle import Puzzle
+from formulations.sccl.timing import thrifty
+from formulations.timed import TimedMoves
+
+MOST_SENDS = 1_000_000
+"""Most sends that a model may choose among; the solver takes about 2 kB for each."""
+
+
+class Decided(StrEnum):
+    """What is known of an instance."""
+
+    FOUND = "found"
+    IMPOSSIBLE = "impossible"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an instance.
+
+    Parameters
+    ----------
+    decided
+        Whether there is a plan.
+    why
+        What proves that there is none, or keeps it undecided; or empty.
+    plan
+        A plan whose starts are steps, or None.
+    rounds
+        Those of each step of the plan.
+    size
+        Of the model, or None where there was none.
+    """
+
+    decided: Decided
+    why: str = ""
+    plan: TimedMoves | None = None
+    rounds: tuple[int, ...] = ()
+    size: ModelSize | None = None
+
+
+@dataclass
+class Solver:
+    """Decides instances in a process that it starts when it is first asked; a context manager."""
+
+    _child: Child | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Solver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        self._child = None
+
+    def decide(self, puzzle: Puzzle, steps: int, rounds: int, *, effort: Effort) -> Outcome:
+        """Decide whether a puzzle can be solved in so many steps and rounds.
+
+        Raises
+        ------
+        SolveError
+            If the process died.
+        """
+        if puzzle.sends(steps) > MOST_SENDS:
+            why = (
+                f"it would choose among {puzzle.sends(steps):,} sends, and more than "
+                f"{MOST_SENDS:,} take too much memory; take fewer chunks"
+            )
+            return Outcome(Decided.UNDECIDED, why)
+        told = self._asked(
+            {
+                **puzzle.request(steps, rounds),
+                "seconds": effort.seconds,
+                "workers": effort.workers,
+                "seed": effort.seed,
+            },
+            seconds=effort.seconds,
+        )
+        late = Outcome(Decided.UNDECIDED, f"the {effort.seconds:.3g} s were over")
+        if told is None:
+            return late
+        size = ModelSize(told["variables"], told["constraints"], told["sends"])
+        if told["status"] != "found":
+            decided = Decided(told["status"])
+            impossible = "constraint programming has searched all"
+            why = impossible if decided is Decided.IMPOSSIBLE else late.why
+            return Outcome(decided, why, size=size)
+        plan = thrifty(puzzle.task, puzzle.plan(told["copied"], told["flowing"]))
+        return Outcome(Decided.FOUND, plan=plan, rounds=tuple(told["rounds"]), size=size)
+
+    def _asked(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
+        """Return the answer to a request, or None if it took too long."""
+        if self._child is None:
+            self._child = self._stack.enter_context(Child(worker="formulations.sccl.worker"))
+        child = self._child
+        told = child.answer(request, seconds=seconds)
+        if told is None:
+            self._stack.close()
+            self._child = None
+            if not child.late:
+                raise SolveError(child.last_words())
+        return told
