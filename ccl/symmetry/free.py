@@ -155,6 +155,19 @@ def symmetry_of(topology: Topology, *, links: bool = False) -> Symmetry:
     return Symmetry(topology, group, tuple(powers))
 
 
+def extended(topology: Topology, ranks: np.ndarray) -> np.ndarray | None:
+    """Return the automorphism of a topology that permutes its ranks so, or None.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    ranks
+        Image of each rank, shape (ranks,).
+    """
+    return _Ranks(topology).extended(ranks)
+
+
 def _order(permutation: np.ndarray) -> int:
     """Return how often a permutation is applied until everything is back."""
     power, many = permutation, 1
