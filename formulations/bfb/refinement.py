@@ -1,0 +1,55 @@
+"""Trees of a broadcast in parts: every point of a shard takes one way into each rank.
+
+The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one after
+the other. A point x of the shard takes into each rank the way in whose stretch x lies; as every
+neighbour that sends has the whole shard one step before, these ways are a tree. Between two ends
+of stretches it is the same tree, so the stretches of all ranks cut the shard into its trees.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from ccl.forest import Tree
+from formulations.bfb.program import Steps
+from formulations.moves import Moves
+
+
+def trees_of(moves: Moves, steps: Steps) -> tuple[Tree, ...]:
+    """Return the trees of all sources; the weights of each add up to 1."""
+    sources = sorted({source for source, _ in steps.parts})
+    return tuple(tree for source in sources for tree in _of_root(moves, steps, source))
+
+
+def _of_root(moves: Moves, steps: Steps, source: int) -> list[Tree]:
+    ranks = [
+        int(rank)
+        for rank in np.argsort(steps.distance[source], kind="stable")
+        if (source, int(rank)) in steps.parts
+    ]
+    stretches = [_stretches(steps.parts[source, rank]) for rank in ranks]
+    ends = sorted({end for each in stretches for end, _ in each})
+    weights: dict[tuple[int, ...], Fraction] = {}
+    place = [0] * len(ranks)
+    for begin, end in pairwise([Fraction(0), *ends]):
+        for k, each in enumerate(stretches):
+            while each[place[k]][0] <= begin:
+                place[k] += 1
+        taken = tuple(each[at][1] for each, at in zip(stretches, place, strict=True))
+        weights[taken] = weights.get(taken, Fraction(0)) + end - begin
+    return [
+        Tree(source, tuple(moves.routes[move] for move in taken), weight)
+        for taken, weight in weights.items()
+    ]
+
+
+def _stretches(parts: list[tuple[int, Fraction]]) -> list[tuple[Fraction, int]]:
+    """Return where the part of each way ends, in order."""
+    end, found = Fraction(0), []
+    for move, part in parts:
+        end += part
+        found.append((end, move))
+    return found
