@@ -16,9 +16,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import ccl.errors
 from ccl.errors import CclError, SolveError
@@ -190,6 +191,21 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
     else:
         speak.line({"event": "result", "result": result_to_json(result)})
+
+
+def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
+    """Serve and end the process, with the error as its last words if there was one.
+
+    Not by returning: Python aborts, over those words, when it ends while `until_abandoned` reads.
+    """
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    finally:
+        failed = sys.exc_info()[0] is not None
+        if failed:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(int(failed))
 
 
 def _schedule(value: Any) -> Schedule:

@@ -40,6 +40,7 @@ from formulations.chunk_counts import tried
 
 if TYPE_CHECKING:
     from ccl.problem import Problem
+    from formulations.comparison import ComparisonJob
     from formulations.jobs import SolveJob
 
 INTERRUPTED = 130
@@ -240,7 +241,7 @@ def followed(job: SolveJob) -> tuple[Result, bool]:
     CclError
         If there is none.
     """
-    with _interruptible(job) as interrupted:
+    with interruptible(job) as interrupted:
         _show(job)
         try:
             return job.result(), interrupted.is_set()
@@ -284,7 +285,7 @@ def _read(row: OptionField, value: Any) -> Any:
 
 
 @contextmanager
-def _interruptible(job: SolveJob) -> Iterator[threading.Event]:
+def interruptible(job: SolveJob | ComparisonJob) -> Iterator[threading.Event]:
     """Let Ctrl-C end the solve rather than this program, and the job end with the block."""
     interrupted = threading.Event()
 

@@ -1,7 +1,6 @@
 """``python -m formulations.comparing``: the child process of `formulations.comparing.jobs`."""
 
-import sys
-
 from formulations.comparing.child import serve
+from formulations.jobs import leave
 
-serve(sys.stdin.buffer, sys.stdout.buffer)
+leave(serve)

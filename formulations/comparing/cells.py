@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
 
-from ccl.collective import all_gather
+from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
@@ -16,6 +16,9 @@ from formulations.options import make_options
 from formulations.registry import formulation
 from formulations.run import Progress
 from formulations.solving import Proofs, proved, solved
+
+WARM = 1e6
+"""Bytes of what is solved before the first row of a method."""
 
 
 def compare(
@@ -29,8 +32,9 @@ def compare(
     """Solve `problem` with several methods at several sizes, one after the other.
 
     Every plan is verified and replayed; gaps are to one bound for each size. Seconds of solves
-    leave out the bounds, which are proved once for all methods. `start_comparison` does the same
-    in a child process, where a solver that does not stop can be ended.
+    leave out the bounds, which are proved once for all methods, and loading what they need.
+    `start_comparison` does the same in a child process, where a solver that does not stop can be
+    ended.
 
     Parameters
     ----------
@@ -60,12 +64,13 @@ def compare(
     asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
     proofs = [cache(partial(proved, each)) for each in asked.problems]
     bounds = tuple(each(quick=False, whole_chunks=False)[0] for each in proofs)
-    warm_up()
     rows: list[Row] = []
     for which, place in asked.cells:
         news = News(len(rows), len(asked.cells), asked.methods[which], asked.sizes[place])
         if progress is not None:
             progress(news)
+        if place == 0:
+            warm_up(asked.methods[which], problem.collective.kind)
         row = row_of(
             asked.problems[place],
             asked.methods[which],
@@ -80,15 +85,24 @@ def compare(
     return Comparison(asked.problem, asked.methods, asked.sizes, bounds, tuple(rows))
 
 
-def warm_up() -> None:
-    """Load what verifies and replays every plan, so that it is not the first row's seconds."""
+def warm_up(method: Method, kind: CollectiveKind) -> None:
+    """Solve what is small, so that loading a solver is not counted as seconds of the first row.
+
+    Parameters
+    ----------
+    method
+        Who is loaded; it may refuse.
+    kind
+        What it is going to solve; a custom demand is made one of pairs.
+    """
     pair = Topology(
         "pair",
         (device("gpu", "g0"), device("gpu", "g1")),
-        tuple(duplex("g0", "g1", bandwidth=1.0)),
+        tuple(duplex("g0", "g1", bandwidth=50.0, alpha=0.7)),
     )
-    problem = Problem(pair, all_gather(2, 2.0))
-    row_of(problem, Method("direct"), size=2.0, proofs=cache(partial(proved, problem)))
+    made = make_collective("all-to-all" if kind == "custom" else kind, 2, WARM)
+    problem = Problem(pair, made)
+    row_of(problem, method, size=WARM, proofs=cache(partial(proved, problem)), time_limit=1.0)
 
 
 def row_of(

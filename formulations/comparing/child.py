@@ -15,7 +15,8 @@ import faulthandler
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import IO, Any
 
@@ -52,18 +53,30 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     except CclError as error:
         speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
         return
-    warm_up()
+    warm: set[int] = set()
     for cell in request["cells"]:
-        if request["patience"] is not None:
-            faulthandler.dump_traceback_later(request["patience"], exit=True)
-        _solve(asked, cell, proofs=proofs, speak=speak)
-        faulthandler.cancel_dump_traceback_later()
+        which, _ = asked.cells[cell]
+        speak.begin(cell)
+        if which not in warm:
+            warm.add(which)
+            with _watched(request["patience"]):
+                warm_up(asked.methods[which], asked.problem.collective.kind)
+        with _watched(request["patience"]):
+            _solve(asked, cell, proofs=proofs, speak=speak)
+
+
+@contextmanager
+def _watched(seconds: float | None) -> Iterator[None]:
+    """End the process when the block takes longer."""
+    if seconds is not None:
+        faulthandler.dump_traceback_later(seconds, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 def _solve(asked: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
     """Solve one cell and tell its row."""
     which, place = asked.cells[cell]
-    speak.begin(cell)
     row = row_of(
         asked.problems[place],
         asked.methods[which],

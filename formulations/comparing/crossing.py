@@ -12,7 +12,8 @@ straight line, too, with d0 = d(0) >= 0 and d1 = d(1) < 0. It is zero at
 
 Of all methods that are faster at m1 than the one that is the fastest now, the one that meets it
 first takes over, and so on until none is left: the lower envelope of straight lines. A method that
-takes the same as the fastest does not take over. Nothing is interpolated where a method has no
+takes the same as the fastest does not take over, but where several take the same at the first size,
+the one leads that does so after it. Nothing is interpolated where a method has no
 result at one of the two sizes.
 """
 
@@ -20,35 +21,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ccl.result import PROOF_TOLERANCE
 
 if TYPE_CHECKING:
-    from formulations.comparing.nouns import Comparison, Crossover
+    from formulations.comparing.nouns import Comparison, Crossover, Method
 
 Times = Mapping[str, float]
 """Logarithms of makespans in µs, by method."""
 
+_NOBODY: Times = {}
+
 
 def crossovers(comparison: Comparison) -> tuple[Crossover, ...]:
     """Return them by size."""
+    return _walk(comparison)[1]
+
+
+def leaders(comparison: Comparison) -> tuple[Method | None, ...]:
+    """Return who is the fastest at each size: who was before, where others take the same."""
+    return _walk(comparison)[0]
+
+
+def _walk(comparison: Comparison) -> tuple[tuple[Method | None, ...], tuple[Crossover, ...]]:
+    """Go from size to size; return who leads at each, and where another takes over."""
     from formulations.comparing.nouns import Crossover  # noqa: PLC0415  they ask for these
 
     methods = {str(each): each for each in comparison.methods}
-    times = [_times(comparison, size) for size in comparison.sizes]
+    lead: list[Method | None] = []
     found: list[Crossover] = []
-    now = ""
-    for place, (left, right) in enumerate(pairwise(times)):
-        now = _fastest(left, now)
-        both = {name: (left[name], right[name]) for name in left if name in right}
-        low, high = (math.log(size) for size in comparison.sizes[place : place + 2])
+    now, before = "", (0.0, _NOBODY)
+    for size in comparison.sizes:
+        times = _times(comparison, size)
+        both = {name: (before[1][name], times[name]) for name in before[1] if name in times}
         for after, share, time in _taken_over(both, now):
-            size = math.exp(low + share * (high - low))
-            found.append(Crossover(size, math.exp(time), methods[now], methods[after]))
+            if len(lead) == 1 and _fastest(before[1], after) == after:
+                # It takes the same at the first size, so that it leads from there.
+                lead[0], now = methods[after], after
+                continue
+            place = math.exp((1 - share) * math.log(before[0]) + share * math.log(size))
+            found.append(Crossover(place, math.exp(time), methods[now], methods[after]))
             now = after
-    return tuple(found)
+        now, before = _fastest(times, now), (size, times)
+        lead.append(methods.get(now))
+    return tuple(lead), tuple(found)
 
 
 def _times(comparison: Comparison, size: float) -> Times:

@@ -182,6 +182,16 @@ class Comparison:
 
         return crossovers(self)
 
+    def leaders(self) -> tuple[Method | None, ...]:
+        """Return who is the fastest at each size, in step with `crossovers`.
+
+        Where several take the same, it is who was the fastest before, else the first that was
+        asked; None where no method has a result.
+        """
+        from formulations.comparing.crossing import leaders  # noqa: PLC0415  as above
+
+        return leaders(self)
+
     def table(self) -> list[dict[str, Any]]:
         """Return plain values for printing: size by size, the fastest first, refusals last."""
         return [self._line(row) for size in self.sizes for row in self.at(size)]
@@ -198,6 +208,7 @@ class Comparison:
         size, formula = result.size, result.closed_form
         return line | {
             "status": str(result.status),
+            "whole_chunks": result.bound.whole_chunks,
             "fastest": row is best,
             "makespan_us": result.makespan,
             "algbw_GBps": result.algbw,
