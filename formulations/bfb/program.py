@@ -33,15 +33,7 @@ from formulations.backends import Backend
 from formulations.hops import no_way
 from formulations.limits import binding, numbers
 from formulations.moves import Moves
-
-DENOMINATORS = (12, 120, 5_000)
-"""Largest denominators that are tried for the parts of a shard, one after the other."""
-
-CLOSE = 1e-7
-"""A fraction within this of the solver's number is what it stands for."""
-
-ROUND = 1_000_000
-"""Parts of a shard, where its parts are no such fractions."""
+from formulations.stretches import CLOSE, exact_parts
 
 Parts = dict[tuple[int, int], list[tuple[int, Fraction]]]
 """For a source and a rank, the moves into the rank and what part of the shard takes each."""
@@ -163,7 +155,11 @@ class _Step:
         for place in np.flatnonzero(part > CLOSE).tolist():
             pair = int(self.pairs[self.pair[place]])
             taken[pair].append((int(self.move[place]), float(part[place])))
-        return {pair: _exact(parts) for pair, parts in taken.items()}
+        exact = {pair: exact_parts([part for _, part in parts]) for pair, parts in taken.items()}
+        return {
+            pair: [(move, part) for (move, _), part in zip(taken[pair], parts, strict=True)]
+            for pair, parts in exact.items()
+        }
 
     def _solved(
         self, into: Any, loads: Any, backend: Backend, time_limit: float | None
@@ -179,7 +175,8 @@ class _Step:
         x = cp.Variable(len(self.move), nonneg=True)
         z = cp.Variable(len(groups), nonneg=True)
         model = cp.Problem(
-            cp.Minimize(np.ones(len(groups)) @ z), [into @ x == 1, (loads / unit) @ x <= of_group @ z]
+            cp.Minimize(np.ones(len(groups)) @ z),
+            [into @ x == 1, (loads / unit) @ x <= of_group @ z],
         )
         self.size = backend.solve(model, time_limit=time_limit, method="simplex").size
         return np.asarray(np.clip(np.asarray(x.value), 0.0, 1.0))
@@ -196,17 +193,3 @@ def _rows(moves: Moves) -> tuple[Any, np.ndarray]:
         rows.append(sparse.csr_array(links[numbers(topology, limit)].sum(axis=0)[None, :]))
         rates.append(limit.bandwidth)
     return sparse.csr_array(sparse.vstack(rows)), np.array(rates)
-
-
-def _exact(parts: list[tuple[int, float]]) -> list[tuple[int, Fraction]]:
-    """Return the parts as simple fractions that add up to 1."""
-    for most in DENOMINATORS:
-        near = [(move, Fraction(part).limit_denominator(most)) for move, part in parts]
-        close = all(
-            abs(each - part) < CLOSE for (_, each), (_, part) in zip(near, parts, strict=True)
-        )
-        if close and sum(each for _, each in near) == 1:
-            return near
-    rounded = [(move, max(1, round(part * ROUND))) for move, part in parts]
-    whole = sum(each for _, each in rounded)
-    return [(move, Fraction(each, whole)) for move, each in rounded]

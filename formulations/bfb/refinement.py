@@ -8,14 +8,12 @@ of stretches it is the same tree, so the stretches of all ranks cut the shard in
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import pairwise
-
 import numpy as np
 
 from ccl.forest import Tree
 from formulations.bfb.program import Steps
 from formulations.moves import Moves
+from formulations.stretches import refined
 
 
 def trees_of(moves: Moves, steps: Steps) -> tuple[Tree, ...]:
@@ -30,26 +28,8 @@ def _of_root(moves: Moves, steps: Steps, source: int) -> list[Tree]:
         for rank in np.argsort(steps.distance[source], kind="stable")
         if (source, int(rank)) in steps.parts
     ]
-    stretches = [_stretches(steps.parts[source, rank]) for rank in ranks]
-    ends = sorted({end for each in stretches for end, _ in each})
-    weights: dict[tuple[int, ...], Fraction] = {}
-    place = [0] * len(ranks)
-    for begin, end in pairwise([Fraction(0), *ends]):
-        for k, each in enumerate(stretches):
-            while each[place[k]][0] <= begin:
-                place[k] += 1
-        taken = tuple(each[at][1] for each, at in zip(stretches, place, strict=True))
-        weights[taken] = weights.get(taken, Fraction(0)) + end - begin
+    taken = refined([steps.parts[source, rank] for rank in ranks])
     return [
-        Tree(source, tuple(moves.routes[move] for move in taken), weight)
-        for taken, weight in weights.items()
+        Tree(source, tuple(moves.routes[move] for move in ways), weight)
+        for ways, weight in taken.items()
     ]
-
-
-def _stretches(parts: list[tuple[int, Fraction]]) -> list[tuple[Fraction, int]]:
-    """Return where the part of each way ends, in order."""
-    end, found = Fraction(0), []
-    for move, part in parts:
-        end += part
-        found.append((end, move))
-    return found
