@@ -11,11 +11,12 @@ from dash import Dash, set_props
 
 from designer import ids
 from designer.callbacks import register
+from designer.compare.running import Comparisons
 from designer.files import drawing_of
 from designer.layout import page
 from designer.notes import note
 from designer.solving import Jobs
-from formulations import start
+from formulations import start, start_comparison
 from gallery import open_cluster
 
 HOME_CLUSTER = "ndv2:hosts=2"
@@ -24,7 +25,12 @@ HOME_CLUSTER = "ndv2:hosts=2"
 log = logging.getLogger(__name__)
 
 
-def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = None) -> Dash:
+def create_app(
+    drawing: dict[str, Any] | None = None,
+    *,
+    jobs: Jobs | None = None,
+    comparisons: Comparisons | None = None,
+) -> Dash:
     """Return the application.
 
     Parameters
@@ -32,8 +38,8 @@ def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = Non
     drawing
         What is open at first: ``{"topology": ..., "positions": ...}``; None opens what the
         browser kept, or a cluster of the gallery on the first visit.
-    jobs
-        Where solves run; by default in child processes.
+    jobs, comparisons
+        Where solves and comparisons run; by default in child processes.
     """
     app = Dash(
         __name__,
@@ -44,7 +50,7 @@ def create_app(drawing: dict[str, Any] | None = None, *, jobs: Jobs | None = Non
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
     app.layout = page(shown, chosen=drawing is not None)
-    register(app, jobs or Jobs(start))
+    register(app, jobs or Jobs(start), comparisons or Comparisons(start_comparison))
     return app
 
 
@@ -60,8 +66,8 @@ def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser:
     open_browser
         Whether to open a browser once it listens.
     """
-    jobs = Jobs(start)
-    app = create_app(drawing, jobs=jobs)
+    jobs, comparisons = Jobs(start), Comparisons(start_comparison)
+    app = create_app(drawing, jobs=jobs, comparisons=comparisons)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     if open_browser:
         timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/"])
@@ -70,6 +76,7 @@ def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser:
     try:
         app.run(host=host, port=port, debug=False)
     finally:
+        comparisons.close()
         jobs.close()
 
 

@@ -9,6 +9,7 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from designer import dialogs, ids, live_card, results, solve_card, tree_card
+from designer.compare import page as compare
 from designer.header import header
 from designer.markup import attributes, heading, icon
 from designer.palette import palette
@@ -90,6 +91,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
         dcc.Download(id=ids.DOWNLOAD),
     ]
+        *compare.stores(),
 
 
 def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
@@ -104,6 +106,7 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                         {"value": "table", "label": "Table"},
                     ],
                     value="canvas",
+                        {"value": "compare", "label": "Compare"},
                     size="xs",
                     className="ds-view",
                     **attributes(aria_label="How the cluster is shown"),
@@ -126,6 +129,7 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
             ],
             id="stage",
             className="ds-stage",
+                compare.pane(),
             **attributes(data_view="canvas"),
         ),
     )

@@ -139,9 +139,9 @@ def schedule_panel(
             else "No schedule yet. Choose a collective and a formulation above, then solve."
         )
         return html.P(words, className="ds-card ds-quiet")
-    banner = _verdict(summary)
+    verdict = _verdict(summary)
     if stale:
-        banner = _banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
+        verdict = banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
     stats = [
         _stat(text.duration(summary["makespan"]), "makespan"),
         _stat(text.share(summary["gap"]), "above the bound"),
@@ -149,7 +149,7 @@ def schedule_panel(
         _stat(text.bandwidth(summary["busbw"]), "busbw"),
     ]
     return html.Div(
-        [banner, html.Div(stats, className="ds-stats"), _facts(summary)],
+        [verdict, html.Div(stats, className="ds-stats"), _facts(summary)],
         className="ds-stale" if stale else "",
     )
 
@@ -160,10 +160,10 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
         return None
     stop = summary["stop"]
     if summary["optimal"]:
-        return _banner("check", "good", f"Optimal: {stop}.")
+        return banner("check", "good", f"Optimal: {stop}.")
     if summary.get("throughput"):
-        return _banner("check", "good", f"Optimal throughput: {stop}.")
-    return _banner(
+        return banner("check", "good", f"Optimal throughput: {stop}.")
+    return banner(
         "info",
         "plain",
         f"{stop[:1].upper()}{stop[1:]}. The schedule is verified; a faster one is not ruled out.",
@@ -315,14 +315,15 @@ def link_load() -> list[Any]:
 
 def trouble(sentence: str | None) -> Any:
     """Show why it cannot be solved as it stands, or nothing."""
-    return _banner("warning", "bad", text.sentence(sentence)) if sentence else None
+    return banner("warning", "bad", text.sentence(sentence)) if sentence else None
 
 
 def _stat(value: str, label: str) -> html.Div:
     return html.Div([html.B(value), html.Span(label)], className="ds-card ds-stat")
 
 
-def _banner(picture: str, tone: str, sentence: str) -> html.Div:
+def banner(picture: str, tone: str, sentence: str) -> html.Div:
+    """Return a sentence in a box with an icon; `tone` is ``good``, ``bad`` or ``plain``."""
     return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
 
 

@@ -104,7 +104,7 @@ class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         self.table = ipywidgets.HTML(table_html(comparison))
         """The rows in words."""
         self.quantity = ipywidgets.ToggleButtons(
-            options=[("Time", "time"), ("algbw", "algbw")],
+            options=[("Time", "time"), ("× bound", "ratio"), ("algbw", "algbw")],
             description="Plot",
             style={"button_width": "80px", "description_width": "40px"},
         )

@@ -1,4 +1,4 @@
-"""Methods over sizes as Plotly figures: makespans with crossovers above a bound, or algbw below.
+"""Methods over sizes as Plotly figures: makespans above a bound, alone or over it, or algbw below.
 
 Identity is Okabe-Ito without vermillion, which is kept for bounds; every method has its own marker
 as well, so that no colour stands alone.
@@ -18,7 +18,7 @@ from formulations.comparison import Comparison, Crossover, Row
 from widgets import text
 
 Scheme = Literal["light", "dark", "auto"]
-Quantity = Literal["time", "algbw"]
+Quantity = Literal["time", "ratio", "algbw"]
 
 FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", sans-serif'
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "pentagon", "x")
@@ -26,8 +26,12 @@ AIR = 0.06
 """Share of an axis that is left empty at its ends."""
 MOST_NAMED = 4
 """Crossovers with their names; more would lie over one another."""
+ENOUGH = 4
+"""Ticks on an axis at least, where round values allow."""
 LINE = 0.062
 """Height of a line of such a name, as a share of the plot."""
+
+_DIGITS = ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ LOOKS: Mapping[str, Look] = {
         bound="#c2500a",
         shade="rgba(194, 80, 10, 0.09)",
         lines=(
-            "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#004f8c", "#3aa0c9", "#6f51b5",
+            "#1b7fc0", "#b87400", "#00805c", "#b0488a", "#857800", "#5a3fc0", "#46535f", "#8a5a2b",
         ),
     ),
     "dark": Look(
@@ -66,7 +70,7 @@ LOOKS: Mapping[str, Look] = {
         bound="#ff7a4d",
         shade="rgba(255, 122, 77, 0.13)",
         lines=(
-            "#56b4e9", "#e69f00", "#00b583", "#cc79a7", "#f0e442", "#4a90d9", "#9ad1f5", "#b39ddb",
+            "#56b4e9", "#e69f00", "#00b583", "#cc79a7", "#f0e442", "#9a8cf0", "#d3dae3", "#b98d66",
         ),
     ),
     # Where nobody says what is behind it: to be read on either.
@@ -79,7 +83,7 @@ LOOKS: Mapping[str, Look] = {
         bound="#d9652b",
         shade="rgba(217, 101, 43, 0.11)",
         lines=(
-            "#3a94d0", "#cb8400", "#009a71", "#bd6695", "#9c8f1c", "#3b76b8", "#58b0d8", "#8c73c7",
+            "#3a94d0", "#cb8400", "#009a71", "#bd6695", "#9c8f1c", "#7a68d8", "#8794a3", "#a0744a",
         ),
     ),
 }  # fmt: skip
@@ -121,7 +125,8 @@ def comparison_figure(
     comparison
         What was found; rows without a result leave a hole in their line.
     quantity
-        ``time``, the makespan, or ``algbw``, size over makespan in GB/s.
+        ``time``, the makespan; ``ratio``, makespan over bound; or ``algbw``, size over makespan in
+        GB/s.
     scheme
         ``light``, ``dark``, or ``auto`` for what can be read on either; dark before a page has
         said.
@@ -131,20 +136,23 @@ def comparison_figure(
     look = LOOKS[scheme or "dark"]
     value = _VALUES[quantity]
     figure = go.Figure()
-    known = [value(row.size, row.result.makespan) for row in comparison.rows if row.result]
-    limits = [
-        value(s, b.makespan) for s, b in zip(comparison.sizes, comparison.bounds, strict=True)
+    known = [
+        value(row.size, row.result.makespan, comparison.bound(row.size).makespan)
+        for row in comparison.rows
+        if row.result
     ]
+    least = [comparison.bound(size).makespan for size in comparison.sizes]
+    limits = [value(size, us, us) for size, us in zip(comparison.sizes, least, strict=True)]
     low, high = _span([*known, *limits])
-    _bound(figure, comparison, limits, look=look, edge=low if quantity == "time" else high)
+    _bound(figure, comparison, limits, look=look, edge=high if quantity == "algbw" else low)
     styles = marks(comparison, scheme)
     for name, mark in styles.items():
         _method(figure, comparison, name, mark=mark, value=value)
-    if quantity == "time":
-        _crossovers(figure, comparison, look=look)
+    if quantity != "algbw":
+        _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
     _dress(figure, look, height=height)
     _size_axis(figure, comparison.sizes, look)
-    unit = text.duration if quantity == "time" else text.bandwidth
+    unit = _UNITS[quantity]
     ticks = log_ticks(low, high)
     figure.update_yaxes(
         type="log",
@@ -179,23 +187,29 @@ def row_words(comparison: Comparison, row: Row) -> str:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return powers of ten, with two and five between them where there is room."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    fine = [
-        digit * 10.0**power
-        for power in range(first, last + 1)
-        for digit in (1, 2, 5)
-        if low <= digit * 10.0**power <= high
-    ]
-    tens = [each for each in fine if math.isclose(math.log10(each) % 1, 0, abs_tol=1e-9)]
-    return tens if len(fine) > 9 and len(tens) > 1 else fine
+    """Return round values for a logarithmic axis: powers of ten, more between them if few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found: list[float] = []
+    for digits in _DIGITS:
+        found = [digit * 10.0**power for power in powers for digit in digits]
+        found = [each for each in found if low <= each <= high]
+        if len(found) >= ENOUGH:
+            break
+    return found
 
 
-_VALUES: Mapping[Quantity, Callable[[float, float], float]] = {
-    "time": lambda _size, makespan: makespan,
-    "algbw": lambda size, makespan: size / makespan * 1e-3,
+_VALUES: Mapping[Quantity, Callable[[float, float, float], float]] = {
+    "time": lambda _size, makespan, _bound: makespan,
+    "ratio": lambda _size, makespan, bound: makespan / bound,
+    "algbw": lambda size, makespan, _bound: size / makespan * 1e-3,
 }
-"""What is drawn of a size in bytes and a makespan in µs."""
+"""What is drawn of a size in bytes, a makespan and a bound in µs."""
+
+_UNITS: Mapping[Quantity, Callable[[float], str]] = {
+    "time": text.duration,
+    "ratio": lambda value: f"{text.digits(value)}×",
+    "algbw": text.bandwidth,
+}
 
 
 def _span(values: list[float]) -> tuple[float, float]:
@@ -235,16 +249,19 @@ def _method(
     name: str,
     *,
     mark: Mark,
-    value: Callable[[float, float], float],
+    value: Callable[[float, float, float], float],
 ) -> None:
     rows = [comparison.row(name, size) for size in comparison.sizes]
+    bounds = [comparison.bound(size).makespan for size in comparison.sizes]
     if not any(row is not None and row.result for row in rows):
         return
     figure.add_scatter(
         x=comparison.sizes,
         y=[
-            None if row is None or row.result is None else value(row.size, row.result.makespan)
-            for row in rows
+            None
+            if row is None or row.result is None
+            else value(row.size, row.result.makespan, bound)
+            for row, bound in zip(rows, bounds, strict=True)
         ],
         name=name,
         mode="lines+markers",
@@ -261,10 +278,16 @@ def _hover(comparison: Comparison, row: Row) -> str:
     return f"<b>{row.method}</b> at {format_size(row.size)}<br>{words}"
 
 
-def _crossovers(figure: go.Figure, comparison: Comparison, *, look: Look) -> None:
-    """Mark where another method becomes the fastest, and name the first few at the top."""
+def _crossovers(figure: go.Figure, comparison: Comparison, *, look: Look, ratio: bool) -> None:
+    """Mark where another method becomes the fastest, and name the first few at the top.
+
+    Over a bound, whose lines bend, they are only named.
+    """
     found = comparison.crossovers()
-    if not found:
+    for i, each in enumerate(found[:MOST_NAMED]):
+        right = i % 2 == 0 or len(found) == 1
+        _name(figure, each, look=look, line=i, right=right)
+    if not found or ratio:
         return
     figure.add_scatter(
         x=[each.size for each in found],
@@ -282,9 +305,6 @@ def _crossovers(figure: go.Figure, comparison: Comparison, *, look: Look) -> Non
         customdata=[[text.size(each.size), text.duration(each.makespan)] for each in found],
         hovertemplate="%{text}<br>from %{customdata[0]} on<br>%{customdata[1]}<extra></extra>",
     )
-    for i, each in enumerate(found[:MOST_NAMED]):
-        right = i % 2 == 0 or len(found) == 1
-        _name(figure, each, look=look, line=i, right=right)
 
 
 def _name(figure: go.Figure, found: Crossover, *, look: Look, line: int, right: bool) -> None:

@@ -51,6 +51,7 @@
   let following = 0;
   let followed = "";
   let number = 0; // of the last question of this page
+  let unfolded = ""; // the row of the comparison whose details are shown
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
   const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
@@ -259,6 +260,33 @@
         // The request follows the changed option in the page within this time.
         setTimeout(() => document.getElementById("solve")?.click(), 150);
         return null;
+      /** Compare or Stop, and news only while there may be some. */
+      comparing(job, seen) {
+        const running = Boolean(job) && (!seen || seen.key !== job.key || seen.running);
+        const none = !(job && seen?.plans);
+        return [
+          running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running, none, none,
+        ];
+      },
+
+      /** Details of a row that was just unfolded come into view. */
+      unfolded(children, opened) {
+        if (opened && opened !== unfolded) {
+          window.requestAnimationFrame(() =>
+            document.querySelector(".ds-cmp-detail")?.scrollIntoView({ block: "nearest" }));
+        }
+        unfolded = opened;
+      },
+
+      /** The table or two players; a row's own button begins with that row. */
+      beside(clicks, rows, show, opened) {
+        const { triggered_id: asked, triggered } = window.dash_clientside.callback_context;
+        if (!asked || !triggered[0].value) return [no(), no(), no(), no()];
+        const row = asked["compare-beside"];
+        const now = row || show !== "pair" ? "pair" : "table";
+        return [now, now === "pair" ? "Back to the table" : "Side by side", String(now === "pair"), row ?? opened];
+      },
+
       },
     },
   });
@@ -306,6 +334,12 @@
     event.dataTransfer.setData("application/x-topology", tile.dataset.topology);
     event.dataTransfer.effectAllowed = "copy";
   });
+  // A row is as good as the button in it, for whoever has a mouse.
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest?.(".ds-cmp-row");
+    if (row && !event.target.closest("button")) row.querySelector(".ds-cmp-open").click();
+  });
+
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {

@@ -6,6 +6,7 @@ from dash import Dash
 
 from designer.callbacks import (
     asking,
+    compare,
     drawing,
     files,
     gallery,
@@ -18,9 +19,10 @@ from designer.callbacks import (
     trees,
 )
 from designer.solving import Jobs
+from designer.compare.running import Comparisons
 
 
-def register(app: Dash, jobs: Jobs) -> None:
+def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
     """Wire the whole page."""
     for room in (
         asking,
@@ -36,3 +38,4 @@ def register(app: Dash, jobs: Jobs) -> None:
     ):
         room.register(app)
     solve.register(app, jobs)
+    compare.register(app, comparisons)

@@ -1,0 +1,116 @@
+"""What a row of a comparison has to say for itself: the formula beside the replay, how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from ccl.bound import Bound
+from ccl.closed_form import ClosedForm
+from ccl.result import Result
+from designer import text
+from designer.markup import icon
+from designer.results import BOUND_LABELS
+from formulations.comparison import Comparison, Row
+from widgets.pair import key_of
+
+
+def detail(comparison: Comparison, row: Row) -> html.Div:
+    """Return the details of a row that has a result."""
+    result = row.result
+    assert result is not None
+    key = key_of(row)
+    buttons = [
+        dmc.Button(
+            "Open on the canvas",
+            id={"compare-open": key, "from": "detail"},
+            leftSection=icon("eye"),
+            size="compact-sm",
+            variant="light",
+        ),
+        dmc.Button(
+            "Play beside another",
+            id={"compare-beside": key},
+            leftSection=icon("film"),
+            size="compact-sm",
+            variant="default",
+        ),
+    ]
+    return html.Div(
+        [
+            html.Div(_formula(result.closed_form, result.makespan), className="ds-cmp-formula"),
+            html.Div([*_facts(comparison, row, result), html.Div(buttons, className="ds-row")]),
+        ],
+        className="ds-cmp-both",
+    )
+
+
+def _formula(form: ClosedForm | None, makespan: float) -> list[Any]:
+    """Show the published formula, what becomes of it step by step, and the replay."""
+    if form is None:
+        return [
+            html.H3("Formula and simulation"),
+            html.P(f"No formula is published for this plan. The replay takes {_us(makespan)}."),
+        ]
+    rows = (
+        ("the formula", form.makespan),
+        ("every message alone on its way", form.alone),
+        ("step after step, sharing links", form.in_steps),
+        ("the replay, steps overlapping", makespan),
+    )
+    most = max(value for _, value in rows)
+    bars = [
+        part
+        for i, (words, value) in enumerate(rows)
+        for part in (
+            html.Dt(words),
+            html.Dd(
+                [
+                    html.Span(
+                        html.I(style={"width": f"{value / most:.1%}"}),
+                        className="ds-track",
+                        style={"--tone": "var(--ds-accent)" if i == len(rows) - 1 else None},
+                    ),
+                    html.B(_us(value)),
+                ]
+            ),
+        )
+    ]
+    return [
+        html.H3(["Formula and simulation", html.Code(form.expression)]),
+        html.Dl(bars),
+        html.P(text.sentence(form.why(makespan))),
+    ]
+
+
+def _facts(comparison: Comparison, row: Row, result: Result) -> list[Any]:
+    stop = str(result.stop)
+    found = result.found_by and result.found_by != result.formulation
+    lines: list[Any] = [f"{stop[:1].upper()}{stop[1:]}."]
+    if found:
+        lines.append(f"The plan is by {result.found_by}.")
+    bound, own = comparison.bound(row.size), result.bound
+    lines.append(f"Bound for every plan: {_kind(bound)}, {_us(bound.makespan)}.")
+    if own.makespan > bound.makespan * (1 + 1e-9):
+        lines.append(
+            f"For plans of this kind: {_kind(own)}, {_us(own.makespan)}, "
+            f"so that it is {text.share(result.gap)} above that."
+        )
+    if result.size is not None:
+        size = result.size
+        lines.append(
+            f"The model has {size.variables:,} variables and {size.constraints:,} constraints."
+        )
+    lines += [text.sentence(each) for each in result.log]
+    return [html.H3("How it was found"), html.Ul([html.Li(each) for each in lines])]
+
+
+def _kind(bound: Bound) -> str:
+    label = BOUND_LABELS[bound.kind]
+    return f"{label[0].lower()}{label[1:]}"
+
+
+def _us(makespan: float) -> str:
+    return text.duration(makespan)

@@ -1,0 +1,199 @@
+"""Comparisons that run while the page is used: started, watched, stopped, found again.
+
+As with solves (`designer.solving`), each has a thread here that reads its news, so a reload finds
+its comparison again, and one whose page is gone is ended. What was found is kept for a while.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ccl.errors import ProblemError
+from designer.compare.asked import Asked
+from designer.solving import ABANDONED
+from formulations.comparison import Comparison, News
+
+MOST_RUNNING = 2
+"""Comparisons at once; each takes a core or more."""
+MOST_KEPT = 8
+"""Finished ones of all pages that can still be looked at."""
+
+
+class Job(Protocol):
+    """A running comparison; `formulations.start_comparison` makes one."""
+
+    def __iter__(self) -> Iterator[News]:
+        """Read the news as they come."""
+
+    def comparison(self) -> Comparison:
+        """Return what there is so far."""
+
+    def cancel(self) -> None:
+        """End it now; what there is stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a comparison stands.
+
+    Parameters
+    ----------
+    asked
+        What is compared.
+    comparison
+        What there is so far.
+    running, cancelled
+        Whether it goes on, and whether the user ended it.
+    turn
+        Grows with every row and with every solve that begins, so that news can be told from old.
+    now
+        The last news, None before the first.
+    seconds
+        Since it began.
+    """
+
+    asked: Asked
+    comparison: Comparison
+    running: bool
+    cancelled: bool
+    turn: int
+    now: News | None
+    seconds: float
+
+
+@dataclass
+class _Watch:
+    """One comparison with what it has said so far."""
+
+    job: Job
+    asked: Asked
+    begin: float = field(default_factory=time.monotonic)
+    end: float | None = None
+    turn: int = 0
+    now: News | None = None
+    cancelled: bool = False
+    seen: float = field(default_factory=time.monotonic)
+    outcome: Future[None] = field(default_factory=Future)
+
+    def follow(self) -> None:
+        """Read the news until it ends; run by a thread of its own."""
+        try:
+            for news in self.job:
+                self.now = news
+                self.turn += news.progress is None
+        finally:
+            self.end = time.monotonic()
+            self.turn += 1
+
+    def standing(self) -> Standing:
+        self.seen = time.monotonic()
+        done = self.outcome.done()
+        if done and not self.cancelled:
+            self.outcome.result()
+        return Standing(
+            asked=self.asked,
+            comparison=self.job.comparison(),
+            running=not done,
+            cancelled=self.cancelled,
+            turn=self.turn,
+            now=self.now,
+            seconds=(self.end or time.monotonic()) - self.begin,
+        )
+
+
+class Comparisons:
+    """The comparisons of all pages of one application, by key.
+
+    Parameters
+    ----------
+    start
+        Starts one as `formulations.start_comparison` does.
+    abandoned
+        Seconds without a question after which a running one is ended.
+    """
+
+    def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
+        self._start = start
+        self._abandoned = abandoned
+        self._watches: dict[str, _Watch] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(MOST_RUNNING + 1, thread_name_prefix="compare")
+        self._closed = threading.Event()
+        self._sweeper: Future[None] | None = None
+
+    def start(self, asked: Asked) -> str:
+        """Begin a comparison and return its key.
+
+        Raises
+        ------
+        ProblemError
+            If as many run as are allowed, or nothing is to be compared.
+        """
+        with self._lock:
+            running = sum(not each.outcome.done() for each in self._watches.values())
+            if running >= MOST_RUNNING:
+                msg = f"{MOST_RUNNING} comparisons are running already; stop one or wait for it"
+                raise ProblemError(msg)
+            job = self._start(
+                asked.problem, asked.methods, sizes=asked.sizes, time_limit=asked.seconds
+            )
+            watch = _Watch(job, asked)
+            watch.outcome = self._pool.submit(watch.follow)
+            key = uuid.uuid4().hex
+            self._watches[key] = watch
+            if self._sweeper is None:
+                self._sweeper = self._pool.submit(self._sweep)
+        return key
+
+    def standing(self, key: str | None) -> Standing | None:
+        """Return where a comparison stands, or None if there is none with this key.
+
+        Raises
+        ------
+        CclError
+            If it ended before its first row.
+        """
+        watch = self._watches.get(key or "")
+        return None if watch is None else watch.standing()
+
+    def running(self, key: str | None) -> bool:
+        """Whether a comparison with this key goes on."""
+        watch = self._watches.get(key or "")
+        return watch is not None and not watch.outcome.done()
+
+    def cancel(self, key: str | None) -> None:
+        """End a comparison now; its rows stay."""
+        watch = self._watches.get(key or "")
+        if watch is not None and not watch.outcome.done():
+            watch.cancelled = True
+            watch.job.cancel()
+
+    def sweep(self) -> None:
+        """End what runs and nobody asks about, and forget the oldest of what has ended."""
+        now = time.monotonic()
+        ended = []
+        for key, watch in list(self._watches.items()):
+            if watch.outcome.done():
+                ended.append((watch.seen, key))
+            elif now - watch.seen > self._abandoned:
+                self.cancel(key)
+        with self._lock:
+            for _, key in sorted(ended)[:-MOST_KEPT]:
+                self._watches.pop(key, None)
+
+    def close(self) -> None:
+        """End every comparison; called once, when the server stops."""
+        self._closed.set()
+        for key in list(self._watches):
+            self.cancel(key)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _sweep(self) -> None:
+        while not self._closed.wait(min(5.0, self._abandoned)):
+            self.sweep()
