@@ -126,14 +126,14 @@ class Options:
         default=20.0, metadata={"label": "Step 1", "unit": "s", "min": 0.01, "max": 86_400.0}
     )
     contiguity_seconds: float = field(
-        default=5.0, metadata={"label": "Step 3", "unit": "s", "min": 0.01, "max": 86_400.0}
+        default=3.0, metadata={"label": "Step 3", "unit": "s", "min": 0.01, "max": 86_400.0}
     )
     quick: bool = field(
         default=True,
         metadata={
             "label": "Quick ways",
-            "help": "Order and offer quick ways first, and stop if their plan meets a bound; else "
-            "step 1 begins with them and they stand if its limit comes first",
+            "help": "Offer quick ways first, and stop where a plan meets a bound; without, all steps "
+            "run, and quick ways are what step 1 begins with",
         },
     )
     seed: int = field(

@@ -250,15 +250,21 @@ class Search:
         for each in found:
             if each.makespan > best.makespan * (1 + MET) and each is not best:
                 break
-            if self._offer(sends, each.order) or self.run.expired:
+            self._offer(sends, each.order)
+            if self._done:
                 return
         if contiguous:
             self._contiguous(sends, best)
 
-    def _offer(self, sends: Sends, order: list[int]) -> bool:
-        """Offer an order of parents, their chunks one after the other; say if that is enough."""
+    @property
+    def _done(self) -> bool:
+        """Whether nothing more is to be tried: time is over, or a bound is met and that is all."""
+        return self.run.expired or (self.choices.quick and self.run.enough)
+
+    def _offer(self, sends: Sends, order: list[int]) -> None:
+        """Offer an order of parents, their chunks one after the other."""
         whole, order = parted(sends, order, self.sizes)
-        return self.run.offer(in_epochs(self.run.problem, self.moves, timed(whole, order)))
+        self.run.offer(in_epochs(self.run.problem, self.moves, timed(whole, order)))
 
     def _contiguous(self, sends: Sends, best: Order) -> None:
         """Solve step 3 behind the best order and offer what it says."""
