@@ -234,7 +234,7 @@ def _print(found: Comparison, *, formulas: bool) -> None:
             if formulas and row["why"]:
                 typer.echo(f"{row['method']}: {row['why']}")
         typer.echo()
-    for sentence in (*crossover_words(found), *_missing(found)):
+    for sentence in (*crossover_words(found), *missing_words(found)):
         typer.echo(sentence)
 
 
@@ -277,7 +277,7 @@ def _status(row: dict[str, Any]) -> str:
     return f"{row['status']} in whole chunks" if whole else str(row["status"])
 
 
-def _missing(found: Comparison) -> Iterator[str]:
+def missing_words(found: Comparison) -> Iterator[str]:
     """Yield who has no schedule at which sizes, and why."""
     why: dict[tuple[str, str], list[float]] = {}
     for row in found.rows:
