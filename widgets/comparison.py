@@ -59,7 +59,7 @@ class SchedulePlayers(anywidget.AnyWidget):
             films=films(comparison, chosen),
             **traits,
         )
-        self.observe(self._chosen_changed, "chosen")
+        self.observe(self._bring_films, "chosen")
 
     @traitlets.validate("chosen")
     def _known(self, proposal: Any) -> list[str]:
@@ -70,7 +70,7 @@ class SchedulePlayers(anywidget.AnyWidget):
             raise traitlets.TraitError(msg)
         return keys
 
-    def _chosen_changed(self, _change: Any) -> None:
+    def _bring_films(self, _change: Any) -> None:
         self.films = films(self._comparison, self.chosen)
 
 

@@ -1,0 +1,266 @@
+"""A comparison in a notebook: what its table says, what its plot draws, which two it plays."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import traitlets
+
+import widgets
+from ccl.collective import all_gather
+from ccl.problem import Problem
+from formulations import compare
+from formulations.comparison import Comparison, Method
+from gallery import open_cluster
+from widgets import pair
+from widgets.comparison import SchedulePlayers
+from widgets.comparison_charts import comparison_figure, crossover_words, log_ticks, marks
+from widgets.comparison_table import HEADS, line_of, table_html, table_text
+from widgets.props import PAIR_PROPS
+
+METHODS = ("recursive-doubling", "ring", "tree")
+SIZES = (256e3, 4e6)
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Two methods on a DGX-1 with V100, of which the ring wins when it is large, and a refusal."""
+    problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
+    return compare(problem, METHODS, sizes=SIZES, time_limit=5)
+
+
+def trace(figure, name):
+    [found] = [each for each in figure.data if each.name == name]
+    return found
+
+
+# The plot
+
+
+def test_a_line_for_every_method_with_a_plan_over_the_bound(compared):
+    figure = comparison_figure(compared)
+
+    shown = [each.name for each in figure.data if each.showlegend is not False]
+    assert shown == ["bound", "recursive-doubling", "ring"]
+    for name in shown[1:]:
+        rows = [compared.row(name, size) for size in SIZES]
+        assert trace(figure, name).y == tuple(row.result.makespan for row in rows)
+        assert trace(figure, name).x == SIZES
+    assert trace(figure, "bound").y == tuple(bound.makespan for bound in compared.bounds)
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    low, high = (10**end for end in figure.layout.yaxis.range)
+    assert low < min(trace(figure, "bound").y) < max(trace(figure, "ring").y) < high
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value"),
+    [
+        ("ratio", lambda size, makespan, bound: makespan / bound),
+        ("algbw", lambda size, makespan, bound: size / makespan / 1e3),
+    ],
+)
+def test_the_other_quantities_are_of_the_same_rows(compared, quantity, value):
+    """algbw is bytes over µs, 1e-3 GB/s each; a ratio has the bound at 1."""
+    figure = comparison_figure(compared, quantity=quantity)
+
+    told = trace(figure, "ring").y
+    bounds = [each.makespan for each in compared.bounds]
+    wanted = [
+        value(size, compared.row("ring", size).result.makespan, bound)
+        for size, bound in zip(SIZES, bounds, strict=True)
+    ]
+    assert told == pytest.approx(wanted)
+    limits = [value(size, us, us) for size, us in zip(SIZES, bounds, strict=True)]
+    assert trace(figure, "bound").y == pytest.approx(limits)
+    beyond = max if quantity == "algbw" else min
+    assert beyond(*told, *limits) == pytest.approx(beyond(limits))
+
+
+def test_a_size_without_a_plan_leaves_a_hole(compared):
+    rows = tuple(each for each in compared.rows if (str(each.method), each.size) != ("ring", 4e6))
+    short = Comparison(compared.problem, compared.methods, SIZES, compared.bounds, rows)
+
+    assert trace(comparison_figure(short), "ring").y[1] is None
+
+
+def test_the_hover_says_rates_gap_and_status(compared):
+    words = trace(comparison_figure(compared), "ring").text[1]
+
+    row = compared.row("ring", 4e6)
+    for part in (
+        "<b>ring</b> at 4 MB",
+        "above the bound",
+        str(row.result.status),
+        "algbw",
+        "busbw",
+    ):
+        assert part in words
+
+
+def test_crossovers_are_marked_and_named(compared):
+    [crossing] = compared.crossovers()
+    figure = comparison_figure(compared)
+
+    mark = trace(figure, "crossover")
+    assert (mark.x, mark.y) == ((crossing.size,), (crossing.makespan,))
+    [name] = figure.layout.annotations
+    assert "ring" in name.text
+    assert name.x == pytest.approx(math.log10(crossing.size))
+    [sentence] = crossover_words(compared)
+    assert "ring is faster than recursive-doubling" in sentence
+
+
+def test_no_two_methods_look_alike(compared):
+    many = tuple(Method(f"m{i}") for i in range(24))
+    looks = marks(Comparison(compared.problem, many, SIZES, compared.bounds, ()), "dark")
+
+    assert len({(each.color, each.symbol, each.dash) for each in looks.values()}) == len(many)
+    first = list(looks.values())[:8]
+    assert len({each.color for each in first}) == len({each.symbol for each in first}) == 8
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.9, 1100.0, [1, 10, 100, 1000]),
+        (4.0, 60.0, [5, 10, 20, 50]),
+        (0.95, 2.5, [1, 1.2, 1.5, 2]),
+    ],
+)
+def test_ticks_are_round_and_enough(low, high, wanted):
+    assert log_ticks(low, high) == pytest.approx(wanted)
+
+
+# The table
+
+
+def test_a_line_says_gap_formula_and_who_is_the_fastest(compared):
+    row = compared.row("recursive-doubling", 256e3)
+    line = line_of(compared, row)
+
+    assert line.fastest
+    assert len(line.cells) == len(HEADS) - 1
+    assert line.why == row.result.closed_form.why(row.result.makespan)
+    assert not line_of(compared, compared.row("ring", 256e3)).fastest
+    refused = line_of(compared, compared.row("tree", 256e3))
+    assert refused.cells == ()
+    assert "all-gather" in refused.why_not
+
+
+def test_text_and_html_have_every_row_and_no_markup_of_others(compared):
+    text, html = table_text(compared), table_html(compared)
+
+    assert len(text.splitlines()) == 1 + len(METHODS) * len(SIZES)
+    for words in (text, html):
+        assert "recursive-doubling" in words
+        assert "does not solve all-gather" in words
+    assert "recursive-doubling *" in text
+    assert "log2 p" in html
+    bad = Comparison(
+        compared.problem,
+        compared.methods,
+        SIZES,
+        compared.bounds,
+        tuple(type(each)(Method("<b>"), each.size, None, "<script>") for each in compared.rows[:1]),
+    )
+    assert "&lt;b&gt;" in table_html(bad)
+    assert "<script>" not in table_html(bad)
+
+
+# Two schedules
+
+
+def test_the_fastest_and_the_ring_are_played_first(compared):
+    """At 4 MB the ring is the fastest, so that the next one is beside it; not so at 256 KB."""
+    large = [pair.row_of(compared, key) for key in pair.first_pair(compared)]
+    small = [pair.row_of(compared, key) for key in pair.first_pair(compared, 256e3)]
+
+    assert [(str(row.method), row.size) for row in large] == [
+        ("ring", 4e6),
+        ("recursive-doubling", 4e6),
+    ]
+    assert [(str(row.method), row.size) for row in small] == [
+        ("recursive-doubling", 256e3),
+        ("ring", 256e3),
+    ]
+
+
+def test_choices_are_the_rows_with_a_plan_by_size_the_fastest_first(compared):
+    told = pair.choices(compared)
+
+    assert [(each["group"], each["label"]) for each in told] == [
+        ("256 KB", "recursive-doubling"),
+        ("256 KB", "ring"),
+        ("4 MB", "ring"),
+        ("4 MB", "recursive-doubling"),
+    ]
+    assert all(pair.row_of(compared, each["key"]).result for each in told)
+
+
+@pytest.mark.parametrize("key", ["", None, "ring", "x ring", "1.0 ring", "4000000.0 nobody"])
+def test_a_key_of_no_row_finds_none(compared, key):
+    assert pair.row_of(compared, key) is None
+
+
+def test_a_film_is_the_replay_of_its_row(compared, monkeypatch):
+    keys = pair.first_pair(compared)
+    films = pair.films(compared, keys)
+
+    assert [each["key"] for each in films] == keys
+    for film in films:
+        row = pair.row_of(compared, film["key"])
+        assert film["scene"]["makespan"] == row.result.makespan
+        assert len(film["scene"]["transfers"]) == len(row.result.timeline.transfers)
+    monkeypatch.setattr(pair, "MOST_MOVES", 10)
+    assert "transfers" not in pair.films(compared, keys)[0]["scene"]
+
+
+def test_the_players_have_the_properties_that_the_view_knows():
+    ours = {
+        name for name in SchedulePlayers.class_traits(sync=True) if name in SchedulePlayers.__dict__
+    }
+
+    assert ours == set(PAIR_PROPS)
+    made = widgets.SchedulePair(id="x", films=[])
+    assert made.available_properties == ["id", "className", "style", *PAIR_PROPS]
+
+
+def test_choosing_another_schedule_brings_its_film(compared):
+    players = widgets.Comparison(compared).players
+    before = players.films[0]
+    wanted = pair.first_pair(compared, 256e3)[0]
+    players.chosen = [players.chosen[0], wanted]
+
+    assert players.films[0] == before
+    assert players.films[1]["key"] == wanted
+    assert players.films[1]["scene"]["makespan"] < before["scene"]["makespan"]
+    with pytest.raises(traitlets.TraitError, match="no schedule of the comparison"):
+        players.chosen = ["nothing", wanted]
+
+
+# The whole
+
+
+def test_a_saved_notebook_shows_the_table(compared):
+    bundle = widgets.Comparison(compared)._repr_mimebundle_()
+
+    assert bundle["text/html"] == table_html(compared)
+    assert bundle["text/plain"] == table_text(compared)
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_another_quantity_redraws_the_plot(compared):
+    shown = widgets.Comparison(compared)
+    shown.quantity.value = "algbw"
+
+    wanted = comparison_figure(compared, quantity="algbw", scheme="auto")
+    assert trace(shown.plot, "ring").y == trace(wanted, "ring").y
+    assert len(shown.plot.data) == len(wanted.data)
+
+
+def test_without_any_plan_there_is_nothing_to_play(compared):
+    rows = tuple(each for each in compared.rows if each.result is None)
+    none = Comparison(compared.problem, (Method("tree"),), SIZES, compared.bounds, rows)
+
+    assert widgets.Comparison(none).players is None
