@@ -244,8 +244,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     if any(row["formula"] for row in rows):
         heads.append("formula µs")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("method", "status"):
-        table.add_column(name, overflow="fold")
+    table.add_column("method", no_wrap=True)
+    table.add_column("status", overflow="fold")
     for name in ("makespan µs", *heads):
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:

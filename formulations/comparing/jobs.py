@@ -114,9 +114,15 @@ class ComparisonJob:
         )
 
     def result(self) -> Comparison:
-        """Wait for the end and return the comparison; errors as iterating."""
-        for _ in self:
-            pass
+        """Wait for the end and return the comparison; errors as iterating.
+
+        Whoever interrupts it ends the process as well.
+        """
+        try:
+            for _ in self:
+                pass
+        finally:
+            self.cancel()
         return self.comparison()
 
     def cancel(self) -> None:
