@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import astar, build, compare, figures, fluid, schedules, table8, taccl
+from benchmarks import astar, build, compare, figures, fluid, sccl, schedules, table8, taccl
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
@@ -18,6 +18,7 @@ app.command("astar")(astar.main)
 app.command("schedules")(schedules.main)
 app.command("fluid")(fluid.main)
 app.command("taccl")(taccl.main)
+app.command("sccl")(sccl.main)
 app.command("compare")(compare.main)
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 A round is the time that one chunk takes over the slowest link; a link of ``b`` times its bandwidth
 carries ``b`` chunks in a round and ``floor(b * r)`` in a step of r rounds.
 
-Two bounds need no search. A chunk crosses one way in a step, so there are at least as many steps
-as ways from a holder to the farthest destination. And of N chunks that must leave a set of
-devices, whose links out carry B chunks in a round, at least N / B rounds are made, however they
-are dealt out to steps (the inverse of the bandwidth of the cut; SCCL, section 2, has the same
-bound for the whole exchange).
+Three bounds need no search. A chunk crosses one way in a step, so there are at least as many steps
+as ways from a holder to the farthest destination. Of N chunks that must leave a set of devices,
+whose links out carry B chunks in a round, at least N / B rounds are made, however they are dealt
+out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all links together
+carry all that chunks cross on their shortest ways.
 """
 
 from __future__ import annotations
@@ -120,16 +120,24 @@ def least_of(problem: Problem, task: Task) -> Least:
         If no ways lead where chunks have to be.
     """
     steps, why_steps = _farthest(problem, task)
-    rounds, why_rounds = _crowded(problem)
+    rounds, why_rounds = max(_crowded(problem), _crossed(problem, task), key=lambda each: each[0])
     return Least(steps, rounds, why_steps, why_rounds)
 
 
-def distances(task: Task) -> np.ndarray:
-    """Return the fewest ways from device to device, infinite without, (devices, devices)."""
+def distances(task: Task, *, links: bool = False) -> np.ndarray:
+    """Return the fewest ways from device to device, infinite without, (devices, devices).
+
+    Or the fewest `links` that they cross.
+    """
     moves = task.moves
     many = len(moves.topology.devices)
-    joined = csr_array((np.ones(len(moves)), (moves.src, moves.dst)), shape=(many, many))
-    return np.asarray(shortest_path(joined, unweighted=True))
+    cost = np.diff(moves.first) if links else np.ones(len(moves))
+    # The shortest of parallel ways, as a matrix adds up what is at one place.
+    order = np.lexsort((cost, moves.dst, moves.src))
+    pair = moves.src[order] * many + moves.dst[order]
+    best = order[np.unique(pair, return_index=True)[1]]
+    joined = csr_array((cost[best], (moves.src[best], moves.dst[best])), shape=(many, many))
+    return np.asarray(shortest_path(joined))
 
 
 def _farthest(problem: Problem, task: Task) -> tuple[int, str]:
@@ -149,6 +157,26 @@ def _farthest(problem: Problem, task: Task) -> tuple[int, str]:
         raise Infeasible(msg)
     steps = max(1, int(worst))
     return steps, f"chunk {chunk} takes {steps} step{'s' * (steps > 1)} to {name}"
+
+
+def _crossed(problem: Problem, task: Task) -> tuple[Fraction, str]:
+    """Return the rounds that all links together take for what has to cross them, and why.
+
+    A chunk for one device crosses the links from the nearest holder; one for several crosses a
+    link into each of them.
+    """
+    far, total = distances(task, links=True), 0
+    for there, wants in zip(task.there, task.wants, strict=True):
+        held = np.isfinite(there)
+        wanted = np.flatnonzero(wants & ~held)
+        alone = len(wanted) == 1
+        total += int(far[held][:, wanted].min()) if alone else len(wanted)
+    room = sum(rooms(problem.topology), Fraction(0))
+    rounds = Fraction(total) / room
+    return rounds, (
+        f"chunks cross {total} links at least, and all links carry {room} in a round, which takes "
+        f"{math.ceil(rounds)} rounds"
+    )
 
 
 def _crowded(problem: Problem) -> tuple[Fraction, str]:

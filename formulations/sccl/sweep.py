@@ -99,7 +99,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     seconds
         For each instance at most.
     time_limit
-        Seconds for everything; what is not decided by then is undecided.
+        Seconds for everything; where it is reached, the instance that was next ends the points.
     symmetry, seed
         As the options of the formulation.
 
@@ -123,18 +123,17 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
         for steps in range(least.steps, most_steps + 1):
             for rounds, chunks in _instances(least, steps, most_chunks=most_chunks, below=best):
                 left = end - time.perf_counter()
-                wish = Wish(
-                    mode="instance",
-                    steps=steps,
-                    rounds=rounds,
-                    effort=Effort(seconds=min(seconds, max(left, 0.01)), seed=seed),
-                )
+                if left <= 0:
+                    late = "the time limit came before it was asked; allow more"
+                    points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
+                    return tuple(points)
+                effort = Effort(seconds=min(seconds, left), seed=seed)
+                wish = Wish(mode="instance", steps=steps, rounds=rounds, effort=effort)
                 points.append(_decided(made(chunks), chunks, wish, solver, symmetry=symmetry))
                 if points[-1].decided is Decided.FOUND:
                     best = points[-1].cost
-                if points[-1].decided is Decided.FOUND or time.perf_counter() > end:
                     break
-            if best == least.rounds or time.perf_counter() > end:
+            if best == least.rounds:
                 break
     return tuple(points)
 
