@@ -8,6 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from designer.sketch_card import sketch_row
 from formulations import formulation, option_fields
 from formulations.options import OptionField
 
@@ -36,6 +37,8 @@ def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> dict[
 
 def _row(name: str, option: OptionField, value: Any) -> Any:
     value = option.default if value is None else value
+    if option.kind == "sketch":
+        return sketch_row(option, value)
     props: dict[str, Any] = {
         "id": {"option": option.name, "of": name},
         "label": option.label,

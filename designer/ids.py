@@ -28,6 +28,9 @@ TIME_LIMIT = "time-limit"
 GAP = "gap-asked"
 REQUEST = "request"
 PROBLEM = "problem-request"
+SKETCH = "sketches"
+SKETCHING = "sketching"
+SKETCH_CARD = "sketch-card"
 CUSTOM = "custom-collective"
 
 # What is known before a solve.
@@ -84,9 +87,6 @@ MATHEMATICS = "mathematics"
 MATHEMATICS_OPEN = "mathematics-open"
 MATHEMATICS_TEXT = "mathematics-text"
 
-# Panels.
-INSPECTOR = "inspector"
-LINK_TYPE = "link-type"
 # Comparing.
 COMPARE_METHODS = "compare-methods"
 COMPARE_ALL = "compare-all"
@@ -114,6 +114,9 @@ COMPARE_FOUND = "compare-found"
 COMPARE_PLOT_BOX = "compare-plot-box"
 COMPARE_EXPORT = "compare-export-open"
 
+# Panels.
+INSPECTOR = "inspector"
+LINK_TYPE = "link-type"
 GALLERY_SEARCH = "gallery-search"
 GALLERY_LIST = "gallery-list"
 GALLERY_DIALOG = "gallery-dialog"

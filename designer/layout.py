@@ -79,6 +79,8 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.CUT, data="auto"),
         dcc.Store(id=ids.SORTING, data={what: asdict(Sorting()) for what in ("device", "link")}),
         dcc.Store(id=ids.OPTIONS, data={}, storage_type="local"),
+        dcc.Store(id=ids.SKETCH, data={}, storage_type="local"),
+        dcc.Store(id=ids.SKETCHING),
         dcc.Store(id=ids.JOB, storage_type="session"),
         dcc.Store(id=ids.RESULT),
         dcc.Store(id=ids.KEPT),
@@ -89,9 +91,9 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.BEAT),
         dcc.Store(id=ids.BUSY, data=False),
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
+        *compare.stores(),
         dcc.Download(id=ids.DOWNLOAD),
     ]
-        *compare.stores(),
 
 
 def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
@@ -104,13 +106,14 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                     data=[
                         {"value": "canvas", "label": "Canvas"},
                         {"value": "table", "label": "Table"},
+                        {"value": "compare", "label": "Compare"},
                     ],
                     value="canvas",
-                        {"value": "compare", "label": "Compare"},
                     size="xs",
                     className="ds-view",
                     **attributes(aria_label="How the cluster is shown"),
                 ),
+                html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
                 html.Div(
                     TopologyCanvas(
                         id=ids.CANVAS,
@@ -126,10 +129,10 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                 html.Div(
                     html.Div(id=ids.TABLE), id="table-pane", className="ds-pane ds-table-pane"
                 ),
+                compare.pane(),
             ],
             id="stage",
             className="ds-stage",
-                compare.pane(),
             **attributes(data_view="canvas"),
         ),
     )

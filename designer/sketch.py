@@ -14,14 +14,20 @@ from typing import Any
 
 from ccl.errors import CclError, ProblemError
 from ccl.formats.sketches import sketch_from_json, sketch_to_json
+from ccl.formats.topoloom import topology_from_json
 from ccl.sketch import Pair, Sketch
 from ccl.topology import Topology
 from designer import text
+from designer.request import problem_of, read_request
 from formulations import formulation, option_fields
+from formulations.taccl.sketching import default_sketch
 
 Json = dict[str, Any]
 Plain = Mapping[str, Any] | None
 """The plain form, or None where the formulation derives a sketch of its own."""
+
+Sketches = Mapping[str, Any] | None
+"""What the page keeps: for each formulation the option that is a sketch, with its plain form."""
 
 DERIVED = "derived from the cluster"
 
@@ -34,6 +40,27 @@ def sketch_option(name: str | None) -> str | None:
         return None
     rows = option_fields(formulation(name).options)
     return next((row.name for row in rows if row.kind == "sketch"), None)
+
+
+def kept(sketches: Sketches, name: str | None) -> Json | None:
+    """Return the sketch that is kept for a formulation, or None."""
+    found = (sketches or {}).get(name or "", {}).get(sketch_option(name) or "")
+    return None if found is None else dict(found)
+
+
+def keep(sketches: Sketches, name: str, value: Plain) -> Json:
+    """Return the sketches with another one for a formulation, or with none."""
+    others = {each: found for each, found in (sketches or {}).items() if each != name}
+    option = sketch_option(name)
+    return others if option is None or value is None else {**others, name: {option: dict(value)}}
+
+
+def begun(drawing: Mapping[str, Any], asked: Mapping[str, Any] | None) -> Json:
+    """Return the sketch that is derived for a drawing, which the first click changes."""
+    try:
+        return sketch_to_json(default_sketch(problem_of(drawing["topology"], read_request(asked))))
+    except CclError:  # the assessment says what is wrong with what is asked
+        return {}
 
 
 def told(value: Plain) -> str:
@@ -121,6 +148,65 @@ def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
     return _plain(replace(sketch, relays=(*others, *_nearest(inside, relays))))
 
 
+def after(
+    value: Plain, base: Plain, *, picks: Iterable[Mapping[str, Any]], topology: Json
+) -> tuple[Json | None, list[str]]:
+    """Return a sketch after something was picked on the canvas.
+
+    Parameters
+    ----------
+    value
+        The user's own, or None.
+    base
+        The derived one, which the first change begins with.
+    picks
+        ``links`` or ``device`` of each, as the canvas says it.
+    topology
+        What is drawn, as JSON.
+
+    Returns
+    -------
+        The sketch, None where it is the derived one, and why picks changed nothing.
+    """
+    now = None if value is None else dict(value)
+    made = topology_from_json(topology)
+    refused = []
+    for each in picks:
+        begun = base if now is None else now
+        try:
+            if "device" in each:
+                changed = with_relay(begun, each["device"], made)
+            else:
+                changed = with_links(begun, [(src, dst) for src, dst in each["links"]], made)
+        except CclError as error:
+            refused.append(str(error))
+            continue
+        now = _own(changed, base)
+    return now, refused
+
+
+def typed(value: Plain, base: Plain, form: Mapping[str, Any], topology: Json) -> Json | None:
+    """Return a sketch with what stands in the fields; `value`, `base`, `topology` as in `after`.
+
+    Raises
+    ------
+    CclError
+        If the offsets cannot be read or do not fit the topology.
+    """
+    changed = with_form(
+        base if value is None else value,
+        switches=form.get("switches") or "all",
+        offsets=form.get("offsets") or "",
+        topology=topology_from_json(topology),
+    )
+    return _own(changed, base)
+
+
+def _own(changed: Plain, base: Plain) -> Json | None:
+    """Return None for what is the derived sketch, and {} where the user's own says nothing."""
+    return None if (changed or {}) == (base or {}) else dict(changed or {})
+
+
 def _can_send(gpu: str, inside: Sequence[str], between: Iterable[Pair]) -> None:
     """Refuse a relay that the sketch lets send to nobody."""
     senders = {src for src, _ in between}
@@ -192,6 +278,19 @@ def fitted(value: Plain, topology: Topology) -> tuple[Json | None, str]:
     return _plain(kept), f"the sketch lost {text.listing(lost, 4)}, which the drawing has no more"
 
 
+def all_fitted(sketches: Sketches, topology: Topology) -> tuple[Json, str]:
+    """Fit every sketch that is kept; see `fitted`."""
+    left: Json = {}
+    said = []
+    for name, options in (sketches or {}).items():
+        for option, value in options.items():
+            fits, words = fitted(value, topology)
+            said += [words] if words else []
+            if fits is not None:
+                left[name] = {option: fits}
+    return left, "; ".join(dict.fromkeys(said))
+
+
 def _lost(before: Sketch, after: Sketch) -> list[str]:
     """Name what of a sketch is gone."""
     links = [ends for ends in before.without if ends not in set(after.without)]
@@ -210,15 +309,13 @@ def _lost(before: Sketch, after: Sketch) -> list[str]:
     ]
 
 
-def shown(value: Plain, topology: Topology, *, drawing: bool) -> Json | None:
+def shown(value: Plain, *, drawing: bool) -> Json | None:
     """Return what the canvas draws of a sketch, None where there is nothing to draw.
 
     Parameters
     ----------
     value
         The sketch, or None.
-    topology
-        What is drawn.
     drawing
         Whether clicks change it.
     """
@@ -230,8 +327,8 @@ def shown(value: Plain, topology: Topology, *, drawing: bool) -> Json | None:
         relays[relay] = relays.get(relay, 0) + 1
     return {
         "drawing": drawing,
-        "off": [list(ends) for ends in sketch.without if ends in topology.link_index],
-        "relays": {name: count for name, count in relays.items() if name in topology.rank},
+        "off": [list(ends) for ends in sketch.without],
+        "relays": relays,
     }
 
 

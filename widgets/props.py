@@ -22,8 +22,8 @@ PROPS = {
         "drawn, clicks pick instead of selecting"
     ),
     "picked": (
-        "{links, n}, {device, n} or {done, n}: what was clicked while a sketch is drawn, or that "
-        "drawing it was ended; set by the canvas"
+        "{picks, n}: what was clicked while a sketch is drawn, the last ones in order: "
+        "{links, n}, {device, n}, or {done, n} when drawing ended; set by the canvas"
     ),
     "selection": (
         "{devices, links, hosts}: names, and ends of links; one pair of ends stands for both "

@@ -147,14 +147,20 @@
       shortcuts: (clicks) => (clicks ? command("shortcuts", { on: true }) : no()),
 
       /** Gather the settings of the header. */
-      request(collective, size, chunks, root, formulation, options, timeLimit, gap, custom) {
+      request(collective, size, chunks, root, formulation, options, timeLimit, gap, custom, sketches) {
         const rooted = ["broadcast", "reduce", "gather", "scatter"].includes(collective);
         const request = {
           collective, size, chunks, root: rooted ? root : 0, formulation,
-          options: options?.[formulation] ?? {}, time_limit: timeLimit, gap,
+          options: { ...options?.[formulation], ...sketches?.[formulation] },
+          time_limit: timeLimit, gap,
           custom: collective === "custom" ? custom : null,
         };
         return [request, !rooted];
+      },
+
+      /** While a sketch is drawn, keys belong to the canvas; the drawer gives the focus back late. */
+      sketching(drawing) {
+        if (drawing?.fresh) setTimeout(() => document.querySelector("#canvas .tl")?.focus(), 320);
       },
 
       /** After a pause, ask what can be said about the drawing; a move changes nothing. */
@@ -254,12 +260,6 @@
         ];
       },
 
-      /** Solve again with what a remedy has changed, where it was offered for a failed solve. */
-      solveAgain(count, fault) {
-        if (!count || !fault) return no();
-        // The request follows the changed option in the page within this time.
-        setTimeout(() => document.getElementById("solve")?.click(), 150);
-        return null;
       /** Compare or Stop, and news only while there may be some. */
       comparing(job, seen) {
         const running = Boolean(job) && (!seen || seen.key !== job.key || seen.running);
@@ -287,6 +287,12 @@
         return [now, now === "pair" ? "Back to the table" : "Side by side", String(now === "pair"), row ?? opened];
       },
 
+      /** Solve again with what a remedy has changed, where it was offered for a failed solve. */
+      solveAgain(count, fault) {
+        if (!count || !fault) return no();
+        // The request follows the changed option in the page within this time.
+        setTimeout(() => document.getElementById("solve")?.click(), 150);
+        return null;
       },
     },
   });
@@ -328,18 +334,18 @@
     target?.focus();
   });
 
-  document.addEventListener("dragstart", (event) => {
-    const tile = event.target.closest?.("[data-topology]");
-    if (!tile) return;
-    event.dataTransfer.setData("application/x-topology", tile.dataset.topology);
-    event.dataTransfer.effectAllowed = "copy";
-  });
   // A row is as good as the button in it, for whoever has a mouse.
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.(".ds-cmp-row");
     if (row && !event.target.closest("button")) row.querySelector(".ds-cmp-open").click();
   });
 
+  document.addEventListener("dragstart", (event) => {
+    const tile = event.target.closest?.("[data-topology]");
+    if (!tile) return;
+    event.dataTransfer.setData("application/x-topology", tile.dataset.topology);
+    event.dataTransfer.effectAllowed = "copy";
+  });
 
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {

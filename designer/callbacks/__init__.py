@@ -14,12 +14,13 @@ from designer.callbacks import (
     live,
     panels,
     remedies,
+    sketch,
     solve,
     tables,
     trees,
 )
-from designer.solving import Jobs
 from designer.compare.running import Comparisons
+from designer.solving import Jobs
 
 
 def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
@@ -33,6 +34,7 @@ def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
         live,
         panels,
         remedies,
+        sketch,
         tables,
         trees,
     ):

@@ -32,6 +32,7 @@ def register(app: Dash) -> None:
         Input(ids.TIME_LIMIT, "value"),
         Input(ids.GAP, "value"),
         Input(ids.CUSTOM, "data"),
+        Input(ids.SKETCH, "data"),
     )
     app.clientside_callback(
         ClientsideFunction("topoloom", "ask"),
@@ -102,12 +103,18 @@ def _options(app: Dash) -> None:
         Input(ids.OPTIONS_RESET, "n_clicks"),
         Input(ids.REMEDY, "data"),
         State(ids.OPTIONS, "data"),
+        State(ids.SKETCH, "data"),
     )
     def on_formulation(
-        name: str, _reset: int | None, _remedy: int | None, kept: dict[str, Any] | None
+        name: str,
+        _reset: int | None,
+        _remedy: int | None,
+        kept: dict[str, Any] | None,
+        sketches: dict[str, Any] | None,
     ) -> Any:
-        fresh = ctx.triggered_id == ids.OPTIONS_RESET
-        return option_form(name, {} if fresh else (kept or {}).get(name, {}))
+        if ctx.triggered_id == ids.OPTIONS_RESET:
+            return option_form(name, {})
+        return option_form(name, {**(kept or {}).get(name, {}), **(sketches or {}).get(name, {})})
 
     @app.callback(
         Output(ids.OPTIONS, "data"),

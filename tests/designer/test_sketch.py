@@ -12,12 +12,15 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document, read_document, write_document
 from ccl.formats.sketches import sketch_from_json, sketch_to_json
+from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from ccl.sketch import Sketch
+from designer import forms
 from designer import sketch as drawn
 from designer.cli.entry import main
 from formulations import Formulation, formulation, registry
 from formulations.options import make_options, option_fields, plain
+from formulations.taccl.sketching import default_sketch
 from gallery import open_cluster
 
 NAME = "sketched"
@@ -311,18 +314,89 @@ def test_of_a_cluster_with_other_names_nothing_is_left():
     assert told.startswith("the sketch lost x0–x1, 1 pair of GPUs")
 
 
-def test_the_canvas_is_told_what_to_draw(ndv2):
+def test_the_canvas_is_told_what_to_draw():
     value = {"without": [["g0", "g1"], ["x", "y"]], "relays": [["g1", "g0"], ["g0", "g0"]]}
-    assert drawn.shown(value, ndv2, drawing=False) == {
+    assert drawn.shown(value, drawing=False) == {
         "drawing": False,
-        "off": [["g0", "g1"]],
+        "off": [["g0", "g1"], ["x", "y"]],
         "relays": {"g0": 2},
     }
-    assert drawn.shown(None, ndv2, drawing=False) is None
-    assert drawn.shown(None, ndv2, drawing=True) == {"drawing": True, "off": [], "relays": {}}
+    assert drawn.shown(None, drawing=False) is None
+    assert drawn.shown(None, drawing=True) == {"drawing": True, "off": [], "relays": {}}
 
 
 def test_the_option_that_is_a_sketch_is_found(sketched):
     assert drawn.sketch_option(NAME) == "sketch"
     assert drawn.sketch_option("ring") is None
     assert drawn.sketch_option(None) is None
+
+
+def test_picks_begin_with_the_derived_sketch_and_may_end_there(ndv2):
+    """Two clicks on one link leave what was derived, which is then no sketch of the user's."""
+    base = {"switches": "uc-min"}
+    topology = topology_to_json(ndv2)
+    line = {"links": [["g0", "g1"]], "n": 1}
+
+    now, refused = drawn.after(None, base, picks=[line], topology=topology)
+    assert now == {"switches": "uc-min", "without": [["g0", "g1"], ["g1", "g0"]]}
+    assert refused == []
+    assert drawn.after(now, base, picks=[line], topology=topology) == (None, [])
+    assert drawn.after(None, base, picks=[line, line], topology=topology) == (None, [])
+
+
+def test_a_pick_that_is_refused_leaves_the_others(ndv2):
+    base = {"between": [["g0", "g9"], ["g8", "g1"]]}
+    picks = [{"device": "g1", "n": 1}, {"device": "g0", "n": 2}]
+    now, refused = drawn.after(None, base, picks=picks, topology=topology_to_json(ndv2))
+
+    assert now is not None
+    assert {relay for _, relay in now["relays"]} == {"g0"}
+    assert refused == ["in this sketch g1 sends to no other host; choose g0, or clear it"]
+
+
+def test_fields_may_take_everything_away_from_the_derived_sketch(ndv2):
+    """A sketch that says nothing is another one than the derived: it lets the solver use all."""
+    base = {"switches": "uc-min"}
+    topology = topology_to_json(ndv2)
+    nothing = drawn.typed(None, base, {"switches": "all", "offsets": ""}, topology)
+
+    assert nothing == {}
+    assert drawn.typed(nothing, base, {"switches": "uc-min", "offsets": ""}, topology) is None
+
+
+def test_sketches_are_kept_for_each_formulation(sketched, ndv2):
+    value = {"without": [["g0", "g1"]]}
+    both = drawn.keep({"taccl": {"sketch": {}}}, NAME, value)
+
+    assert both == {"taccl": {"sketch": {}}, NAME: {"sketch": value}}
+    assert drawn.kept(both, NAME) == value
+    assert drawn.kept(both, "ring") is None
+    assert drawn.keep(both, NAME, None) == {"taccl": {"sketch": {}}}
+    left, told = drawn.all_fitted(both, open_cluster("star:gpus=4"))
+    assert left == {"taccl": {"sketch": {}}}
+    assert "g0–g1" in told
+
+
+def test_the_form_has_a_row_that_says_what_is_in_use(sketched):
+    ids = [each for row in forms.option_form(NAME, {}) for each in ids_in(row)]
+    assert {"sketch-words": "sketch"} in ids
+    assert {"sketch-act": "draw", "in": "form"} in ids
+    assert {"sketch-file": "sketch"} in ids
+    assert "Derived from the cluster." in str(forms.option_form(NAME, {}))
+    own = forms.option_form(NAME, {"sketch": {"switches": "uc-max"}})
+    assert "Own: uc-max." in str(own)
+
+
+def ids_in(component):
+    """Return the ids of a component and of all in it."""
+    found = [component.id] if getattr(component, "id", None) else []
+    return found + [each.id for each in component._traverse() if getattr(each, "id", None)]
+
+
+def test_what_is_derived_for_a_drawing_is_what_the_solver_would_take(ndv2):
+    """Its words may change with the formulation; it is a sketch of the drawing in any case."""
+    derived = drawn.begun({"topology": topology_to_json(ndv2)}, {"size": "1GB", "chunks": 1})
+    sketch_from_json(derived).check(ndv2)
+    problem = Problem(ndv2, all_gather(16, 1e9))
+    assert derived == sketch_to_json(default_sketch(problem))
+    assert drawn.begun({"topology": topology_to_json(ndv2)}, {"size": "much", "chunks": 1}) == {}

@@ -216,11 +216,11 @@ export class Canvas {
 
   /** @param {"select" | "link" | "sketch"} mode */
   setMode(mode) {
-    const before = this.mode;
+    const sketched = this.mode === "sketch" || mode === "sketch";
+    if (mode === "sketch") this.select({});
     this.mode = mode;
     this.pull = null;
-    if (mode === "sketch") this.select({});
-    else if (before === "sketch") this.sketchView.left();
+    if (sketched) this.sketchView.turned();
     this.stage.cy.autoungrabify(mode !== "select");
     this.stage.cy.autounselectify(mode === "sketch");
     this.dom.root.toggleAttribute("data-sketching", mode === "sketch");

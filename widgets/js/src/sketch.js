@@ -12,10 +12,15 @@ import { lineId } from "./elements.js";
 import { endsOf, switchedOff } from "./folded.js";
 import { centre, grown, pointOn } from "./geometry.js";
 import { inkOn } from "./palette.js";
+import { FRAME } from "./stage.js";
 import { FONT } from "./style.js";
 
 /** Keys that do while a sketch is drawn what they do else: none of them edits the drawing. */
 const OTHERS = { f: "fit", h: "heat", o: "fold", t: "log", "?": "shortcuts" };
+/** Picks that are told again with the next one. */
+const MOST_PICKS = 40;
+/** Pixels that the card of the host takes. */
+const CARD = 104;
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 export class SketchView {
@@ -24,7 +29,9 @@ export class SketchView {
     this.canvas = canvas;
     /** What the keyboard is at: a GPU, and a line at it. @type {{device: string | null, line: Line | null}} */
     this.at = { device: null, line: null };
-    this.picks = 0;
+    this.count = 0;
+    /** @type {object[]} the last picks: one may come before the host has heard of those before */
+    this.picks = [];
     /** The sketch that was being drawn when the canvas left it: the host may be late to hear. */
     this.ended = null;
     this.off = switchedOff(new Map(), []);
@@ -43,6 +50,9 @@ export class SketchView {
   listen() {
     this.canvas.stage.cy.on("tap", "node.device, node.group, edge", ({ target }) => {
       if (!this.on) return;
+      this.at = { device: null, line: null };
+      // Cytoscape takes the focus from whatever has it when the pointer goes down.
+      this.canvas.dom.root.focus({ preventScroll: true });
       if (target.isEdge()) this.#pickLine(this.canvas.stage.lineOf(target.data("a"), target.data("b")));
       else if (target.hasClass("group")) this.canvas.refuse("Double-click opens it, so that one of its GPUs can be chosen");
       else this.#pickDevice(target.data("name"));
@@ -67,33 +77,37 @@ export class SketchView {
     else if (line) this.at.line = canvas.shown.lines.find(({ id }) => id === line.id) ?? null;
   }
 
-  /** The mode was left in the canvas: the host is told. */
-  left() {
+  /** Drawing began or ended: the card of the host needs room above the cluster. */
+  turned() {
+    const { stage } = this.canvas;
+    const fitted = stage.isFitted;
+    stage.frame = { ...FRAME, top: FRAME.top + (this.on ? CARD : 0) };
+    if (fitted) this.canvas.fit();
     this.at = { device: null, line: null };
-    if (!this.#sketch?.drawing) return;
+    // Where it was ended here, by a key or a tool, the host is told.
+    if (this.on || !this.#sketch?.drawing) return;
     this.ended = this.#sketch;
-    this.#tell({ done: true });
+    this.#pick({ done: true });
   }
 
   /** @param {object} what */
-  #tell(what) {
-    this.picks += 1;
-    this.canvas.tell({ picked: { ...what, n: this.picks } });
+  #pick(what) {
+    this.count += 1;
+    this.picks = [...this.picks, { ...what, n: this.count }].slice(-MOST_PICKS);
+    this.canvas.tell({ picked: { picks: this.picks, n: this.count } });
   }
 
   /** @param {string} name */
   #pickDevice(name) {
     const { canvas } = this;
-    this.at = { device: name, line: null };
     const { kind } = canvas.drawing.topology.devices[canvas.deviceIndex.get(name)];
     if (kind !== "gpu") canvas.refuse(`${name} is no GPU; GPUs are relays of their hosts`);
-    else this.#tell({ device: name });
-    canvas.wake();
+    else this.#pick({ device: name });
   }
 
   /** @param {Line} line */
   #pickLine(line) {
-    if (line) this.#tell({ links: endsOf(line) });
+    if (line) this.#pick({ links: endsOf(line) });
   }
 
   // ---- the keyboard ------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ const MOST_BENT = 900;
 const MOST_COVERED = 1200;
 
 /** Room that the floating tools and the legend need, in pixels. */
-const FRAME = { top: 68, side: 34, bottom: 50 };
+export const FRAME = { top: 68, side: 34, bottom: 50 };
 
 /** Pixels that a region may reach beyond the view before that is moved. */
 const SLACK = 24;
@@ -57,6 +57,7 @@ export class Stage {
     this.curves = new Map();
     this.bends = new Map();
     this.shown = shownOf(EMPTY, new Set());
+    this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
     this.applying = false;
     this.cy.on("position bounds", () => this.curves.clear());
@@ -277,14 +278,14 @@ export class Stage {
     const [width, height] = [this.cy.width(), this.cy.height()];
     const zoom = Math.min(
       1.5,
-      (width - 2 * FRAME.side) / box.w,
-      (height - FRAME.top - FRAME.bottom) / box.h,
+      (width - 2 * this.frame.side) / box.w,
+      (height - this.frame.top - this.frame.bottom) / box.h,
     );
     this.cy.viewport({
       zoom: Math.max(zoom, 0.05),
       pan: {
         x: width / 2 - (zoom * (box.x1 + box.x2)) / 2,
-        y: (height + FRAME.top - FRAME.bottom) / 2 - (zoom * (box.y1 + box.y2)) / 2,
+        y: (height + this.frame.top - this.frame.bottom) / 2 - (zoom * (box.y1 + box.y2)) / 2,
       },
     });
     this.fitted = this.#view();

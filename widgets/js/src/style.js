@@ -89,10 +89,10 @@ export const styleSheet = (c) => [
   // What a sketch leaves out.
   {
     selector: "edge.off",
-    style: { opacity: 0.3, "line-style": "dashed", "line-dash-pattern": [3, 6], "line-cap": "butt" },
+    style: { opacity: 0.5, "line-style": "dashed", "line-dash-pattern": [4, 5], "line-cap": "butt" },
   },
-  { selector: "edge.partly", style: { opacity: 0.45, "line-style": "dashed", "line-dash-pattern": [14, 5] } },
-  { selector: "edge.off.hovered", style: { opacity: 0.75 } },
+  { selector: "edge.partly", style: { opacity: 0.55, "line-style": "dashed", "line-dash-pattern": [16, 4] } },
+  { selector: "edge.off.hovered", style: { opacity: 0.9 } },
   {
     selector: ":selected",
     style: {
