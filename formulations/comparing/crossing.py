@@ -33,6 +33,9 @@ Times = Mapping[str, float]
 
 _NOBODY: Times = {}
 
+SAME = math.log1p(PROOF_TOLERANCE)
+"""Logarithms this close are the same makespan, and shares the same place."""
+
 
 def crossovers(comparison: Comparison) -> tuple[Crossover, ...]:
     """Return them by size."""
@@ -79,7 +82,7 @@ def _fastest(times: Times, now: str) -> str:
     """Return the fastest method: `now` if it is among them, else the first that was asked."""
     if not times:
         return ""
-    least = min(times.values()) + math.log1p(PROOF_TOLERANCE)
+    least = min(times.values()) + SAME
     near = [name for name, time in times.items() if time <= least]
     return now if now in near else near[0]
 
@@ -99,15 +102,22 @@ def _taken_over(
     found: list[tuple[str, float, float]] = []
     while now in both:
         begin, end = both[now]
-        faster = [
-            (max(0.0, first - begin), last - end, name)
+        faster = {
+            name: _meet(max(0.0, first - begin), last - end)
             for name, (first, last) in both.items()
-            if last < end - math.log1p(PROOF_TOLERANCE)
-        ]
+            if last < end - SAME
+        }
         if not faster:
             break
-        # Of those that meet it at the same place, the one that will be the fastest.
-        share, _, now = min((over / (over - under), under, name) for over, under, name in faster)
-        first, last = both[now]
+        soon = [name for name, share in faster.items() if share <= min(faster.values()) + SAME]
+        # Of those that meet it at the same place, who will be the fastest and was asked first.
+        least = min(both[name][1] for name in soon)
+        now = next(name for name in soon if both[name][1] <= least + SAME)
+        share, (first, last) = faster[now], both[now]
         found.append((now, share, (1 - share) * first + share * last))
     return found
+
+
+def _meet(over: float, under: float) -> float:
+    """Return the share of the way at which a line goes from `over` zero to `under` it."""
+    return over / (over - under)

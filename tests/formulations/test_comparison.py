@@ -337,7 +337,7 @@ def drawn(problem, times, sizes=(1e3, 1e6)):
     return Comparison(problem, methods, sizes, bounds, rows)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(1.0, 1e6), st.floats(1.0, 1e6)), min_size=1, max_size=6, unique=True
@@ -382,6 +382,13 @@ def test_who_takes_the_same_takes_over_from_nobody(problem):
     assert str(found.best(1e3).method) == "b"
     assert [(str(each.before), str(each.after)) for each in found.crossovers()] == [("b", "a")]
     assert found.crossovers()[0].size == pytest.approx(1e4)
+
+
+def test_of_several_that_take_over_together_it_is_who_was_asked_first(problem):
+    found = drawn(problem, {"a": (1, 4), "z": (2, 2), "b": (2, 2 + 1e-9), "c": (2, 2 - 1e-9)})
+
+    assert [str(each.after) for each in found.crossovers()] == ["z"]
+    assert str(found.leaders()[1]) == str(found.best(1e6).method) == "z"
 
 
 def test_who_takes_the_same_leads_as_long_as_it_does(problem):
