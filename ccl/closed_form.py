@@ -29,7 +29,8 @@ class ClosedForm:
     makespan
         What it comes to.
     alone
-        Step after step, each as long as its slowest message would take alone on its way.
+        Step after step, each as long as its slowest message would take alone on its way; where
+        the formula counts ports, as the fullest port of a GPU would.
     in_steps
         Step after step, the messages of a step together on the links.
     steps
@@ -64,6 +65,8 @@ class ClosedForm:
                 else f", {self.crowd} at once on {'->'.join(self.busiest)}"
             )
             reasons.append(f"messages share links{where} ({self.in_steps:.6g} µs)")
+        if self.in_steps < self.alone * (1 - SAME):
+            reasons.append(f"GPUs send over several links at once ({self.in_steps:.6g} µs)")
         if makespan < self.in_steps * (1 - SAME):
             reasons.append(f"steps overlap ({makespan:.6g} µs)")
         if makespan > self.in_steps * (1 + SAME):

@@ -132,8 +132,7 @@ def moves_of(topology: Topology) -> Moves:
 def _routes(topology: Topology) -> list[tuple[str, ...]]:
     """List the ways of the moves, not too many and not none."""
     routes: list[tuple[str, ...]] = []
-    passable = _passable(topology)
-    for route in filter(passable, ways(topology)):
+    for route in filter(passable(topology), ways(topology)):
         routes.append(route)
         if len(routes) > MOST_MOVES:
             msg = (
@@ -146,7 +145,7 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
     return routes
 
 
-def _passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
+def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
     """Return what says whether shared limits let a chunk through on all links of a way at once."""
     rate = 1e-3 / betas(topology)
     index = topology.link_index
@@ -155,13 +154,13 @@ def _passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
         for limit in topology.limits
     ]
 
-    def passable(route: tuple[str, ...]) -> bool:
+    def fits(route: tuple[str, ...]) -> bool:
         links = [index[pair] for pair in pairwise(route)] if limits else []
         return all(
             sum(rate[link] for link in links if link in under) <= most for most, under in limits
         )
 
-    return passable
+    return fits
 
 
 def mirrored(moves: Moves) -> Moves:

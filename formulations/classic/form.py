@@ -12,7 +12,7 @@ from ccl.collective import Chunk, Collective
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.topology import Topology
-from formulations.classic.messages import EVERYONE, Task
+from formulations.classic.messages import EVERYONE, Messages, Task
 from formulations.classic.pattern import Pattern
 from formulations.classic.steps import Walk, walked
 from formulations.classic.ways import Ways
@@ -41,25 +41,33 @@ class Form:
         """Rank at each place on reversed links."""
         return self.pattern.order if self.pattern.back is None else self.pattern.back
 
-    def _walked(self, moves: Moves, order: np.ndarray, task: Task, *, sums: bool = False) -> Walk:
+    def _walked(
+        self, moves: Moves, order: np.ndarray, messages: Messages, *, task: Task | None
+    ) -> Walk:
         topology: Topology = moves.topology
         place = np.array([topology.index[topology.ranks[rank]] for rank in order.tolist()])
         there = np.empty((0, 0))
-        if not sums:
+        if task is not None:
             there = np.full((len(self.nbytes), len(topology.devices)), np.inf)
             there[task.chunk, place[task.root]] = 0.0
-        form = self.pattern.exchange if sums else self.pattern.spread
-        assert form is not None
         ways = Ways(moves, float(self.nbytes.max()))
-        return walked(ways, form(task), place, nbytes=self.nbytes, there=there)
+        return walked(
+            ways,
+            messages,
+            place,
+            nbytes=self.nbytes,
+            there=there,
+            one_port=self.pattern.one_port,
+        )
 
     def spread(self, task: Task) -> Walk:
         """Walk the messages of a task."""
-        return self._walked(self.moves, self.pattern.order, task)
+        return self._walked(self.moves, self.pattern.order, self.pattern.spread(task), task=task)
 
     def added(self, task: Task) -> Walk:
         """Walk those that add up what the task spreads, on reversed links, first step last."""
-        return self._walked(self.back, self.back_order, task)
+        spread = self.pattern.turned or self.pattern.spread
+        return self._walked(self.back, self.back_order, spread(task), task=task)
 
     def turned(self, walk: Walk) -> tuple[TimedMoves, float]:
         """Read a walk on reversed links backwards; return it and its makespan in µs."""
@@ -75,8 +83,10 @@ class Form:
 
     def exchanged(self) -> Walk:
         """Walk the messages of an all-reduce that exchanges partial sums."""
-        task = self.rooted(self.pattern.order)
-        return self._walked(self.moves, self.pattern.order, task, sums=True)
+        exchange = self.pattern.exchange
+        assert exchange is not None
+        messages = exchange(self.rooted(self.pattern.order))
+        return self._walked(self.moves, self.pattern.order, messages, task=None)
 
     def in_steps(self, walk: Walk) -> Schedule:
         """Return a schedule in which each step begins when the one before is over."""
@@ -110,8 +120,13 @@ class Form:
     def closed(self, walks: Sequence[Walk]) -> ClosedForm:
         """Return the formula, and what becomes of it step after step."""
         formula = self.pattern.formula
-        alpha = max(walk.latency for walk in walks)
-        beta = max(walk.slowest for walk in walks)
+        costs = np.maximum.reduce([walk.costs for walk in walks])
+        alpha, beta = costs.max(axis=0).tolist()
+        makespan = (
+            formula.makespan(alpha, beta)
+            if formula.by_host is None
+            else formula.by_host(*costs.ravel().tolist())
+        )
         fullest = max(walks, key=lambda walk: walk.crowd)
         busiest = None
         if fullest.crowd > 1:
@@ -120,7 +135,7 @@ class Form:
             expression=formula.expression,
             alpha=alpha,
             beta=beta,
-            makespan=formula.makespan(alpha, beta),
+            makespan=makespan,
             alone=sum(float(walk.alone.sum()) for walk in walks),
             in_steps=sum(float(walk.ends[-1]) for walk in walks),
             steps=sum(len(walk.ends) for walk in walks),

@@ -2,19 +2,19 @@
 
 A form names pairs of places that exchange most. An order is searched depth first in which a way
 over at most devices that cannot store joins every one of them; ways slower than a threshold are
-left out, from the fastest threshold down. No claim is made that no better order exists; where
-none is found within `TRIES` steps there is None, and forms fall back on the order of ranks.
+left out, from the fastest threshold down, and at each the shortest ways are tried alone first. No
+claim is made that no better order exists; where none is found within `TRIES` steps there is None,
+and forms fall back on the order of ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.hops import ways
+from formulations.classic.joined import Joined, nearest
 
 TRIES = 100_000
 """Steps of a search, after which it is given up."""
@@ -23,21 +23,6 @@ TRIES = 100_000
 def by_rank(topology: Topology) -> np.ndarray:
     """Return the order of ranks as they are."""
     return np.arange(len(topology.ranks))
-
-
-def speeds(topology: Topology) -> np.ndarray:
-    """Return GB/s of the fastest way from rank to rank, 0 where none joins them directly.
-
-    Shape (ranks, ranks); a way's speed is that of its slowest link.
-    """
-    count = len(topology.ranks)
-    found = np.zeros((count, count))
-    for route in ways(topology):
-        if route[0] in topology.rank and route[-1] in topology.rank:
-            ends = topology.rank[route[0]], topology.rank[route[-1]]
-            speed = min(topology.link(*pair).bandwidth for pair in pairwise(route))
-            found[ends] = max(found[ends], speed)
-    return found
 
 
 def arranged(
@@ -54,44 +39,77 @@ def arranged(
     places
         How many there are; by default as many as ranks. Ranks left over come last.
     """
-    count = len(topology.ranks) if places is None else places
-    needed: list[list[tuple[int, bool]]] = [[] for _ in range(count)]
-    for src, dst in pairs:
-        first, last = min(src, dst), max(src, dst)
-        needed[last].append((first, src == first))
-    speed = speeds(topology)
-    for least in np.unique(speed[speed > 0])[::-1]:
-        order = _found(speed >= least, needed)
+    count = len(topology.ranks)
+    wanted = Joined.of(count if places is None else places, pairs)
+    for ways in nearest(topology):
+        order = fitted(ways, wanted)
         if order is not None:
-            rest = [rank for rank in range(len(topology.ranks)) if rank not in set(order)]
-            return np.array([*order, *rest])
+            used = set(order)
+            return np.array([*order, *(rank for rank in range(count) if rank not in used)])
     return None
 
 
-def _found(joined: np.ndarray, needed: list[list[tuple[int, bool]]]) -> list[int] | None:
-    """Search depth first; place i takes the first rank after that of place i - 1 that fits."""
-    count = len(joined)
-    both = joined, joined.T
+def fitted(
+    ways: Joined, wanted: Joined, *, allowed: list[int] | None = None, tries: int = TRIES
+) -> list[int] | None:
+    """Return the rank at each place such that whatever is wanted of places is joined, or None.
+
+    The search is depth first; place i takes the first rank after that of place i - 1 that fits,
+    of those that bits in `allowed` leave it.
+    """
+    if _hopeless(ways, wanted):
+        return None
+    fits = _fits(ways, wanted)
     order: list[int] = []
-    used = np.zeros(count, dtype=bool)
-    pending: list[list[int]] = []
-    for _ in range(TRIES):
+    pending: list[int] = []
+    free = (1 << ways.count) - 1
+    for _ in range(tries):
         place = len(order)
-        if place == len(needed):
+        if place == wanted.count:
             return order
         if len(pending) == place:
-            fits = ~used
-            for other, forward in needed[place]:
-                fits = fits & both[0 if forward else 1][order[other]]
-            begin = order[-1] + 1 if order else 0
-            following = np.roll(np.arange(count), -begin)
-            pending.append(following[fits[following]][::-1].tolist())
-        if pending[place]:
-            order.append(pending[place].pop())
-            used[order[-1]] = True
+            left = free if allowed is None else free & allowed[place]
+            pending.append(fits(order, left))
+        # First what comes after the last rank, then what comes before it.
+        begin = order[-1] + 1 if order else 0
+        left = (pending[place] >> begin << begin) or pending[place]
+        if left:
+            first = left & -left
+            pending[place] ^= first
+            free ^= first
+            order.append(first.bit_length() - 1)
         elif not order:
             return None
         else:
             pending.pop()
-            used[order.pop()] = False
+            free |= 1 << order.pop()
     return None
+
+
+def _fits(ways: Joined, wanted: Joined) -> Callable[[list[int], int], int]:
+    """Return what says which ranks, as bits, fit the place after those that are taken."""
+    needed: list[list[tuple[int, list[int]]]] = [[] for _ in range(wanted.count)]
+    for place in range(wanted.count):
+        for other in range(place):
+            if wanted.out[other] >> place & 1:
+                needed[place].append((other, ways.out))
+            if wanted.out[place] >> other & 1:
+                needed[place].append((other, ways.into))
+
+    def fits(order: list[int], free: int) -> int:
+        for other, near in needed[len(order)]:
+            free &= near[order[other]]
+        return free
+
+    return fits
+
+
+def _hopeless(ways: Joined, wanted: Joined) -> bool:
+    """Say whether counting neighbours or reaching all of them rules every order out."""
+    if wanted.count < ways.count:
+        return False
+    for has, asks in ((ways.out, wanted.out), (ways.into, wanted.into)):
+        many, least = (sorted(map(int.bit_count, each)) for each in (has, asks))
+        if any(one < other for one, other in zip(many, least, strict=True)):
+            return True
+    return wanted.strong and not ways.strong

@@ -17,14 +17,18 @@ class Formula:
     Parameters
     ----------
     expression
-        As it is written: α, β, p ranks, m bytes of the whole buffer; γ, the time to add up, is
+        As it is written: α, β, p ranks, m bytes of the whole buffer, n chunks; γ, to add up, is
         left out, as adding costs nothing in a replay.
     makespan
         What it comes to in µs, of α in µs and β in µs per byte; p and m are those of the problem.
+    by_host
+        The same of α1, β1 of ways within a host and α2, β2 of those between hosts, for a formula
+        that tells them apart.
     """
 
     expression: str
     makespan: Callable[[float, float], float]
+    by_host: Callable[[float, float, float, float], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,13 @@ class Pattern:
         Gives the messages of an all-reduce that has no root: in every step partial sums go both
         ways between two places. None for forms that add up and then spread.
     back
-        Rank at each place on reversed links, where that is another order: where links are one
-        way, a ring is turned round.
+        Rank at each place on reversed links, where that is another order.
+    turned
+        Gives the messages on reversed links, where these are others: where links are one way,
+        rings are turned round.
+    one_port
+        Whether the formula counts all that a place sends in a step, and all that it takes in, as
+        passing through one port.
     """
 
     order: np.ndarray
@@ -58,3 +67,5 @@ class Pattern:
     roots: np.ndarray | None = None
     exchange: Callable[[Task], Messages] | None = None
     back: np.ndarray | None = None
+    turned: Callable[[Task], Messages] | None = None
+    one_port: bool = False

@@ -14,6 +14,7 @@ import numpy as np
 from formulations.classic.messages import Messages
 from formulations.classic.ways import Ways
 from formulations.compiled.stepping import walk
+from formulations.moves import Moves
 from formulations.timed import TimedMoves
 
 
@@ -30,9 +31,11 @@ class Walk:
     ends
         µs at which each step is over, shape (steps,).
     alone
-        µs that each step would take if all between two places went alone, shape (steps,).
-    latency, slowest
-        Largest of the ways that are used: µs, µs per byte.
+        µs that each step would take if all between two places, or with one port all that leaves
+        or reaches a place, went alone, shape (steps,).
+    costs
+        Largest latency in µs and largest µs per byte of the ways that are used, first of those
+        within a host, then of those between hosts; 0 where there are none, shape (2, 2).
     busiest, crowd
         Number of the link that messages between most different places cross in one step, and
         how many these are.
@@ -42,8 +45,7 @@ class Walk:
     step: np.ndarray
     ends: np.ndarray
     alone: np.ndarray
-    latency: float
-    slowest: float
+    costs: np.ndarray
     busiest: int
     crowd: int
 
@@ -55,6 +57,7 @@ def walked(
     *,
     nbytes: np.ndarray,
     there: np.ndarray,
+    one_port: bool = False,
 ) -> Walk:
     """Lay messages on the links.
 
@@ -71,6 +74,8 @@ def walked(
     there
         µs at which each chunk is at each device, inf where it is not, shape (chunks, devices);
         empty where every message carries a sum of its own.
+    one_port
+        Whether, of a message alone, all that its place sends and takes in goes through one port.
 
     Raises
     ------
@@ -91,20 +96,32 @@ def walked(
         there,
     )
     timed = TimedMoves(made, chunk[of], start, np.arange(len(made)))
-    busiest, crowd = _busiest(
-        ways, timed, step[of], src[of] * len(moves.topology.devices) + dst[of]
-    )
-    alone = _alone(ways, (chain, begins), nbytes[chunk], (step, src, dst))
-    used = np.unique(chain)
+    pair = src * len(moves.topology.devices) + dst
+    busiest, crowd = _busiest(ways, timed, step[of], pair[of])
+    took = [
+        _alone(ways, (chain, begins), nbytes[chunk], step=step, between=between)
+        for between in ((src, dst) if one_port else (pair,))
+    ]
     return Walk(
         timed=timed,
         step=step[of],
         ends=ends,
-        alone=alone,
-        latency=float(moves.latency[best[used]].max(initial=0.0)),
-        slowest=float(moves.slowest[best[used]].max(initial=0.0)),
+        alone=np.maximum.reduce(took),
+        costs=_costs(moves, best[np.unique(chain)]),
         busiest=busiest,
         crowd=crowd,
+    )
+
+
+def _costs(moves: Moves, used: np.ndarray) -> np.ndarray:
+    """Return the largest costs of some moves, within hosts and between them, shape (2, 2)."""
+    hosts = np.array([each.host or "" for each in moves.topology.devices])
+    within = hosts[moves.src[used]] == hosts[moves.dst[used]]
+    return np.array(
+        [
+            [every[used][which].max(initial=0.0) for every in (moves.latency, moves.slowest)]
+            for which in (within, ~within)
+        ]
     )
 
 
@@ -117,7 +134,8 @@ def _busiest(ways: Ways, timed: TimedMoves, step: np.ndarray, pair: np.ndarray) 
     link = moves.link[moves.first[timed.move][row] + offset]
     links = len(moves.topology.links)
     where = step[row] * links + link
-    met = np.unique(np.stack([where, pair[row]]), axis=1)[0]
+    pairs, which = np.unique(pair, return_inverse=True)
+    met = np.unique(where * len(pairs) + which[row]) // len(pairs)
     places, crowds = np.unique(met, return_counts=True)
     top = int(crowds.argmax())
     return int(places[top] % links), int(crowds[top])
@@ -127,12 +145,14 @@ def _alone(
     ways: Ways,
     chains: tuple[np.ndarray, np.ndarray],
     nbytes: np.ndarray,
-    between: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    step: np.ndarray,
+    between: np.ndarray,
 ) -> np.ndarray:
-    """Return µs of each step if what goes between two devices had its way for itself.
+    """Return µs of each step if what is `between` the same had its way for itself.
 
-    Chunk follows chunk: all but the largest hold the slowest of the way's moves, and the largest
-    goes all the way.
+    Chunk follows chunk: each holds the slowest of its way's moves, and the one that takes longest
+    besides goes all the way.
     """
     chain, begins = chains
     moves = ways.moves
@@ -140,14 +160,11 @@ def _alone(
     latency = np.add.reduceat(moves.latency[best][chain], begins[:-1])
     total = np.add.reduceat(moves.slowest[best][chain], begins[:-1])
     worst = np.maximum.reduceat(moves.slowest[best][chain], begins[:-1])
-    keys = np.stack(between)
-    bundles, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    which = np.ravel(which)
-    largest = np.zeros(bundles.shape[1])
-    together = np.zeros(bundles.shape[1])
-    np.maximum.at(largest, which, nbytes)
-    np.add.at(together, which, nbytes)
-    took = latency[first] + total[first] * largest + worst[first] * (together - largest)
-    ends = np.zeros(int(bundles[0].max()) + 1)
-    np.maximum.at(ends, bundles[0], took)
+    keys = step * (int(between.max()) + 1) + between
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    held, besides = np.zeros(len(first)), np.zeros(len(first))
+    np.add.at(held, which, worst * nbytes)
+    np.maximum.at(besides, which, latency + (total - worst) * nbytes)
+    ends = np.zeros(int(step.max()) + 1)
+    np.maximum.at(ends, step[first], held + besides)
     return ends

@@ -28,8 +28,9 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.classic.answer import answer
 from formulations.classic.answer import refuses as refuses_any
+from formulations.classic.joined import joined
 from formulations.classic.messages import Messages, Task
-from formulations.classic.orders import arranged, by_rank, speeds
+from formulations.classic.orders import arranged, by_rank
 from formulations.classic.pattern import Formula, Pattern
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -56,10 +57,10 @@ def _apart(problem: Problem) -> str | None:
     """Say which partners no way without a GPU joins."""
     ranks = problem.topology.ranks
     order = _order(problem)
-    joined = speeds(problem.topology) > 0
+    ways = joined(problem.topology)
     for i, j in _partners(len(ranks), folded=True):
-        src, dst = order[i], order[j]
-        if not joined[src, dst]:
+        src, dst = int(order[i]), int(order[j])
+        if not ways.has(src, dst):
             return (
                 f"no way without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
                 "would add its own contribution"

@@ -164,7 +164,7 @@ def test_the_help_shows_the_flags_of_the_formulation(run, name):
             ("ring", *MILP, "--tau", "3"),
             "te-ccl-milp has no option --tau; its own options are --",
         ),
-        (("ring", "--formulation", "ring", "--epoch", "x"), "it has no options of its own"),
+        (("ring", "--formulation", "direct", "--epoch", "x"), "it has no options of its own"),
         (("ring", "--formulation", "te-ccl-ml"), "did you mean te-ccl-"),
         (("ring", *MILP, "--horizon", "many"), "Invalid value for '--horizon'"),
         (("ring", *MILP, "--horizon", "0"), "option horizon is 0; give at least 1"),
