@@ -1,0 +1,217 @@
+"""Torus: all-gather along the rows of one dimension of a grid, then of the next.
+
+GPUs lie in a grid of sides d_1, d_2, ...; its rows are rings, or open, in a mesh. In phase i each
+row of dimension i is gathered: everyone has b_i = m/p times the sides of the phases before and
+passes it on to its neighbour (Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and
+Computation 2007, sections 4 and 7; the bucket algorithm). One way round a ring takes
+d_i - 1 steps; both ways at once half of them, rounded up; an open row d_i - 1, each GPU sending
+to both sides what came from the other. So all phases take
+
+    Σ s_i (α + b_i β),   s_i = d_i - 1, or ⌈(d_i - 1) / 2⌉ both ways round a ring.
+
+Reduce-scatter is the mirror, all-reduce both in turn.
+
+In a phase the links of one dimension are in use. With ``split`` the chunks of a shard are dealt to
+as many orders of the dimensions as there are dimensions, each beginning with another and going on
+in turn, and all links are in use: in each phase the parts are gathered along different dimensions
+side by side, and it takes as many steps as the longest. A step takes as long as the part with most
+bytes in it; with sides all d and one chunk for each of D orders that is  Σ s (α + b_i/D β).
+
+Decisions: the shape is found from the links (`formulations.classic.grids`); split when there are
+as many chunks per shard as dimensions, unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ccl.problem import Problem
+from ccl.result import Result
+from formulations.classic.answer import answer
+from formulations.classic.answer import refuses as refuses_any
+from formulations.classic.grids import Grid, grid_of
+from formulations.classic.messages import Messages, Task
+from formulations.classic.orders import by_rank
+from formulations.classic.pattern import Formula, Pattern
+from formulations.registry import Formulation
+from formulations.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Directions and orders."""
+
+    both_ways: bool = field(
+        default=True,
+        metadata={"label": "Both ways round", "help": "pass on in both directions of a ring"},
+    )
+    split: bool = field(
+        default=True,
+        metadata={
+            "label": "Split over orders of dimensions",
+            "help": "uses all links at once; needs as many chunks per shard as dimensions",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse what is no grid."""
+    reason = refuses_any(problem)
+    if reason is not None:
+        return reason
+    if grid_of(problem.topology) is None:
+        return (
+            "its GPUs make no grid of two dimensions or more: each linked both ways with its "
+            "neighbours and nobody else, ranks in order with the last coordinate fastest"
+        )
+    return None
+
+
+def run(run: Run, options: Options) -> Result:
+    """Gather along one dimension after the other."""
+    problem = run.problem
+    grid = grid_of(problem.topology)
+    assert grid is not None
+    chunks = len(problem.collective.chunks) // problem.collective.ranks
+    dimensions = len(grid.shape)
+    orders = dimensions if options.split and chunks >= dimensions else 1
+    if options.split and orders < dimensions:
+        run.note(
+            f"one dimension of {grid} after the other is in use: to use all at once give each "
+            f"shard {dimensions} chunks or more, it has {chunks}"
+        )
+    plan = _Plan(grid, orders, both_ways=options.both_ways)
+    return answer(
+        run, Pattern(by_rank(problem.topology), plan.spread, plan.formula(problem, chunks))
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A grid and how it is gone along."""
+
+    grid: Grid
+    orders: int
+    both_ways: bool
+
+    def axis(self, part: int, phase: int) -> int:
+        """Return the dimension along which a part of each shard is gathered in a phase.
+
+        Numbers go down, as GPUs of a host mostly lie along the last dimension.
+        """
+        return (part - 1 - phase) % len(self.grid.shape)
+
+    def onwards(self, axis: int) -> int:
+        """Return how many steps everything goes towards larger coordinates, round a ring."""
+        side = self.grid.shape[axis]
+        return -(-(side - 1) // 2) if self.both_ways else side - 1
+
+    def steps(self, axis: int) -> int:
+        """Return how many steps the gathering along a dimension takes."""
+        return self.onwards(axis) if self.grid.closed[axis] else self.grid.shape[axis] - 1
+
+    def spread(self, task: Task) -> Messages:
+        """Send to everyone, part by part."""
+        which = task.turns() % self.orders
+        parts = []
+        for part in range(self.orders):
+            mine = which == part
+            chunk, place = task.chunk[mine], task.root[mine]
+            begin = 0
+            for phase in range(len(self.grid.shape)):
+                axis = self.axis(part, phase)
+                parts += [
+                    self._rows(chunk, place, axis, to_larger=to_larger).later(begin)
+                    for to_larger in (True, False)
+                ]
+                begin += self._longest(phase)
+                chunk, place = self._everywhere(chunk, place, axis)
+        return Messages.joined(parts)
+
+    def _longest(self, phase: int) -> int:
+        return max(self.steps(self.axis(part, phase)) for part in range(self.orders))
+
+    def _rows(
+        self, chunk: np.ndarray, place: np.ndarray, axis: int, *, to_larger: bool
+    ) -> Messages:
+        """Send chunks from their places along one dimension in one direction."""
+        grid, side = self.grid, self.grid.shape[axis]
+        at = grid.at(place, axis)
+        if grid.closed[axis]:
+            onwards = self.onwards(axis)
+            reach = np.full(len(at), onwards if to_larger else side - 1 - onwards)
+        else:
+            reach = side - 1 - at if to_larger else at
+        sign = 1 if to_larger else -1
+        parts = []
+        for step in range(int(reach.max(initial=0))):
+            on = reach > step
+            src, dst = ((at[on] + sign * (step + more)) % side for more in (0, 1))
+            parts.append(
+                Messages(
+                    np.full(int(on.sum()), step),
+                    chunk[on],
+                    grid.moved(place[on], axis, src),
+                    grid.moved(place[on], axis, dst),
+                )
+            )
+        return Messages.joined([Messages.of([]), *parts])
+
+    def _everywhere(
+        self, chunk: np.ndarray, place: np.ndarray, axis: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return chunks with their places when all of a row have them."""
+        side = self.grid.shape[axis]
+        to = np.tile(np.arange(side), len(place))
+        place = self.grid.moved(np.repeat(place, side), axis, to)
+        return np.repeat(chunk, side), place
+
+    def formula(self, problem: Problem, chunks: int) -> Formula:
+        """Return the sum over phases and steps; a shard has so many chunks."""
+        collective = problem.collective
+        twice = 2 if collective.kind == "all-reduce" else 1
+        turns = self._turns(collective.size / collective.ranks, chunks)
+
+        def makespan(alpha: float, beta: float) -> float:
+            return twice * sum(alpha + nbytes * beta for nbytes in turns)
+
+        written = self._written(even=chunks % self.orders == 0)
+        return Formula("2 " * (twice - 1) + written, makespan)
+
+    def _turns(self, shard: float, chunks: int) -> list[float]:
+        """Return the bytes that the busiest link passes in each step; a shard has `shard`."""
+        dimensions = range(len(self.grid.shape))
+        block = [
+            shard * len(range(part, chunks, self.orders)) / chunks for part in range(self.orders)
+        ]
+        turns = []
+        for phase in dimensions:
+            axes = [self.axis(part, phase) for part in range(self.orders)]
+            for step in range(self._longest(phase)):
+                busy = [b for b, axis in zip(block, axes, strict=True) if self.steps(axis) > step]
+                turns.append(max(busy))
+            block = [b * self.grid.shape[axis] for b, axis in zip(block, axes, strict=True)]
+        return turns
+
+    def _written(self, *, even: bool) -> str:
+        steps = "⌈(dᵢ-1)/2⌉" if self.both_ways else "(dᵢ-1)"
+        if not all(self.grid.closed):
+            steps = "sᵢ"
+        if self.orders == 1:
+            return f"Σ {steps} (α + bᵢβ)"
+        cube = len(set(self.grid.shape)) == 1 and len(set(self.grid.closed)) == 1
+        return f"Σ {steps} (α + bᵢβ/{self.orders})" if cube and even else "Σ steps max (α + bᵢβ)"
+
+
+FORMULATION = Formulation(
+    name="torus",
+    title="Torus, dimension after dimension",
+    reference="Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 2007",
+    collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
