@@ -6,7 +6,7 @@ Results are those of ``topoloom/1`` without the problem, which stands once for a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,8 @@ from ccl.result import PROOF_TOLERANCE, Result
 from formulations.comparing.asked import Question
 from formulations.comparing.nouns import Comparison, Method, Row
 
+FORMAT = "topoloom-comparison/1"
+
 
 class _MethodJson(msgspec.Struct, forbid_unknown_fields=True):
     formulation: str
@@ -42,6 +44,7 @@ class _RowJson(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _ComparisonJson(msgspec.Struct, forbid_unknown_fields=True):
+    format: Literal["topoloom-comparison/1"]
     problem: wire.ProblemJson
     methods: list[_MethodJson]
     sizes: list[float]
@@ -53,6 +56,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain JSON values."""
     places = {str(each): place for place, each in enumerate(comparison.methods)}
     return {
+        "format": FORMAT,
         "problem": problem_to_json(comparison.problem),
         "methods": [
             {"formulation": each.formulation, "options": dict(each.options)}
