@@ -132,8 +132,8 @@ class Options:
         default=True,
         metadata={
             "label": "Quick ways",
-            "help": "Offer quick ways first, and stop where a plan meets a bound; without, all steps "
-            "run, and quick ways are what step 1 begins with",
+            "help": "Offer quick ways first, and stop where a plan meets a bound; without, all "
+            "steps run, and quick ways are what step 1 begins with",
         },
     )
     seed: int = field(

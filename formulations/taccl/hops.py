@@ -34,6 +34,8 @@ class Sends:
         Numbers in the whole collective of the chunks of each parent.
     priority
         Of each send, larger first, shape (n,).
+    alike
+        Sends that symmetries exchange have the same number, shape (n,).
     """
 
     moves: Moves
@@ -43,6 +45,7 @@ class Sends:
     after: tuple[tuple[int, ...], ...]
     members: tuple[tuple[int, ...], ...]
     priority: np.ndarray
+    alike: np.ndarray
 
     def __len__(self) -> int:
         return len(self.move)
@@ -126,6 +129,7 @@ def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
         tuple(tuple(each) for each in after),
         part.members,
         weights[chunks],
+        pairs.orbit[chosen],
     )
 
 
@@ -165,6 +169,7 @@ def joined(head: Part, adding: Sends, spreading: Sends) -> Sends:
         tuple(after),
         adding.members + spreading.members,
         np.concatenate([adding.priority, spreading.priority]),
+        np.concatenate([adding.alike, spreading.alike + int(adding.alike.max(initial=0)) + 1]),
     )
 
 
@@ -229,6 +234,7 @@ def parted(sends: Sends, order: list[int], sizes: np.ndarray) -> tuple[Sends, li
         after,
         tuple((each,) for each in range(len(sizes))),
         sends.priority[which],
+        sends.alike[which],
     )
     return parts, [int(begin[each]) + place for each in order for place in range(many[each])]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
@@ -57,16 +58,36 @@ def orders(
     holds: bool,
     seed: int,
 ) -> list[Order]:
-    """Return the orders of some heuristics in some directions, the shortest makespan first."""
-    chance = np.random.default_rng(seed).permutation(len(sends)).tolist()
-    ties = chance if seed else list(range(len(sends)))
+    """Return the orders of some heuristics in some directions, the shortest makespan first.
+
+    Parameters
+    ----------
+    sends
+        What is sent.
+    heuristics, directions
+        Which are tried.
+    holds
+        Whether latency holds links too while they are ordered.
+    seed
+        Of the random numbers that decide ties besides; with 0 there are none.
+    """
     found = []
-    for heuristic in heuristics:
-        for direction in directions:
-            order = ordered(sends, heuristic, direction, holds=holds, ties=ties)
-            makespan = end(sends, times(sends, order))
-            found.append(Order(order, makespan, heuristic, direction))
+    for heuristic, direction, ties in product(heuristics, directions, _ties(sends, seed)):
+        order = ordered(sends, heuristic, direction, holds=holds, ties=ties)
+        makespan = end(sends, times(sends, order))
+        found.append(Order(order, makespan, heuristic, direction))
     return sorted(found, key=lambda each: each.makespan)
+
+
+def _ties(sends: Sends, seed: int) -> list[list[int]]:
+    """Return what decides where all else is equal: symmetry, the list's order, and chance.
+
+    Sends that symmetries exchange have the same turn, so that their plan stays symmetric.
+    """
+    ties = [sends.alike.tolist(), list(range(len(sends)))]
+    if seed:
+        ties.append(np.random.default_rng(seed).permutation(len(sends)).tolist())
+    return ties
 
 
 def ordered(

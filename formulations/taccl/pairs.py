@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from ccl.errors import Infeasible, SolveError
 from formulations.taccl.parts import Part
 
-MOST_PAIRS = 4_000_000
+MOST_PAIRS = 40_000_000
 """Chunks times moves above which nothing is built."""
 
 SAME = 1e-9

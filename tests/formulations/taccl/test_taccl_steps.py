@@ -91,6 +91,7 @@ def two_chunks(hops: int, alpha: float) -> tuple[Sends, list[int]]:
         after=tuple((n - 2,) if n > 1 else () for n in range(2 * hops)),
         members=((0,), (1,)),
         priority=np.ones(2 * hops),
+        alike=np.arange(2 * hops),
     )
     return sends, list(range(2 * hops))
 
@@ -152,6 +153,7 @@ def test_chunks_to_one_device_with_another_between_may_not_go_together():
         after=((), (), (), ()),
         members=tuple((i,) for i in range(4)),
         priority=np.ones(4),
+        alike=np.arange(4),
     )
 
     program = Contiguity(sends, [0, 1, 2, 3], np.ones(len(moves), dtype=bool), 1e3)
