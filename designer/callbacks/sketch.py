@@ -175,6 +175,7 @@ def _typed(app: Dash) -> None:
 def _read(app: Dash) -> None:
     @app.callback(
         _sketches(),
+        Output(ids.CHUNKS, "value", allow_duplicate=True),
         commands.notes(),
         Input({"sketch-file": ALL}, "contents"),
         State({"sketch-file": ALL}, "filename"),
@@ -185,20 +186,21 @@ def _read(app: Dash) -> None:
     )
     def on_file(
         contents: list[str | None], names: list[str | None], *given: Any
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, ...]:
         sketches, name, drawing = given
         if not any(contents):
-            return NOTHING
+            return no_update, no_update, no_update
         file = names[0] or "sketch"
         try:
             topology = topology_from_json(drawing["topology"])
             content = base64.b64decode((contents[0] or "").partition(",")[2])
             found, sentences = read_sketch(content, topology, name=file)
         except CclError as error:
-            return no_update, note(str(error), title="Cannot read")
+            return no_update, no_update, note(str(error), title="Cannot read")
         told = "; ".join(sentences) or sketch.told(sketch_to_json(found))
         kept = sketch.keep(sketches, name, sketch_to_json(found))
-        return kept, note(told, "good", title=f"Read {file}")
+        chunks = no_update if found.chunks is None else found.chunks * found.instances
+        return kept, chunks, note(told, "good", title=f"Read {file}")
 
 
 def _fitted(app: Dash) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -130,6 +131,14 @@ def sketch_in(path: Path, topology: Topology) -> dict[str, Any]:
     for each in sentences:
         remark(f"{path.name}: {each}")
     return sketch_to_json(sketch)
+
+
+def sketched_chunks(options: Mapping[str, Any]) -> int | None:
+    """Return the chunks per shard that a sketch among the options asks for, or None."""
+    for value in options.values():
+        if isinstance(value, dict) and "chunks" in value:
+            return int(value["chunks"]) * int(value.get("instances", 1))
+    return None
 
 
 def positive(flag: str, value: float | None, *, unit: str, zero: bool = False) -> float | None:

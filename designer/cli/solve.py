@@ -31,6 +31,7 @@ from designer.cli.asked import (
     open_document,
     positive,
     sketch_in,
+    sketched_chunks,
     writable,
 )
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
@@ -145,9 +146,12 @@ def solve(  # noqa: PLR0913  one for each flag
         name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
         for name, value in options.items()
     }
+    counts = read_counts(chunks)
+    if chunks is None and opened.problem is None:
+        counts = (sketched_chunks(options),)
     problems = {
         count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
-        for count in read_counts(chunks)
+        for count in counts
     }
     begin = partial(
         formulations.start, formulation=formulation, options=options, gap=gap, solver=solver

@@ -128,13 +128,15 @@ def test_a_file_is_read_fields_are_typed_and_an_edit_drops_what_is_gone(designer
         "nnodes": 2,
         "internode_sketch": {"strategy": "relay", "internode_conn": {"0": [1]}, "beta_split": 1},
         "symmetry_offsets": [[8, 16]],
+        "hyperparameters": {"input_chunkup": 2},
     }
     page.locator("#options-open").click()
     page.locator(".ds-sketch-row input[type=file]").set_input_files(
         {"name": "mine.json", "mimeType": "application/json", "buffer": json.dumps(file).encode()}
     )
     row = page.locator(".ds-sketch-row")
-    expect(row).to_contain_text("Own: 2 pairs between hosts, symmetry 8 in 16.", timeout=SLOW)
+    expect(row).to_contain_text("Own: 2 pairs between hosts, symmetry 8 in 16,", timeout=SLOW)
+    expect(page.locator("#chunks")).to_have_value("2")
     expect(page.get_by_text("left out: beta_split")).to_be_visible()
     row.get_by_role("button", name="Draw").click()
     page.wait_for_selector(".tl[data-sketching]", timeout=SLOW)

@@ -163,6 +163,7 @@ def test_the_command_line_reads_a_sketch_of_taccl_and_says_what_it_took(run, tmp
     kept = read_document(out).result
     assert kept is not None
     assert kept.options["sketch"] == {"offsets": [[1, 4]], "chunks": 3}
+    assert len(kept.problem.collective.chunks) == 4 * 3  # nobody asked for another number
 
 
 def test_the_command_line_reads_our_form_in_silence(run, tmp_path):
