@@ -15,7 +15,7 @@ DENOMINATORS = (12, 120, 5_000)
 CLOSE = 1e-7
 """A fraction within this of a solver's number is what it stands for."""
 
-ROUND = 1_000_000
+ROUND = 1_000_000_000
 """Parts of the whole, where no simple fractions are close."""
 
 

@@ -130,7 +130,13 @@ def _leaves(network: Network) -> sparse.csr_array:
 def shared_forest(
     problem: Problem, shares: Shares, *, backend: Backend, watch: Watch | None = None
 ) -> Planned | None:
-    """Return the forest of the fractions near the program's shares, None if none is near.
+    """Return the forest of the fractions near the program's shares, None if none is near."""
+    best = shared_rates(problem, shares, backend=backend)
+    return None if best is None else _planned(best, watch=watch)
+
+
+def shared_rates(problem: Problem, shares: Shares, *, backend: Backend) -> tuple[Rate, Rate] | None:
+    """Return the rates up and down of the fractions near the program's shares, None if none is.
 
     The first that are as fast as the program are taken, else the fastest.
     """
@@ -143,7 +149,7 @@ def shared_forest(
             best = rates
         if best is not None and float(_slower(best)) <= shares.makespan * (1 + CLOSE):
             break
-    return None if best is None else _planned(best, watch=watch)
+    return best
 
 
 def _slower(rates: tuple[Rate, Rate]) -> Fraction:
