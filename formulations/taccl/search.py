@@ -141,9 +141,12 @@ class Search:
         before = self.run.best
         chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
         ways = [each for each in chosen if each is not None]
-        if len(ways) == len(routed):
+        offered = before is not None and all(
+            some is each.quick for some, each in zip(chosen, routed, strict=True)
+        )
+        if len(ways) == len(routed) and not offered:
             self._offered(routed, ways, contiguous=True)
-        if before is not None and self.run.best is before:
+        if before is not None and self.run.best is before and not offered:
             self.run.note("the plan of the quick ways is no longer than these, and is kept")
         if self.run.enough:
             return self.run.reached
@@ -211,7 +214,7 @@ class Search:
         self.solved = False
         if routed.quick is not None:
             missed = "" if routed.forced else ", which miss a forced pair"
-            self.run.note(f"step 1 found no ways, {why}; the quick ones stand{missed}")
+            self.run.note(f"step 1 found no ways: {why}; the quick ones stand{missed}")
         return routed.quick
 
     def _program(self, routed: Routed) -> Paths:
@@ -243,12 +246,16 @@ class Search:
             directions=self.choices.directions,
             holds=self.choices.holds,
             seed=self.choices.seed,
+            over=lambda: self.run.expired,
         )
         best = found[0]
         if contiguous:
             self.run.note(f"step 2: {best.heuristic} first, {best.direction} the ways, is best")
+        # As good ones only where the replay of those before took longer than their own times said.
         for each in found:
-            if each.makespan > best.makespan * (1 + MET) and each is not best:
+            known = self.run.best
+            met = known is not None and known.makespan <= each.makespan * (1 + MET)
+            if each is not best and (met or each.makespan > best.makespan * (1 + MET)):
                 break
             self._offer(sends, each.order)
             if self._done:
