@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import astar, build, compare, figures, fluid, sccl, schedules, table8, taccl
+from benchmarks import astar, build, compare, figures, fluid, rivals, sccl, schedules, table8, taccl
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
@@ -20,6 +20,7 @@ app.command("fluid")(fluid.main)
 app.command("taccl")(taccl.main)
 app.command("sccl")(sccl.main)
 app.command("compare")(compare.main)
+app.command("rivals")(rivals.main)
 
 if __name__ == "__main__":
     app()
