@@ -28,7 +28,7 @@ from typing import Literal
 
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.mirror import adding, no_mirror, parts
+from formulations.mirror import no_mirror, parts
 from formulations.refusals import no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -129,7 +129,7 @@ def run(run: Run, options: Options) -> Result:
     from formulations.list_search import answer  # noqa: PLC0415  it loads numba
     from formulations.tacos import Matcher  # noqa: PLC0415
 
-    topology = adding(run.problem).topology
+    topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):
         run.note("ways over switches are taken as links that share ports; the paper has none")
     answer(
