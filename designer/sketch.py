@@ -79,12 +79,12 @@ def _parts(sketch: Sketch) -> list[str]:
     relays = len({relay for _, relay in sketch.relays})
     between = None if sketch.between is None else len(sketch.between)
     said = [
-        (between is not None, text.count(between or 0, "pair") + " between hosts"),
         (off > 0, f"{text.count(off, 'link')} off"),
-        (bool(sketch.forced), f"{text.count(len(sketch.forced), 'pair')} forced"),
         (relays > 0, text.count(relays, "relay")),
+        (bool(sketch.forced), f"{text.count(len(sketch.forced), 'pair')} forced"),
         (sketch.switches != "all", sketch.switches),
         (bool(sketch.offsets), f"symmetry {offsets_text(sketch.offsets)}"),
+        (between is not None, text.count(between or 0, "pair") + " between hosts"),
         (sketch.chunks is not None, f"{text.count(sketch.chunks or 0, 'chunk')} per shard"),
         (sketch.instances != 1, f"{text.count(sketch.instances, 'instance')}"),
     ]

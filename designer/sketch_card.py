@@ -18,9 +18,9 @@ MOST_BYTES = 4_000_000
 HINT = "Click a link to switch it off or on, a GPU to make it a relay of its host."
 KEYS = (("Tab", "GPUs"), ("Arrows", "links"), ("Enter", "picks"), ("Esc", "ends"))
 PREFERENCES = {
-    "all": "any pairs",
-    "uc-min": "few pairs (uc-min)",
-    "uc-max": "many pairs (uc-max)",
+    "all": "any",
+    "uc-min": "few (uc-min)",
+    "uc-max": "many (uc-max)",
 }
 
 
@@ -68,7 +68,8 @@ def card(value: sketch.Plain, drawing: sketch.Plain) -> list[Any]:
     drawing
         The derived sketch with which drawing began, None while it is not drawn.
     """
-    said = html.Span(sketch.told(value), className="ds-sketch-words", role="status")
+    told = sketch.told(value)
+    said = html.Span(told, title=told, className="ds-sketch-words", role="status")
     if drawing is None:
         return [_title(), said, _button("Draw", "draw", "card")]
     keys = [html.Span([html.Kbd(key), does]) for key, does in KEYS]
@@ -101,7 +102,7 @@ def _fields(value: sketch.Plain) -> list[Any]:
     return [
         dmc.Select(
             id={"sketch-field": "switches"},
-            label="Switches prefer",
+            label="Pairs at switches",
             value=now.get("switches", "all"),
             data=[{"value": each, "label": PREFERENCES[each]} for each in INCLINATIONS],
             allowDeselect=False,

@@ -135,7 +135,7 @@ def test_a_file_is_read_fields_are_typed_and_an_edit_drops_what_is_gone(designer
         {"name": "mine.json", "mimeType": "application/json", "buffer": json.dumps(file).encode()}
     )
     row = page.locator(".ds-sketch-row")
-    expect(row).to_contain_text("Own: 2 pairs between hosts, symmetry 8 in 16,", timeout=SLOW)
+    expect(row).to_contain_text("Own: symmetry 8 in 16, 2 pairs between hosts, 2 chunks", timeout=SLOW)
     expect(page.locator("#chunks")).to_have_value("2")
     expect(page.get_by_text("left out: beta_split")).to_be_visible()
     row.get_by_role("button", name="Draw").click()
@@ -150,7 +150,7 @@ def test_a_file_is_read_fields_are_typed_and_an_edit_drops_what_is_gone(designer
     designer.click("g1")
     expect(page.get_by_text("sends to no other host")).to_be_visible(timeout=SLOW)
     page.mouse.click(*between(designer, "g13", "g15"))
-    expect(card(page)).to_contain_text("own: 2 pairs between hosts, 1 link off", timeout=SLOW)
+    expect(card(page)).to_contain_text("own: 1 link off, 2 pairs between hosts", timeout=SLOW)
     press(page, "Done")
     designer.do("delete", devices=["g15"])
     expect(card(page)).not_to_contain_text("link off", timeout=SLOW)

@@ -278,7 +278,7 @@ def test_fields_of_the_card_are_read_and_checked(ndv2):
             },
             "own: 2 links off, 2 relays, uc-min",
         ),
-        ({"between": [], "offsets": [[1, 2]], "chunks": 2}, "own: 0 pairs between hosts, "),
+        ({"between": [], "offsets": [[1, 2]], "chunks": 2}, "own: symmetry 1 in 2, 0 pairs between hosts, 2 chunks per shard"),
         ({"colour": 1}, "not readable: 'colour' is no part of a sketch"),
     ],
 )

@@ -222,7 +222,7 @@ export class SketchView {
   /** At the lower edge; what the marks say stands at the upper one. */
   #badge(ctx, rect, text) {
     const { colors } = this.canvas;
-    const scale = Math.min(1.7, Math.max(1, 0.62 / this.canvas.stage.cy.zoom()));
+    const scale = Math.min(2, Math.max(1, 0.85 / this.canvas.stage.cy.zoom()));
     ctx.font = `700 ${10 * scale}px ${FONT}`;
     const [width, height] = [ctx.measureText(text).width + 12 * scale, 16 * scale];
     const { x } = centre(rect);
