@@ -113,6 +113,7 @@ class Search:
         self.sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
         self.backend = replace(run.backend, seed=choices.seed)
         self.solved = True
+        self.begun = False
 
     def solve(self) -> Stop:
         """Offer plans; say why no more are looked for.
@@ -132,6 +133,7 @@ class Search:
         """Order and offer the quick ways, if they are as the sketch asks; say if that is enough."""
         known = [each.quick for each in routed if each.quick is not None and each.forced]
         if len(known) == len(routed):
+            self.begun = True
             self.run.report("quick ways, ordered")
             self._offered(routed, known, contiguous=False)
         return self.run.enough
@@ -141,13 +143,11 @@ class Search:
         before = self.run.best
         chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
         ways = [each for each in chosen if each is not None]
-        offered = before is not None and all(
-            some is each.quick for some, each in zip(chosen, routed, strict=True)
-        )
-        if len(ways) == len(routed) and not offered:
+        known = all(some is each.quick for some, each in zip(chosen, routed, strict=True))
+        if len(ways) == len(routed) and not (known and self.begun):
             self._offered(routed, ways, contiguous=True)
-        if before is not None and self.run.best is before and not offered:
-            self.run.note("the plan of the quick ways is no longer than these, and is kept")
+            if self.begun and self.run.best is before:
+                self.run.note("the plan of the quick ways is no longer than these, and is kept")
         if self.run.enough:
             return self.run.reached
         if self.run.expired or not ways:
