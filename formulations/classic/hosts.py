@@ -70,23 +70,25 @@ def laid(
     slowest = every[-1]
     outside = next((pace for pace in every if found(pace, slowest) is not None), None)
     if outside is None:
-        return np.array(_nearest(wanted, allowed, [ways[pace] for pace in every]))
+        return np.array(_nearest(pairs, allowed, [ways[pace] for pace in every]))
     orders = (found(outside, pace) for pace in every)
     return np.array(next(order for order in orders if order is not None))
 
 
-def _nearest(wanted: Joined, allowed: Sequence[int], ways: Sequence[Joined]) -> list[int]:
+def _nearest(
+    pairs: Sequence[tuple[int, int]], allowed: Sequence[int], ways: Sequence[Joined]
+) -> list[int]:
     """Return the rank at each place, one after the other; `ways` are from fast to slow."""
+    before: list[list[tuple[int, bool]]] = [[] for _ in allowed]
+    for src, dst in pairs:
+        before[max(src, dst)].append((min(src, dst), src < dst))
     order: list[int] = []
     free = (1 << ways[0].count) - 1
-    for place, block in enumerate(allowed):
-        before = [
-            (rank, bool(wanted.out[other] >> place & 1))
-            for other, rank in enumerate(order)
-            if (wanted.out[other] | wanted.into[other]) >> place & 1
-        ]
+    for block, asked in zip(allowed, before, strict=True):
         near = (
-            (each.out if onwards else each.into)[rank] for each in ways for rank, onwards in before
+            (each.out if onwards else each.into)[order[other]]
+            for each in ways
+            for other, onwards in asked
         )
         fits = next((found for each in near if (found := each & free & block)), free & block)
         order.append((fits & -fits).bit_length() - 1)

@@ -89,12 +89,12 @@ def fitted(
 def _fits(ways: Joined, wanted: Joined) -> Callable[[list[int], int], int]:
     """Return what says which ranks, as bits, fit the place after those that are taken."""
     needed: list[list[tuple[int, list[int]]]] = [[] for _ in range(wanted.count)]
-    for place in range(wanted.count):
-        for other in range(place):
-            if wanted.out[other] >> place & 1:
-                needed[place].append((other, ways.out))
-            if wanted.out[place] >> other & 1:
-                needed[place].append((other, ways.into))
+    for src, row in enumerate(wanted.out):
+        left = row
+        while left:
+            dst = (left & -left).bit_length() - 1
+            left &= left - 1
+            needed[max(src, dst)].append((min(src, dst), ways.out if src < dst else ways.into))
 
     def fits(order: list[int], free: int) -> int:
         for other, near in needed[len(order)]:
