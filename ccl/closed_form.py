@@ -39,6 +39,8 @@ class ClosedForm:
         The link that most messages of one step cross, or None where none is shared.
     crowd
         How many these are.
+    elsewhere
+        Whether the plan sends over other ways than the steps do, where these are quicker.
     """
 
     expression: str
@@ -50,6 +52,7 @@ class ClosedForm:
     steps: int
     busiest: tuple[str, str] | None = None
     crowd: int = 1
+    elsewhere: bool = False
 
     def why(self, makespan: float) -> str:
         """Say in one sentence how a replay of `makespan` µs differs from the formula, and why."""
@@ -66,9 +69,12 @@ class ClosedForm:
             )
             reasons.append(f"messages share links{where} ({self.in_steps:.6g} µs)")
         if self.in_steps < self.alone * (1 - SAME):
-            reasons.append(f"GPUs send over several links at once ({self.in_steps:.6g} µs)")
+            reasons.append(
+                f"GPUs use several links at once or pass on what they have ({self.in_steps:.6g} µs)"
+            )
         if makespan < self.in_steps * (1 - SAME):
-            reasons.append(f"steps overlap ({makespan:.6g} µs)")
+            why = "other ways are quicker" if self.elsewhere else "steps overlap"
+            reasons.append(f"{why} ({makespan:.6g} µs)")
         if makespan > self.in_steps * (1 + SAME):
             reasons.append(f"shared limits or the order of sends slow it ({makespan:.6g} µs)")
         begin = f"{self.expression} = {self.makespan:.6g} µs"

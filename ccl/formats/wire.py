@@ -203,6 +203,7 @@ class ClosedFormJson(Struct, forbid_unknown_fields=True):
     steps: Whole
     busiest: Ends | None = None
     crowd: Whole = 1
+    elsewhere: bool = False
 
 
 class ResultJson(Struct, forbid_unknown_fields=True):

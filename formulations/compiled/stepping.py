@@ -1,7 +1,8 @@
 """Messages step after step on the links, compiled; `formulations.classic.steps` calls it.
 
 A step begins when everything of the one before is there. Within a step each message goes as soon
-as its links are free, those before it served first, on the move on which it is there first.
+as its links are free, those before it served first, on the move on which it is there first. Those
+that take several moves take turns: all make their first one before any makes its second.
 """
 
 from __future__ import annotations
@@ -30,48 +31,59 @@ def walk(messages, chains, pairs, moves, there):
     """
     step, chunk, nbytes = messages
     chain, begins = chains
-    steps = 0 if not len(step) else step[-1] + 1
-    links = moves[1].max() + 1
-    free = np.zeros(links)
+    free = np.zeros(moves[1].max() + 1)
     made = np.zeros(len(chain), np.int64)
     of = np.zeros(len(chain), np.int64)
     start = np.zeros(len(chain))
-    ends = np.zeros(steps)
-    rows = 0
-    now = -1
+    ends = np.zeros(0 if not len(step) else step[-1] + 1)
+    at = begins[:-1].copy()
+    time = np.zeros(len(step))
+    rows, first = 0, 0
     begin = 0.0
-    for i in range(len(step)):
-        if step[i] != now:
-            begin = max(begin, ends[now] if now >= 0 else 0.0)
-            now = step[i]
-            ends[now] = begin
-        at = begins[i]
-        time = begin
-        if len(there):
-            at = _last_there(chain, begins, pairs, there, chunk[i], i)
-        if at > begins[i]:
-            time = max(time, there[chunk[i], pairs[2][chain[at - 1]]])
-        for k in range(at, begins[i + 1]):
-            move, first, time = _earliest(pairs, moves, free, chain[k], nbytes[i], time)
-            for j in range(moves[0][move], moves[0][move + 1]):
-                link = moves[1][j]
-                free[link] = first + moves[3][j] + nbytes[i] * (moves[4][j] + moves[2][j])
-            made[rows], of[rows], start[rows] = move, i, first
-            rows += 1
-            if len(there):
-                device = pairs[2][chain[k]]
-                there[chunk[i], device] = min(there[chunk[i], device], time)
-        ends[now] = max(ends[now], time)
+    for now in range(len(ends)):
+        after = first
+        while after < len(step) and step[after] == now:
+            time[after] = begin
+            after += 1
+        ends[now] = begin
+        left = after - first
+        while left:
+            left = 0
+            for i in range(first, after):
+                at[i] = _passed(chain, begins, pairs, there, chunk, at, time, i)
+                if at[i] == begins[i + 1]:
+                    continue
+                pair = chain[at[i]]
+                move, begun, time[i] = _earliest(pairs, moves, free, pair, nbytes[i], time[i])
+                for j in range(moves[0][move], moves[0][move + 1]):
+                    link = moves[1][j]
+                    free[link] = begun + moves[3][j] + nbytes[i] * (moves[4][j] + moves[2][j])
+                made[rows], of[rows], start[rows] = move, i, begun
+                rows += 1
+                at[i] += 1
+                if len(there):
+                    device = pairs[2][pair]
+                    there[chunk[i], device] = min(there[chunk[i], device], time[i])
+                ends[now] = max(ends[now], time[i])
+                left += at[i] < begins[i + 1]
+        first = after
+        begin = max(begin, ends[now])
     return made[:rows], of[:rows], start[:rows], ends
 
 
 @njit
-def _last_there(chain, begins, pairs, there, chunk, i):
-    """Return the pair of a way from which on the chunk has to be sent."""
-    for k in range(begins[i + 1] - 1, begins[i] - 1, -1):
-        if there[chunk, pairs[2][chain[k]]] < np.inf:
-            return k + 1
-    return begins[i]
+def _passed(chain, begins, pairs, there, chunk, at, time, i):
+    """Return the pair of a way from which on a message's chunk still has to be sent.
+
+    Where it is kept already, it is sent on from there; its time is changed to when it is.
+    """
+    if len(there):
+        for k in range(begins[i + 1] - 1, at[i] - 1, -1):
+            when = there[chunk[i], pairs[2][chain[k]]]
+            if when < np.inf:
+                time[i] = max(time[i], when)
+                return k + 1
+    return at[i]
 
 
 @njit

@@ -1,23 +1,41 @@
-"""Direct: every holder sends each chunk straight to each of its destinations.
+"""Direct: every holder sends each chunk straight to each of its destinations, all at once.
 
-Where no link joins two GPUs, the chunk takes the quickest way over other devices, and a GPU on
-the way that has it already sends it on. Chunks leave in turn: the GPU of rank i sends first to
-rank i + 1, then to i + 2, and so on, so that no two begin with the same destination (the pairwise
-exchange of an all-to-all; Thakur et al., IJHPCA 2005). On a star of links all alike it takes
-(n-1) size / n * beta plus the latency of one way. Reductions are the mirror: every contribution
+One step, in which a GPU's chunks leave in turn: the one of rank i sends first to rank i + 1, then
+to i + 2, and so on, so that no two begin with the same destination. On one port
+
+    α + (p-1)/p mβ      all-gather, reduce-scatter, all-to-all, gather, scatter,
+    α + (p-1) mβ        broadcast, reduce;
+
+on several it takes less. An all-reduce has two such steps: everyone sends its contribution to a
+shard to the one that adds it up, which sends the sum to all,  2 α + 2 (p-1)/p mβ.  (Thakur,
+Rabenseifner, Gropp, IJHPCA 2005, section 6, with all partners at once.)
+
+Where no way over switches joins two GPUs, the chunk takes the quickest way over other devices, and
+a GPU on the way that has it already sends it on. Reductions are the mirror: every contribution
 goes straight to where it is added.
+
+Decision: ways over other GPUs that are quicker than those over switches alone are tried besides,
+on a grid of epochs, and the better plan counts. So are custom demands, whose chunks may have
+several holders, of which the nearest sends; they have no formula.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
+import numpy as np
 
 from ccl.collective import COLLECTIVES
+from ccl.errors import SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Topology
+from formulations.classic.answer import answer
+from formulations.classic.answer import refuses as too_many
+from formulations.classic.messages import EVERYONE, Messages, Task
+from formulations.classic.orders import by_rank
+from formulations.classic.pattern import Formula, Pattern
 from formulations.demand import demand
 from formulations.epochs import EpochGrid, longest_hop
 from formulations.hops import link_hops
@@ -47,7 +65,41 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Send every chunk on its quickest way."""
+    problem = run.problem
+    if problem.collective.kind != "custom" and too_many(problem) is None:
+        pattern = Pattern(by_rank(problem.topology), _sent, _formula(problem), one_port=True)
+        try:
+            answer(run, pattern)
+        except SolveError as error:
+            run.note(f"without a formula: {error}")
+    if run.enough:
+        return run.finish(run.reached)
+    if run.closed_form is not None:
+        run.closed_form = replace(run.closed_form, elsewhere=True)
     return search(run, options, _find)
+
+
+def _sent(task: Task) -> Messages:
+    """Send each chunk to its goal or to all, the next places first."""
+    p = task.places
+    parts = []
+    for turn in range(1, p):
+        goal = (task.root + turn) % p
+        going = (task.goal == goal) | (task.goal == EVERYONE)
+        step = np.zeros(int(going.sum()), dtype=np.int64)
+        parts.append(Messages(step, task.chunk[going], task.root[going], goal[going]))
+    return Messages.joined(parts)
+
+
+def _formula(problem: Problem) -> Formula:
+    p, size = len(problem.topology.ranks), problem.collective.size
+    if problem.collective.kind in ("broadcast", "reduce"):
+        return Formula("α + (p-1) mβ", lambda alpha, beta: alpha + (p - 1) * size * beta)
+    times = 2 if problem.collective.kind == "all-reduce" else 1
+    return Formula(
+        "2 α + 2 (p-1)/p mβ" if times == 2 else "α + (p-1)/p mβ",
+        lambda alpha, beta: times * (alpha + (p - 1) / p * size * beta),
+    )
 
 
 def _find(run: Run, _: Options) -> Stop:

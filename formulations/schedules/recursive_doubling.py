@@ -28,6 +28,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.classic.answer import answer
 from formulations.classic.answer import refuses as refuses_any
+from formulations.classic.doubling import beside, core, doubled, is_power_of_two, partners
 from formulations.classic.joined import joined
 from formulations.classic.messages import Messages, Task
 from formulations.classic.orders import arranged, by_rank
@@ -47,10 +48,11 @@ def refuses(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     ranks = len(problem.topology.ranks)
-    if problem.collective.kind != "all-reduce":
-        doubles = ranks & (ranks - 1) == 0
-        return None if doubles else f"it has {ranks} GPUs, and doubling needs a power of two"
-    return _apart(problem)
+    if problem.collective.kind == "all-reduce":
+        return _apart(problem)
+    if is_power_of_two(ranks):
+        return None
+    return f"it has {ranks} GPUs, and doubling needs a power of two"
 
 
 def _apart(problem: Problem) -> str | None:
@@ -58,7 +60,7 @@ def _apart(problem: Problem) -> str | None:
     ranks = problem.topology.ranks
     order = _order(problem)
     ways = joined(problem.topology)
-    for i, j in _partners(len(ranks), folded=True):
+    for i, j in partners(len(ranks)):
         src, dst = int(order[i]), int(order[j])
         if not ways.has(src, dst):
             return (
@@ -82,51 +84,19 @@ def run(run: Run, options: Options) -> Result:
             "log2 p α + (p-1)/p mβ",
             lambda alpha, beta: steps * alpha + (ranks - 1) / ranks * size * beta,
         )
-    return answer(run, Pattern(_order(problem), _doubled, formula, exchange=_exchanged))
+    return answer(run, Pattern(_order(problem), doubled, formula, exchange=_exchanged))
 
 
 def _order(problem: Problem) -> np.ndarray:
-    pairs = _partners(len(problem.topology.ranks), folded=problem.collective.reduces)
-    found = arranged(problem.topology, pairs)
+    found = arranged(problem.topology, partners(len(problem.topology.ranks)))
     return by_rank(problem.topology) if found is None else found
-
-
-def _partners(ranks: int, *, folded: bool) -> list[tuple[int, int]]:
-    """Return all pairs of places that exchange."""
-    core = _core(ranks)
-    steps = len(core).bit_length() - 1
-    pairs = [(core[i], core[i ^ (1 << t)]) for t in range(steps) for i in range(len(core))]
-    if folded:
-        for i in range(0, 2 * (ranks - len(core)), 2):
-            pairs += [(i + 1, i), (i, i + 1)]
-    return pairs
-
-
-def _core(ranks: int) -> list[int]:
-    """Return the places that double: of the first pairs the even ones, and all after them."""
-    most = 1 << (ranks.bit_length() - 1)
-    extra = ranks - most
-    return [*range(0, 2 * extra, 2), *range(2 * extra, ranks)]
-
-
-def _doubled(task: Task) -> Messages:
-    """Each place sends its whole block to its partner."""
-    parts = []
-    for t in range(task.places.bit_length() - 1):
-        for other in range(1 << t):
-            # The place that holds the chunk in step t and is `other` away from its root.
-            src = task.root ^ other
-            step = np.full(len(src), t)
-            parts.append(Messages(step, task.chunk, src, src ^ (1 << t)))
-    return Messages.joined(parts)
 
 
 def _exchanged(task: Task) -> Messages:
     """Every two partners exchange all sums; those left over give before and get after."""
-    core = np.array(_core(task.places))
-    extra = np.arange(0, 2 * (task.places - len(core)), 2)
-    steps = len(core).bit_length() - 1
-    turns = [(core, core[np.arange(len(core)) ^ (1 << t)]) for t in range(steps)]
+    inside, extra = core(task.places), beside(task.places)
+    steps = len(inside).bit_length() - 1
+    turns = [(inside, inside[np.arange(len(inside)) ^ (1 << t)]) for t in range(steps)]
     if len(extra):
         turns = [(extra + 1, extra), *turns, (extra, extra + 1)]
     parts = []

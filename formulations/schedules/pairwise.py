@@ -1,0 +1,71 @@
+"""Pairwise exchange: p - 1 steps, in each of which every place has one partner to send to.
+
+All-to-all: in step t = 1 .. p-1 the place i exchanges shards with i xor t, if p is a power of two;
+else it sends to i + t and takes in from i - t. On one port  (p-1) (α + m/p β).  Every byte goes
+straight to where it is wanted, so it moves least data of all forms, in most steps.
+
+Reduce-scatter: in step t a place sends its contribution to its partner's shard straight there,
+(p-1) (α + m/p β)  as well, which suits any way of adding. All-gather is its mirror; all-reduce both
+in turn,  2 (p-1) (α + m/p β).  (Thakur, Rabenseifner, Gropp, IJHPCA 2005, sections 5 and 6.)
+
+Decision: places are ranks in their order. Where no way joins two ranks, a chunk goes over those
+between them, which keep a copy or add it to their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ccl.result import Result
+from formulations.classic.answer import answer, refuses
+from formulations.classic.doubling import is_power_of_two
+from formulations.classic.messages import Messages, Task
+from formulations.classic.orders import by_rank
+from formulations.classic.pattern import Formula, Pattern
+from formulations.registry import Formulation
+from formulations.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """There is nothing to choose."""
+
+
+def run(run: Run, options: Options) -> Result:
+    """Exchange with one partner after the other."""
+    problem = run.problem
+    p, size = len(problem.topology.ranks), problem.collective.size
+    times = 2 if problem.collective.kind == "all-reduce" else 1
+    formula = Formula(
+        "2 " * (times - 1) + "(p-1) (α + m/p β)",
+        lambda alpha, beta: times * (p - 1) * (alpha + size / p * beta),
+    )
+    return answer(run, Pattern(by_rank(problem.topology), _exchanged, formula))
+
+
+def _exchanged(task: Task) -> Messages:
+    """Send each chunk to its goal, or to all, in the step of that partner."""
+    p = task.places
+    if not task.spreads:
+        turn = task.root ^ task.goal if is_power_of_two(p) else (task.goal - task.root) % p
+        return Messages(turn - 1, task.chunk, task.root, task.goal)
+    parts = []
+    for turn in range(1, p):
+        partner = task.root ^ turn if is_power_of_two(p) else (task.root + turn) % p
+        step = np.full(len(task.chunk), turn - 1)
+        parts.append(Messages(step, task.chunk, task.root, partner))
+    return Messages.joined(parts)
+
+
+FORMULATION = Formulation(
+    name="pairwise",
+    title="Pairwise exchange",
+    reference="Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+    collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "all-to-all"}),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    mathematics=__doc__ or "",
+)
