@@ -55,9 +55,7 @@ def walk(messages, chains, pairs, moves, there):
                     continue
                 pair = chain[at[i]]
                 move, begun, time[i] = _earliest(pairs, moves, free, pair, nbytes[i], time[i])
-                for j in range(moves[0][move], moves[0][move + 1]):
-                    link = moves[1][j]
-                    free[link] = begun + moves[3][j] + nbytes[i] * (moves[4][j] + moves[2][j])
+                _hold(moves, free, move, nbytes[i], begun)
                 made[rows], of[rows], start[rows] = move, i, begun
                 rows += 1
                 at[i] += 1
@@ -69,6 +67,13 @@ def walk(messages, chains, pairs, moves, there):
         first = after
         begin = max(begin, ends[now])
     return made[:rows], of[:rows], start[:rows], ends
+
+
+@njit
+def _hold(moves, free, move, nbytes, begun):
+    """Hold the links of a move until it has left them."""
+    for j in range(moves[0][move], moves[0][move + 1]):
+        free[moves[1][j]] = begun + moves[3][j] + nbytes * (moves[4][j] + moves[2][j])
 
 
 @njit
