@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ccl.formats.size import format_size
+from ccl.result import Status
 from formulations.comparison import Comparison, Row
 from widgets import text
 
@@ -51,8 +52,10 @@ def line_of(comparison: Comparison, row: Row) -> Line:
     if result is None:
         return Line(str(row.method), why_not=row.why_not)
     model = result.size
+    # A method's own proof may be about whole chunks only, and the gap here is to every plan.
+    whole = result.status is Status.OPTIMAL and result.bound.whole_chunks
     cells = (
-        str(result.status),
+        f"{result.status} in whole chunks" if whole else str(result.status),
         text.duration(result.makespan),
         text.share(comparison.gap(row)),
         text.bandwidth(result.algbw),

@@ -52,6 +52,7 @@
   let followed = "";
   let number = 0; // of the last question of this page
   let unfolded = ""; // the row of the comparison whose details are shown
+  let held = ""; // the button of a row that has the focus
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
   const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
@@ -269,13 +270,15 @@
         ];
       },
 
-      /** Details of a row that was just unfolded come into view. */
+      /** The rows are drawn anew: the focus goes back to its button, new details come into view. */
       unfolded(children, opened) {
-        if (opened && opened !== unfolded) {
-          window.requestAnimationFrame(() =>
-            document.querySelector(".ds-cmp-detail")?.scrollIntoView({ block: "nearest" }));
-        }
+        const fresh = opened && opened !== unfolded;
         unfolded = opened;
+        window.requestAnimationFrame(() => {
+          const lost = document.activeElement === document.body;
+          if (lost && held) document.getElementById(held)?.focus({ preventScroll: true });
+          if (fresh) document.querySelector(".ds-cmp-detail")?.scrollIntoView({ block: "nearest" });
+        });
       },
 
       /** The table or two players; a row's own button begins with that row. */
@@ -332,6 +335,10 @@
     const target = document.querySelector(skip.dataset.skip);
     target?.scrollIntoView({ block: "start" });
     target?.focus();
+  });
+
+  document.addEventListener("focusin", ({ target }) => {
+    held = target.closest?.("#compare-table") ? target.id : "";
   });
 
   // A row is as good as the button in it, for whoever has a mouse.

@@ -80,11 +80,12 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_METHODS, "value"),
         State(ids.COMPARE_SIZES, "value"),
         State(ids.COMPARE_SECONDS, "value"),
+        State(ids.OPTIONS, "data"),
         running=[(Output(ids.COMPARE_RUN, "loading"), True, False)],
         prevent_initial_call=True,
     )
     def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
-        drawing, request, menu, methods, sizes, seconds = given
+        drawing, request, menu, methods, sizes, seconds, options = given
         refused = {each["value"] for each in menu or () if each["disabled"]}
         try:
             asked = read_asked(
@@ -93,6 +94,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
                 methods=[each for each in methods or () if each not in refused],
                 sizes=sizes or "",
                 seconds=seconds,
+                options=options,
             )
             key = comparisons.start(asked)
         except CclError as error:
@@ -146,10 +148,7 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
     ) -> tuple[Any, ...]:
         if not job:
             return (no_update,) * 4
-        try:
-            standing = comparisons.standing(job["key"])
-        except CclError as error:
-            return page.status(None), None, None, note(str(error), title="Cannot compare")
+        standing = comparisons.standing(job["key"])
         if standing is None:  # the server has begun anew
             return page.status(None), None, None, no_update
         now = {
@@ -358,8 +357,4 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
 
 
 def _standing(comparisons: Comparisons, job: dict[str, Any] | None) -> Standing | None:
-    """Return where the page's comparison stands; what went wrong is told by the watch."""
-    try:
-        return comparisons.standing((job or {}).get("key"))
-    except CclError:
-        return None
+    return comparisons.standing((job or {}).get("key"))

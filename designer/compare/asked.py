@@ -14,6 +14,7 @@ from ccl.problem import Problem
 from designer.presets import ROOTED
 from designer.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available
+from formulations.comparison import Method
 
 USUAL_SIZES = "1KB to 1GB by 10"
 """What the field for sizes says at first."""
@@ -40,7 +41,7 @@ class Asked:
     request
         The header's settings as plain values.
     methods
-        Names of formulations.
+        Formulations with their options.
     sizes
         Bytes, ascending.
     seconds
@@ -49,7 +50,7 @@ class Asked:
 
     problem: Problem
     request: Mapping[str, Any]
-    methods: tuple[str, ...]
+    methods: tuple[Method, ...]
     sizes: tuple[float, ...]
     seconds: float
 
@@ -61,6 +62,7 @@ def read_asked(
     methods: Sequence[str],
     sizes: str,
     seconds: float | str | None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Asked:
     """Make a question of what the page has.
 
@@ -72,6 +74,8 @@ def read_asked(
         The header's settings; the size among them does not matter.
     methods, sizes, seconds
         As they stand in the form.
+    options
+        What the user has set, by formulation and option.
 
     Raises
     ------
@@ -88,7 +92,8 @@ def read_asked(
         msg = "seconds per solve is empty; give a number above 0 s"
         raise ProblemError(msg)
     problem = problem_of(topology, read)
-    return Asked(problem, given, _in_turn(methods), found, read.time_limit)
+    chosen = tuple(Method(each, (options or {}).get(each, {})) for each in _in_turn(methods))
+    return Asked(problem, given, chosen, found, read.time_limit)
 
 
 def _in_turn(methods: Sequence[str]) -> tuple[str, ...]:

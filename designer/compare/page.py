@@ -14,6 +14,7 @@ from designer.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, 
 from designer.compare.running import Standing
 from designer.header import KEPT
 from designer.markup import attributes, heading, icon
+from designer.results import banner
 from formulations import DEFAULT, Formulation, available
 from formulations.comparison import Comparison, News
 from widgets import SchedulePair
@@ -300,6 +301,8 @@ def status(standing: Standing | None) -> Any:
         )
         words = "Stopped" if standing.cancelled else "Finished"
         tell = f"{words}: {rows} in {text.seconds(standing.seconds)}"
+        if standing.fault:
+            return [banner("warning", "bad", text.sentence(standing.fault))]
         return [html.Div([icon("check"), html.Span(tell, role="status")], className="ds-cmp-line")]
     line = html.Div(
         [

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ccl.errors import ProblemError
+from ccl.errors import CclError, ProblemError
 from designer.compare.asked import Asked
 from designer.solving import ABANDONED
 from formulations.comparison import Comparison, News
@@ -56,6 +56,8 @@ class Standing:
         The last news, None before the first.
     seconds
         Since it began.
+    fault
+        Why it ended before its time, or empty.
     """
 
     asked: Asked
@@ -65,6 +67,7 @@ class Standing:
     turn: int
     now: News | None
     seconds: float
+    fault: str = ""
 
 
 @dataclass
@@ -93,9 +96,12 @@ class _Watch:
 
     def standing(self) -> Standing:
         self.seen = time.monotonic()
-        done = self.outcome.done()
-        if done and not self.cancelled:
-            self.outcome.result()
+        done, fault = self.outcome.done(), ""
+        try:
+            if done and not self.cancelled:
+                self.outcome.result()
+        except CclError as error:
+            fault = str(error)
         return Standing(
             asked=self.asked,
             comparison=self.job.comparison(),
@@ -104,6 +110,7 @@ class _Watch:
             turn=self.turn,
             now=self.now,
             seconds=(self.end or time.monotonic()) - self.begin,
+            fault=fault,
         )
 
 
@@ -154,13 +161,14 @@ class Comparisons:
     def standing(self, key: str | None) -> Standing | None:
         """Return where a comparison stands, or None if there is none with this key.
 
-        Raises
-        ------
-        CclError
-            If it ended before its first row.
+        One that a bug has ended raises it once and is forgotten.
         """
         watch = self._watches.get(key or "")
-        return None if watch is None else watch.standing()
+        try:
+            return None if watch is None else watch.standing()
+        except Exception:
+            self._watches.pop(key or "", None)
+            raise
 
     def running(self, key: str | None) -> bool:
         """Whether a comparison with this key goes on."""

@@ -130,11 +130,14 @@ def test_the_size_of_the_header_does_not_matter(drawn, asked):
     assert (other.sizes, other.seconds) == ((4e3, 4e6), 5.0)
 
 
-def test_constructions_come_first_and_the_one_that_tries_others_last(drawn):
+def test_constructions_come_first_and_options_are_those_set(drawn):
     methods = ["auto", "te-ccl-milp", "ring", "direct", "nobody"]
-    found = read_asked(drawn, REQUEST, methods=methods, sizes="1MB", seconds=1).methods
+    options = {"te-ccl-milp": {"epoch": "slowest"}, "list": {"passes": 3}}
+    found = read_asked(
+        drawn, REQUEST, methods=methods, sizes="1MB", seconds=1, options=options
+    ).methods
 
-    assert found == ("direct", "ring", "te-ccl-milp", "auto")
+    assert [str(each) for each in found] == ["direct", "ring", "te-ccl-milp:epoch=slowest", "auto"]
 
 
 def test_what_is_missing_is_told(drawn):
@@ -262,12 +265,25 @@ def test_a_stop_keeps_the_rows(running, asked, compared):
     assert "Stopped: 1 of 6 rows" in words(status(standing))
 
 
-def test_what_it_raises_is_raised_to_who_asks(running, asked, compared):
-    comparisons = running(FakeJob(compared, error=LimitReached("nothing to move")))
+def test_an_error_is_told_and_the_rows_stay(running, asked, compared):
+    error = LimitReached("the solver is gone")
+    comparisons = running(FakeJob(compared, news=news_of(compared), error=error))
+    key = comparisons.start(asked)
+    standing = until(comparisons, key, lambda each: not each.running)
+
+    assert standing.fault == "the solver is gone"
+    assert len(standing.comparison.rows) == 1
+    assert "The solver is gone." in words(status(standing))
+    assert "not reached" in words(table(standing, opened=""))
+
+
+def test_a_bug_is_raised_once(running, asked, compared):
+    comparisons = running(FakeJob(compared, error=ZeroDivisionError()))
     key = comparisons.start(asked)
 
-    with pytest.raises(LimitReached, match="nothing to move"):
+    with pytest.raises(ZeroDivisionError):
         until(comparisons, key, lambda each: not each.running)
+    assert comparisons.standing(key) is None
 
 
 def test_only_so_many_run_at_once(running, asked, compared):
