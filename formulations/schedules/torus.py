@@ -9,6 +9,9 @@ to both sides what came from the other. So all phases take
 
     Σ s_i (α + b_i β),   s_i = d_i - 1, or ⌈(d_i - 1) / 2⌉ both ways round a ring.
 
+Round a ring of an even side the last step goes one way only, and every second chunk of a shard goes
+the other: with an even number of them all links carry (d_i - 1)/2 b_i in those steps.
+
 Reduce-scatter is the mirror, all-reduce both in turn.
 
 In a phase the links of one dimension are in use. With ``split`` the chunks of a shard are dealt to
@@ -23,7 +26,7 @@ as many chunks per shard as dimensions, unless told otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -89,6 +92,19 @@ def run(run: Run, options: Options) -> Result:
 
 
 @dataclass(frozen=True)
+class _Copies:
+    """Chunks with a place that has each, and whether each goes the other way round; shape (n,)."""
+
+    chunk: np.ndarray
+    place: np.ndarray
+    turned: np.ndarray
+
+    def chosen(self, which: np.ndarray) -> _Copies:
+        """Return some of them."""
+        return _Copies(self.chunk[which], self.place[which], self.turned[which])
+
+
+@dataclass(frozen=True)
 class _Plan:
     """A grid and how it is gone along."""
 
@@ -114,59 +130,56 @@ class _Plan:
 
     def spread(self, task: Task) -> Messages:
         """Send to everyone, part by part."""
-        which = task.turns() % self.orders
+        turn = task.turns()
+        turned = (turn // self.orders % 2 == 1) & self.both_ways
+        every = _Copies(task.chunk, task.root, turned)
         parts = []
         for part in range(self.orders):
-            mine = which == part
-            chunk, place = task.chunk[mine], task.root[mine]
+            copies = every.chosen(turn % self.orders == part)
             begin = 0
             for phase in range(len(self.grid.shape)):
                 axis = self.axis(part, phase)
                 parts += [
-                    self._rows(chunk, place, axis, to_larger=to_larger).later(begin)
+                    self._rows(copies, axis, to_larger=to_larger).later(begin)
                     for to_larger in (True, False)
                 ]
                 begin += self._longest(phase)
-                chunk, place = self._everywhere(chunk, place, axis)
+                copies = self._everywhere(copies, axis)
         return Messages.joined(parts)
 
     def _longest(self, phase: int) -> int:
         return max(self.steps(self.axis(part, phase)) for part in range(self.orders))
 
-    def _rows(
-        self, chunk: np.ndarray, place: np.ndarray, axis: int, *, to_larger: bool
-    ) -> Messages:
+    def _rows(self, copies: _Copies, axis: int, *, to_larger: bool) -> Messages:
         """Send chunks from their places along one dimension in one direction."""
         grid, side = self.grid, self.grid.shape[axis]
-        at = grid.at(place, axis)
+        at = grid.at(copies.place, axis)
         if grid.closed[axis]:
             onwards = self.onwards(axis)
-            reach = np.full(len(at), onwards if to_larger else side - 1 - onwards)
+            reach = np.where(copies.turned ^ to_larger, onwards, side - 1 - onwards)
         else:
             reach = side - 1 - at if to_larger else at
         sign = 1 if to_larger else -1
         parts = []
         for step in range(int(reach.max(initial=0))):
-            on = reach > step
-            src, dst = ((at[on] + sign * (step + more)) % side for more in (0, 1))
+            on = copies.chosen(reach > step)
+            src, dst = ((at[reach > step] + sign * (step + more)) % side for more in (0, 1))
             parts.append(
                 Messages(
-                    np.full(int(on.sum()), step),
-                    chunk[on],
-                    grid.moved(place[on], axis, src),
-                    grid.moved(place[on], axis, dst),
+                    np.full(len(src), step),
+                    on.chunk,
+                    grid.moved(on.place, axis, src),
+                    grid.moved(on.place, axis, dst),
                 )
             )
         return Messages.joined([Messages.of([]), *parts])
 
-    def _everywhere(
-        self, chunk: np.ndarray, place: np.ndarray, axis: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _everywhere(self, copies: _Copies, axis: int) -> _Copies:
         """Return chunks with their places when all of a row have them."""
         side = self.grid.shape[axis]
-        to = np.tile(np.arange(side), len(place))
-        place = self.grid.moved(np.repeat(place, side), axis, to)
-        return np.repeat(chunk, side), place
+        every = copies.chosen(np.repeat(np.arange(len(copies.place)), side))
+        to = np.tile(np.arange(side), len(copies.place))
+        return replace(every, place=self.grid.moved(every.place, axis, to))
 
     def formula(self, problem: Problem, chunks: int) -> Formula:
         """Return the sum over phases and steps; a shard has so many chunks."""
@@ -177,32 +190,43 @@ class _Plan:
         def makespan(alpha: float, beta: float) -> float:
             return twice * sum(alpha + nbytes * beta for nbytes in turns)
 
-        written = self._written(even=chunks % self.orders == 0)
-        return Formula("2 " * (twice - 1) + written, makespan)
+        return Formula("2 " * (twice - 1) + self._written(chunks), makespan)
 
     def _turns(self, shard: float, chunks: int) -> list[float]:
         """Return the bytes that the busiest link passes in each step; a shard has `shard`."""
-        dimensions = range(len(self.grid.shape))
-        block = [
-            shard * len(range(part, chunks, self.orders)) / chunks for part in range(self.orders)
-        ]
+        many = [len(range(part, chunks, self.orders)) for part in range(self.orders)]
+        block = [shard * each / chunks for each in many]
         turns = []
-        for phase in dimensions:
+        for phase in range(len(self.grid.shape)):
             axes = [self.axis(part, phase) for part in range(self.orders)]
             for step in range(self._longest(phase)):
-                busy = [b for b, axis in zip(block, axes, strict=True) if self.steps(axis) > step]
+                busy = [
+                    b * self._share(axis, step, chunks=each)
+                    for b, axis, each in zip(block, axes, many, strict=True)
+                ]
                 turns.append(max(busy))
             block = [b * self.grid.shape[axis] for b, axis in zip(block, axes, strict=True)]
         return turns
 
-    def _written(self, *, even: bool) -> str:
+    def _share(self, axis: int, step: int, *, chunks: int) -> float:
+        """Return how much of what a place has at first its busiest link passes in a step."""
+        steps = self.steps(axis)
+        one_way = self.grid.closed[axis] and self.both_ways and self.grid.shape[axis] % 2 == 0
+        if one_way and step == steps - 1:
+            return -(-chunks // 2) / chunks
+        return float(step < steps)
+
+    def _written(self, chunks: int) -> str:
+        sides, closed = set(self.grid.shape), set(self.grid.closed)
+        alike = self.orders == 1 or (len(sides) == len(closed) == 1 and chunks % self.orders == 0)
+        turned = self.both_ways and any(self.grid.closed) and chunks > self.orders
+        over = f"/{self.orders}" if self.orders > 1 else ""
+        if not alike or (turned and (chunks // self.orders % 2 or closed != {True})):
+            return "Σ steps max (α + bᵢβ)"
+        if turned:
+            return f"Σ (⌈(dᵢ-1)/2⌉ α + (dᵢ-1)/2 bᵢβ{over})"
         steps = "⌈(dᵢ-1)/2⌉" if self.both_ways else "(dᵢ-1)"
-        if not all(self.grid.closed):
-            steps = "sᵢ"
-        if self.orders == 1:
-            return f"Σ {steps} (α + bᵢβ)"
-        cube = len(set(self.grid.shape)) == 1 and len(set(self.grid.closed)) == 1
-        return f"Σ {steps} (α + bᵢβ/{self.orders})" if cube and even else "Σ steps max (α + bᵢβ)"
+        return f"Σ {steps if closed == {True} else 'sᵢ'} (α + bᵢβ{over})"
 
 
 FORMULATION = Formulation(

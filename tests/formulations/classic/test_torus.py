@@ -119,15 +119,37 @@ def test_too_few_chunks_for_all_dimensions_are_said_in_the_log():
     assert any("to use all at once give each shard 2 chunks or more" in each for each in result.log)
 
 
-def test_two_ways_and_two_orders_come_near_the_bound_of_a_torus():
-    """A GPU takes in 24/25 of 100 MB over four links of 50 GB/s: 480 µs; 2 chunks, sides of 5.
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter"])
+@pytest.mark.parametrize(("side", "chunks"), [(5, 2), (4, 4), (6, 4)])
+def test_two_ways_and_two_orders_reach_the_bound_of_a_torus(side, chunks, kind):
+    """A GPU takes in (p-1)/p of 100 MB over four links of 50 GB/s; no latencies.
 
-    Both ways a phase has 2 steps, each as many bytes as it is long: no link is idle.
+    Both ways round 5 a phase has 2 steps with all links busy. Round 4 the second of 2 steps, round
+    6 the third of 3, has half of the chunks going each way, half as long.
     """
-    topology = open_cluster("torus:shape=5x5,alpha=0")
-    problem = Problem(topology, make_collective("all-gather", 25, 100e6, chunks=2))
+    topology, ranks = open_cluster(f"torus:shape={side}x{side},alpha=0"), side**2
+    problem = Problem(topology, make_collective(kind, ranks, 100e6, chunks=chunks))
 
-    assert solve(problem, "torus").makespan == pytest.approx(480.0)
+    result = solve(problem, "torus")
+
+    as_written(result, (ranks - 1) / ranks * 100e6 / 200e3)
+    assert result.gap == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_every_second_chunk_goes_the_other_way_round_an_even_ring(chunks):
+    """4×4, one order, shards of 1 MB: in the last step of each phase a link has 1 or 2 chunks.
+
+    1 + 1/2 shards, then 4 + 4/2; with 3 chunks 2/3 of a shard in the last steps.
+    """
+    problem = Problem(
+        open_cluster("torus:shape=4x4"), make_collective("all-gather", 16, 16e6, chunks=chunks)
+    )
+
+    result = solve(problem, "torus", options={"split": False})
+
+    last = {2: 1 / 2, 3: 2 / 3}[chunks]
+    as_written(result, 4 * ALPHA + 5 * (1 + last) * 1e6 * BETA)
 
 
 @pytest.mark.parametrize(
