@@ -81,11 +81,12 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         State(ids.COMPARE_SIZES, "value"),
         State(ids.COMPARE_SECONDS, "value"),
         State(ids.OPTIONS, "data"),
+        State(ids.SKETCH, "data"),
         running=[(Output(ids.COMPARE_RUN, "loading"), True, False)],
         prevent_initial_call=True,
     )
     def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
-        drawing, request, menu, methods, sizes, seconds, options = given
+        drawing, request, menu, methods, sizes, seconds, options, sketches = given
         refused = {each["value"] for each in menu or () if each["disabled"]}
         try:
             asked = read_asked(
@@ -94,7 +95,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
                 methods=[each for each in methods or () if each not in refused],
                 sizes=sizes or "",
                 seconds=seconds,
-                options=options,
+                options=_set(options, sketches),
             )
             key = comparisons.start(asked)
         except CclError as error:
@@ -111,6 +112,14 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         if clicks and job:
             comparisons.cancel(job["key"])
         return no_update
+
+
+def _set(
+    options: dict[str, dict[str, Any]] | None, sketches: dict[str, dict[str, Any]] | None
+) -> dict[str, dict[str, Any]]:
+    """Return what the user has set of each formulation, its sketch among it."""
+    given, drawn = options or {}, sketches or {}
+    return {name: {**given.get(name, {}), **drawn.get(name, {})} for name in {**given, **drawn}}
 
 
 def _watch(app: Dash, comparisons: Comparisons) -> None:

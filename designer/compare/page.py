@@ -8,6 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl.result import PROOF_TOLERANCE
 from designer import ids, text
 from designer.charts import CONFIG
 from designer.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
@@ -337,7 +338,21 @@ def notes(comparison: Comparison) -> Any:
     sentences = crossover_words(comparison)
     if sentences:
         return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
-    best = comparison.best(comparison.sizes[-1])
-    if best is None:
-        return None
-    return f"{best.method} is the fastest at every size, alone or with others."
+    always = _always(comparison)
+    return f"{always} is the fastest at every size, alone or with others." if always else None
+
+
+def _always(comparison: Comparison) -> str:
+    """Return a method than which no other is faster at any size that was solved, or nothing."""
+    bests = [each for each in map(comparison.best, comparison.sizes) if each is not None]
+    for method in comparison.methods if bests else ():
+        rows = [comparison.row(method, best.size) for best in bests]
+        if all(
+            row is not None
+            and row.result is not None
+            and best.result is not None
+            and row.result.makespan <= best.result.makespan * (1 + PROOF_TOLERANCE)
+            for row, best in zip(rows, bests, strict=True)
+        ):
+            return str(method)
+    return ""
