@@ -129,7 +129,7 @@ def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
     Raises
     ------
     ProblemError
-        If it is in no host, or sends to no other host in this sketch.
+        If it is in no host, or cannot send to another one.
     """
     sketch = _made(value)
     host = topology.device(gpu).host
@@ -141,8 +141,14 @@ def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
         msg = f"all GPUs are in {host}; a relay sends to other hosts"
         raise ProblemError(msg)
     relays = {relay for _, relay in sketch.relays if relay in inside}
-    if gpu not in relays and sketch.between is not None:
-        _can_send(gpu, inside, sketch.between)
+    if gpu not in relays:
+        if sketch.between is not None:
+            _can_send(gpu, inside, sketch.between)
+        if not _leaves(gpu, topology):
+            msg = (
+                f"no way leads from {gpu} out of {host} but through other GPUs; choose one of them"
+            )
+            raise ProblemError(msg)
     relays ^= {gpu}
     others = tuple(pair for pair in sketch.relays if pair[0] not in inside)
     return _plain(replace(sketch, relays=(*others, *_nearest(inside, relays))))
@@ -216,6 +222,21 @@ def _can_send(gpu: str, inside: Sequence[str], between: Iterable[Pair]) -> None:
             f"choose {text.listing(able, 6)}, or clear it" if able else "clear it first"
         )
         raise ProblemError(msg)
+
+
+def _leaves(gpu: str, topology: Topology) -> bool:
+    """Say whether a way leads from a GPU to one of another host, through no GPU of its own."""
+    host = topology.device(gpu).host
+    near, seen = [gpu], {gpu}
+    while near:
+        for link in topology.links_out[near.pop()]:
+            end = topology.device(link.dst)
+            if end.kind == "gpu" and end.host != host:
+                return True
+            if end.kind != "gpu" and end.name not in seen:
+                seen.add(end.name)
+                near.append(end.name)
+    return False
 
 
 def _nearest(inside: Sequence[str], relays: set[str]) -> tuple[Pair, ...]:

@@ -64,6 +64,12 @@ def ndv2():
     return open_cluster("ndv2:hosts=2")
 
 
+@pytest.fixture(scope="module")
+def dgx():
+    """Two hosts of 8 GPUs, each with a NIC of its own."""
+    return open_cluster("dgx-a100:hosts=2")
+
+
 def test_an_option_may_be_a_sketch_in_either_form():
     sketch = Sketch(without=(("g0", "g1"),), switches="uc-min")
     [row] = [row for row in option_fields(Options) if row.name == "sketch"]
@@ -221,22 +227,22 @@ def test_links_that_are_not_there_are_not_named(ndv2):
     assert only == {"without": [["g0", "g9"]]}
 
 
-def test_a_relay_serves_the_gpus_of_its_host_that_are_nearest_by_rank(ndv2):
+def test_a_relay_serves_the_gpus_of_its_host_that_are_nearest_by_rank(dgx):
     """Relays 2 and 6 of ranks 0 to 7: 0 to 4 are nearest to 2 (4 is as near to 6), 5 to 7 to 6."""
-    one = drawn.with_relay(None, "g2", ndv2)
+    one = drawn.with_relay(None, "g2", dgx)
     assert one is not None
     assert one["relays"] == [[f"g{i}", "g2"] for i in range(8)]
-    two = drawn.with_relay(one, "g6", ndv2)
+    two = drawn.with_relay(one, "g6", dgx)
     assert two is not None
     assert two["relays"] == [[f"g{i}", "g2" if i < 5 else "g6"] for i in range(8)]
-    assert drawn.with_relay(drawn.with_relay(two, "g6", ndv2), "g2", ndv2) is None
+    assert drawn.with_relay(drawn.with_relay(two, "g6", dgx), "g2", dgx) is None
 
 
-def test_relays_of_hosts_do_not_touch_each_other(ndv2):
-    both = drawn.with_relay(drawn.with_relay(None, "g2", ndv2), "g9", ndv2)
+def test_relays_of_hosts_do_not_touch_each_other(dgx):
+    both = drawn.with_relay(drawn.with_relay(None, "g2", dgx), "g9", dgx)
     assert both is not None
     assert len(both["relays"]) == 16
-    assert drawn.with_relay(both, "g9", ndv2) == drawn.with_relay(None, "g2", ndv2)
+    assert drawn.with_relay(both, "g9", dgx) == drawn.with_relay(None, "g2", dgx)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +253,7 @@ def test_relays_of_hosts_do_not_touch_each_other(ndv2):
         ("dgx-1v", None, "g0", "all GPUs are in "),
         ("ndv2:hosts=2", {"between": [["g0", "g9"]]}, "g1", "g1 sends to no other host; choose g0"),
         ("ndv2:hosts=2", {"between": []}, "g1", "clear it first"),
+        ("ndv2:hosts=2", None, "g2", "no way leads from g2 out of h0 but through other GPUs"),
     ],
 )
 def test_a_relay_that_cannot_be_is_refused(cluster, value, gpu, sentence):
@@ -278,7 +285,10 @@ def test_fields_of_the_card_are_read_and_checked(ndv2):
             },
             "own: 2 links off, 2 relays, uc-min",
         ),
-        ({"between": [], "offsets": [[1, 2]], "chunks": 2}, "own: symmetry 1 in 2, 0 pairs between hosts, 2 chunks per shard"),
+        (
+            {"between": [], "offsets": [[1, 2]], "chunks": 2},
+            "own: symmetry 1 in 2, 0 pairs between hosts, 2 chunks per shard",
+        ),
         ({"colour": 1}, "not readable: 'colour' is no part of a sketch"),
     ],
 )
