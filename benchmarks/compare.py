@@ -1,9 +1,9 @@
 """Every formulation on six clusters, three collectives and four sizes, against one bound each.
 
 A cell is the makespan in µs of a plan that was verified and replayed, and how far it is above the
-largest bound that holds for every plan; the fastest of a size has a star. What is empty says why
-below its table. Each solve has the same few seconds: exact methods show what they reach in these,
-not what they could prove in an hour (``python -m benchmarks schedules`` and ``table8``).
+largest bound that holds for every plan; the fastest of a size has a star. What is empty or left
+out says why below its table. Each solve has the same few seconds: exact methods show what they
+reach in these, not what they could prove in an hour (``python -m benchmarks schedules``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ccl.formats.size import format_size, parse_size
 from ccl.problem import Problem
 from designer import text
 from designer.cli.compare import crossover_words, missing_words
+from formulations import available
 from formulations.comparison import Comparison, Method, parse_methods, start_comparison
 from gallery import open_cluster
 
@@ -148,8 +149,12 @@ def _cost(found: Comparison, method: Method) -> tuple[str, str]:
 
 
 def _below(found: Comparison) -> Iterator[str]:
-    """Yield what proves the bounds, who is the fastest where and who has no schedule."""
+    """Yield what proves the bounds, who is the fastest where, and who has no schedule or row."""
     proofs = dict.fromkeys(f"{each.kind}: {each.reference}" for each in found.bounds)
     yield f"bounds by {'; '.join(proofs)}"
     yield from crossover_words(found)
     yield from missing_words(found)
+    asked = {each.formulation for each in found.methods}
+    for each in available():
+        if each.name not in asked and found.problem.collective.kind in each.collectives:
+            yield f"{each.name} is not in it: {each.why_not(found.problem) or 'not asked for'}"

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import ccl.errors
 from ccl.bound import Bound
-from ccl.errors import SolveError
+from ccl.errors import CclError, SolveError
 from ccl.formats import wire
 from ccl.formats.topoloom import problem_to_json, result_from_json, shaped
 from ccl.formats.witnesses import bound_of
@@ -161,9 +161,9 @@ class ComparisonJob:
         if what == "begin":
             self._now, self._best = event["cell"], None
             return self._news()
-        result = None if event["result"] is None else self._own(event["result"])
+        result, unread = self._own(event["result"])
         if what == "row":
-            return self._add(result, event["why_not"])
+            return self._add(result, unread or event["why_not"])
         self._best = result or self._best
         return self._news(
             progress=Progress(
@@ -171,11 +171,19 @@ class ComparisonJob:
             )
         )
 
-    def _own(self, value: Any) -> Result:
-        """Return a result that is verified here, of the one problem that all of its size have."""
+    def _own(self, value: Any) -> tuple[Result | None, str]:
+        """Return a result, verified here too, of the problem that all of its size share.
+
+        Else why there is none: a plan that is not believed costs one cell, as a solver that dies.
+        """
         assert self._now is not None
         _, place = self.asked.cells[self._now]
-        return replace(result_from_json(value), problem=self.asked.problems[place])
+        if value is None:
+            return None, ""
+        try:
+            return replace(result_from_json(value), problem=self.asked.problems[place]), ""
+        except CclError as error:
+            return None, f"its result is not one: {error}"
 
     def _add(self, result: Result | None, why_not: str) -> News:
         assert self._now is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -17,7 +18,7 @@ from formulations.comparison import Comparison, compare, comparison_from_json
 from tests.ccl.clusters import star
 
 BROADCAST = ("star:gpus=4,alpha=0.5", "--collective", "broadcast", "--chunks", "4")
-"""By a ring 3 + 6/4 mβ µs, by direct sends 1 + 13/4 mβ µs, β of 50 GB/s: tests/formulations."""
+"""By a ring 3 + 6/4 mβ µs, by direct sends 1 + 3 mβ µs, β of 50 GB/s: tests/formulations."""
 
 TWO = (*BROADCAST, "--formulations", "ring,direct", "--sizes", "10KB,1MB")
 
@@ -59,17 +60,20 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def test_people_see_a_table_for_each_size_and_the_crossover(run):
-    """10 KB and 1 MB take 0.2 and 20 µs a link: by a ring 3.3 and 33, directly 1.65 and 66 µs.
+    """10 KB and 1 MB take 0.2 and 20 µs a link: by a ring 3.3 and 33, directly 1.6 and 61 µs.
 
-    Lines through the logarithms meet half way, as both ratios are 2.
+    Lines through the logarithms meet at 10 KB times 100^x, x = l0 / (l0 + l1), with l the
+    logarithms of the ratios 3.3 / 1.6 and 61 / 33.
     """
     code, out, err = run(*TWO)
-    crossing = 1e4 * 100 ** (1 / 2)
+    first, last = math.log(3.3 / 1.6), math.log(61 / 33)
+    crossing = 1e4 * 100 ** (first / (first + last))
     rows = [each.split() for each in out.splitlines() if each.startswith(("ring", "direct"))]
 
     assert (code, err) == (0, "")
     assert [row[0] for row in rows] == ["direct", "ring", "ring", "direct"]
-    assert [row[2] for row in rows] == ["1.65", "3.3", "33", "66"]
+    makespans = [next(cell for cell in row if cell[0].isdigit()) for row in rows]
+    assert makespans == ["1.6", "3.3", "33", "61"]
     assert "broadcast of 1 MB on Star of 4" in out
     assert out.count("no schedule takes less than") == 2
     assert f"below {crossing / 1e3:.0f} KB direct, above ring" in out
@@ -97,7 +101,7 @@ def test_json_has_every_row_and_the_crossover(run):
         ("ring", 1e6),
         ("direct", 1e6),
     ]
-    assert [row["makespan_us"] for row in told["rows"]] == pytest.approx([1.65, 3.3, 33, 66])
+    assert [row["makespan_us"] for row in told["rows"]] == pytest.approx([1.6, 3.3, 33, 61])
     assert [(each["before"], each["after"]) for each in told["crossovers"]] == [("direct", "ring")]
     assert all(row["gap"] >= 0 and row["busbw_GBps"] > 0 for row in told["rows"])
 
@@ -135,7 +139,7 @@ def test_the_comparison_is_kept_and_can_be_read(run, tmp_path):
 
     assert (code, err) == (0, "the comparison is in kept.json\n")
     assert isinstance(found, Comparison)
-    assert [row.result.makespan for row in found.rows] == pytest.approx([3.3, 33, 1.65, 66])
+    assert [row.result.makespan for row in found.rows] == pytest.approx([3.3, 33, 1.6, 61])
 
 
 @pytest.mark.usefixtures("here")
