@@ -108,8 +108,9 @@ class Solver:
         child = self._child
         told = child.answer(request, seconds=seconds)
         if told is None:
+            why = "" if child.late else child.last_words()
             self._stack.close()
             self._child = None
-            if not child.late:
-                raise SolveError(child.last_words())
+            if why:
+                raise SolveError(why)
         return told

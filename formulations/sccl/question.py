@@ -49,6 +49,8 @@ class Question:
         Whether symmetric plans are looked for.
     left
         Returns the seconds left for everything.
+    searched
+        What was decided by a search, in order.
     """
 
     side: Side
@@ -57,7 +59,7 @@ class Question:
     most: int
     symmetry: bool
     left: Callable[[], float]
-    sizes: list[Outcome] = field(default_factory=list)
+    searched: list[Outcome] = field(default_factory=list)
 
     @cached_property
     def task(self) -> Task:
@@ -87,7 +89,8 @@ class Question:
         best: TimedMoves | None = None
         goal = self.least.in_order
         for turn, (puzzle, quotient) in enumerate(self._puzzles):
-            if self.left() <= 0 or (best is not None and steps_of(best) <= goal):
+            # The first pass is run in any case, so that there is a plan.
+            if best is not None and (self.left() <= 0 or steps_of(best) <= goal):
                 break
             for plan in self._passes(puzzle, turn, goal=goal):
                 if best is None or steps_of(plan) < steps_of(best):
@@ -96,7 +99,7 @@ class Question:
 
     def _passes(self, puzzle: Puzzle, turn: int, *, goal: int) -> list[TimedMoves]:
         task = in_rounds(puzzle.task, puzzle.room)
-        steps = min(WORK, self.left() * PACE)
+        steps = max(1.0, min(WORK, self.left() * PACE))
         found = passes(
             task,
             seed=self.effort.seed + turn,
@@ -142,7 +145,7 @@ class Question:
             last = self.solver.decide(
                 puzzle, steps, rounds, effort=replace(self.effort, seconds=seconds)
             )
-            self.sizes.append(last)
+            self.searched.append(last)
             if last.plan is not None and quotient is not None:
                 return replace(last, plan=quotient.lifted(last.plan))
             if last.plan is not None or quotient is None:

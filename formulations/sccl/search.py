@@ -173,7 +173,7 @@ class StepFinder(Finder):
         try:
             yield from search(question)
         finally:
-            for each in question.sizes:
+            for each in question.searched:
                 if each.size is not None:
                     self.run.met(each.size)
 
@@ -249,6 +249,9 @@ class StepFinder(Finder):
                     break
                 rounds += 1
             steps += 1
+        if best is None and question.listed is not None:
+            many = steps_of(question.listed)
+            yield Outcome(Decided.FOUND, plan=question.listed, rounds=(1,) * many)
         self.endings.append(Stop.SEARCHED if best is not None else Stop.TIME_LIMIT)
 
 

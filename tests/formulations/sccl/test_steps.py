@@ -160,6 +160,27 @@ def test_a_step_of_several_rounds_carries_fractions_of_a_round():
         instance(problem, 1, 1)
 
 
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_transmission_is_shared_where_all_its_ways_part_at_copying_switches(copies):
+    """g0 -> s0 -> s1, from there to g1 and g2: one transmission if s1 copies, else two."""
+    ends = (("g0", "s0"), ("s0", "s1"), ("s1", "g1"), ("s1", "g2"))
+    devices = (
+        *(device("gpu", f"g{i}") for i in range(3)),
+        device("switch", "s0", copies=True),
+        device("switch", "s1", copies=copies),
+    )
+    links = tuple(link for pair in ends for link in duplex(*pair, bandwidth=50.0))
+    topology = Topology("two switches", devices, links)
+    problem = Problem(topology, make_collective("broadcast", 3, 1e6))
+
+    if copies:
+        assert instance(problem, 1, 1).makespan == pytest.approx(20.0)
+        return
+    with pytest.raises(Infeasible, match="no plan in 1 step of 1 round: proved"):
+        instance(problem, 1, 1)
+    assert instance(problem, 1, 2).makespan == pytest.approx(40.0)
+
+
 def test_the_same_seed_finds_the_same_plan():
     """Searched, not listed: 2 steps of 3 rounds together."""
     problem = asked("dgx-1v", "all-gather", chunks=2)
