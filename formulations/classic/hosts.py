@@ -53,7 +53,8 @@ def laid(
     Blocks are ranks of a host each, of all hosts or of some. Pairs of places (src, dst) are joined
     by ways as fast as can be found, those between blocks
     before those within. Where no order is found that joins all, place after place takes the first
-    rank that has the fastest way from or to a place before.
+    rank that has the fastest way from or to a place before; where links are one way, it is first
+    asked for an order in which all are joined over other ranks.
     """
     of = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
     allowed = [bits(blocks[block]) for block in of.tolist()]
@@ -70,9 +71,24 @@ def laid(
     slowest = every[-1]
     outside = next((pace for pace in every if found(pace, slowest) is not None), None)
     if outside is None:
-        return np.array(_nearest(pairs, allowed, [ways[pace] for pace in every]))
+        reached = None
+        if not ways[slowest].strong:
+            reached = fitted(_onwards(ways[slowest]), wanted, allowed=allowed, tries=TRIES)
+        return np.array(reached or _nearest(pairs, allowed, [ways[pace] for pace in every]))
     orders = (found(outside, pace) for pace in every)
     return np.array(next(order for order in orders if order is not None))
+
+
+def _onwards(ways: Joined) -> Joined:
+    """Return which ranks are reached over any number of others."""
+    found = []
+    for rows in (list(ways.out), list(ways.into)):
+        for middle in range(ways.count):
+            for rank in range(ways.count):
+                if rows[rank] >> middle & 1:
+                    rows[rank] |= rows[middle]
+        found.append(rows)
+    return Joined(*found)
 
 
 def _nearest(

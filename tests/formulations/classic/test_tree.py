@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ccl.collective import make_collective
-from ccl.errors import ProblemError
+from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
-from ccl.topology import Topology, device
+from ccl.topology import Link, Topology, device
 from formulations import formulation, solve
 from formulations.classic.hosts import from_first, laid
 from formulations.classic.trees import SHAPES
@@ -232,6 +232,23 @@ def test_trees_over_relays_are_verified_and_repeat(shape, kind):
     problem = asked("dgx-1v", kind, chunks=2)
 
     assert solved(problem, shape=shape).plan == solved(problem, shape=shape).plan
+
+
+@pytest.mark.parametrize("shape", ["binomial", "binary", "flat"])
+def test_places_are_dealt_so_that_one_way_links_lead_from_parents_to_children(shape):
+    """g1 -> g0, then g0 -> g2 and g0 -> g3: nothing leads on from g2 or g3, and they have no child.
+
+    A chain would need one.
+    """
+    links = [Link("g1", "g0", 50.0), Link("g0", "g2", 50.0), Link("g0", "g3", 50.0)]
+    topology = Topology("fork", tuple(device("gpu", f"g{i}") for i in range(4)), tuple(links))
+    problem = Problem(topology, make_collective("broadcast", 4, SIZE, root=1))
+
+    result = solved(problem, shape=shape)
+
+    assert {(send.src, send.dst) for send in result.plan.sends} == {each.ends for each in links}
+    with pytest.raises(Infeasible, match="no way"):
+        solved(problem, shape="chain")
 
 
 def test_what_a_tree_does_not_take_is_said_in_words():
