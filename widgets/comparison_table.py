@@ -10,13 +10,25 @@ from ccl.result import Status
 from formulations.comparison import Comparison, Row
 from widgets import text
 
-HEADS = ("Method", "Status", "Makespan", "Above bound", "algbw", "busbw", "Solved in", "Model")
-FORMULA = "Formula, and what becomes of it here"
+HEADS = (
+    "Method",
+    "Status",
+    "Makespan",
+    "Formula",
+    "Gap",
+    "algbw",
+    "busbw",
+    "Solved in",
+    "Variables",
+)
+"""Formula is what a published one says of the plan; the gap is to the bound for every plan."""
 
+_FRAME = "overflow-x:auto;line-height:1.4"
 _STYLE = (
     "border-collapse:collapse;font-size:12.5px;font-variant-numeric:tabular-nums;text-align:left"
 )
 _CELL = "padding:4px 14px 4px 0;text-align:left;vertical-align:top;white-space:nowrap"
+_WHY = "padding:0 14px 6px 14px;text-align:left;white-space:normal;opacity:.72"
 _RULE = "border-top:1px solid rgba(119,135,154,.35)"
 
 
@@ -51,20 +63,20 @@ def line_of(comparison: Comparison, row: Row) -> Line:
     result = row.result
     if result is None:
         return Line(str(row.method), why_not=row.why_not)
-    model = result.size
+    model, formula = result.size, result.closed_form
     # A method's own proof may be about whole chunks only, and the gap here is to every plan.
     whole = result.status is Status.OPTIMAL and result.bound.whole_chunks
     cells = (
         f"{result.status} in whole chunks" if whole else str(result.status),
         text.duration(result.makespan),
+        text.NONE if formula is None else text.duration(formula.makespan),
         text.share(comparison.gap(row)),
         text.bandwidth(result.algbw),
         text.bandwidth(result.busbw),
         text.duration(result.solve_time * 1e6),
-        text.NONE if model is None else text.scaled(model.variables, ("vars", "K vars", "M vars")),
+        text.NONE if model is None else text.scaled(model.variables, ("", "K", "M")).rstrip(),
     )
     best = comparison.best(row.size)
-    formula = result.closed_form
     return Line(
         str(row.method),
         cells,
@@ -81,16 +93,15 @@ def size_words(comparison: Comparison, size: float) -> str:
 
 def table_html(comparison: Comparison) -> str:
     """Return the table as HTML without scripts, the sizes under one another."""
-    heads = "".join(_cell(each, "th") for each in (*HEADS, FORMULA))
+    heads = "".join(_cell(each, "th") for each in HEADS)
     body = []
     for size in comparison.sizes:
         words = escape(size_words(comparison, size))
-        span = len(HEADS) + 1
-        body.append(f'<tr><th colspan="{span}" style="{_CELL};{_RULE}">{words}</th></tr>')
+        body.append(f'<tr><th colspan="{len(HEADS)}" style="{_CELL};{_RULE}">{words}</th></tr>')
         body += [_row_html(line_of(comparison, row)) for row in comparison.at(size)]
     return (
-        f'<table style="{_STYLE}"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table>"
+        f'<div style="{_FRAME}"><table style="{_STYLE}"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
@@ -111,13 +122,16 @@ def table_text(comparison: Comparison) -> str:
 
 
 def _row_html(line: Line) -> str:
+    span = len(HEADS) - 1
     if not line.cells:
-        why = f'<td colspan="{len(HEADS)}" style="{_CELL};opacity:.65">{escape(line.why_not)}</td>'
+        why = f'<td colspan="{span}" style="{_CELL};opacity:.65">{escape(line.why_not)}</td>'
         return f"<tr>{_cell(line.method)}{why}</tr>"
     name = f"{line.method} (fastest)" if line.fastest else line.method
-    cells = "".join(_cell(each) for each in (name, *line.cells))
-    wide = _CELL.replace("nowrap", "normal")
-    return f'<tr>{cells}<td style="{wide};min-width:220px">{escape(line.why)}</td></tr>'
+    row = "".join(_cell(each) for each in (name, *line.cells))
+    if not line.why:
+        return f"<tr>{row}</tr>"
+    why = f'<td colspan="{len(HEADS)}" style="{_WHY}">{escape(line.why)}</td>'
+    return f"<tr>{row}</tr><tr>{why}</tr>"
 
 
 def _cell(words: str, tag: str = "td") -> str:

@@ -57,8 +57,8 @@ def _formula(form: ClosedForm | None, makespan: float) -> list[Any]:
     rows = (
         ("the formula", form.makespan),
         ("every message alone on its way", form.alone),
-        ("step after step, sharing links", form.in_steps),
-        ("the replay, steps overlapping", makespan),
+        ("step after step, all of a step together", form.in_steps),
+        ("the replay", makespan),
     )
     most = max(value for _, value in rows)
     bars = [
@@ -82,6 +82,11 @@ def _formula(form: ClosedForm | None, makespan: float) -> list[Any]:
         html.H3(["Formula and simulation", html.Code(form.expression)]),
         html.Dl(bars),
         html.P(text.sentence(form.why(makespan))),
+        html.P(
+            f"{text.count(form.steps, 'step')}; α = {text.duration(form.alpha)} and 1/β = "
+            f"{text.bandwidth(1e-3 / form.beta)}, the slowest of the ways that they use.",
+            className="ds-note",
+        ),
     ]
 
 

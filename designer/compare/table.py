@@ -22,8 +22,16 @@ from widgets.pair import key_of
 
 _SHAPES = dict(zip(SYMBOLS, "●■◆▲✚▼⬟✖", strict=True))
 """The markers of the plot as letters."""
-_BOUND_COLUMN = HEADS.index("Above bound") - 1
+_GAP_COLUMN = HEADS.index("Gap") - 1
 _STATUS_COLUMN = HEADS.index("Status") - 1
+
+TOLD = {
+    "Formula": "What a published formula says of the plan; its details say why it differs",
+    "Gap": "How far it is above the bound that holds for every plan of this size",
+    "Solved in": "Building and compiling models included, bounds left out",
+    "Variables": "Of the largest model, where there was one",
+}
+"""What the heads mean."""
 
 Marks = Mapping[str, tuple[Mark, Mark]]
 """How each method is drawn in light and in dark."""
@@ -55,7 +63,7 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         [
             html.Caption("Methods and sizes", className="ds-unseen"),
             html.Thead(
-                html.Tr([html.Th(each, scope="col") for each in HEADS]),
+                html.Tr([html.Th(each, scope="col", title=TOLD.get(each)) for each in HEADS]),
             ),
             html.Tbody(body),
         ],
@@ -90,7 +98,7 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
 
 
 def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
-    if number == _BOUND_COLUMN:
+    if number == _GAP_COLUMN:
         track = html.Span(html.I(style={"width": f"{share:.1%}"}), className="ds-track")
         return html.Td([words, track])
     if number == _STATUS_COLUMN:

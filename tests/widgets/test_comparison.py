@@ -18,6 +18,7 @@ from widgets.comparison import SchedulePlayers
 from widgets.comparison_charts import comparison_figure, crossover_words, log_ticks, marks
 from widgets.comparison_table import HEADS, line_of, table_html, table_text
 from widgets.props import PAIR_PROPS
+from widgets.text import duration, share
 
 METHODS = ("recursive-doubling", "ring", "tree")
 SIZES = (256e3, 4e6)
@@ -141,6 +142,9 @@ def test_a_line_says_gap_formula_and_who_is_the_fastest(compared):
 
     assert line.fastest
     assert len(line.cells) == len(HEADS) - 1
+    told = dict(zip(HEADS[1:], line.cells, strict=True))
+    assert told["Formula"] == duration(row.result.closed_form.makespan)
+    assert told["Gap"] == share(row.result.makespan / compared.bound(256e3).makespan - 1)
     assert line.why == row.result.closed_form.why(row.result.makespan)
     assert not line_of(compared, compared.row("ring", 256e3)).fastest
     refused = line_of(compared, compared.row("tree", 256e3))
