@@ -78,6 +78,7 @@ class ComparisonJob:
         self._bounds: list[Bound] = []
         self._now: int | None = None
         self._best: Result | None = None
+        self._failed = False
         self._lock = threading.Lock()
         self._child = _Child(self._request())
 
@@ -131,8 +132,10 @@ class ComparisonJob:
         Does nothing when it has ended.
         """
         with self._lock:
-            if self._child.running:
+            # Between two processes none is running, and the next must not begin.
+            if not self._failed and len(self.rows) < len(self.asked.cells):
                 self.cancelled = True
+            if self._child.running:
                 self._child.kill()
 
     def _request(self) -> Mapping[str, Any]:
@@ -150,6 +153,7 @@ class ComparisonJob:
     def _read(self, event: Mapping[str, Any]) -> News | None:
         what = event["event"]
         if what == "error":
+            self._failed = True
             self._child.kill()
             self._child.close()
             raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
@@ -211,6 +215,7 @@ class ComparisonJob:
         if len(self.rows) == len(self.asked.cells):
             return
         if self._now is None:
+            self._failed = True
             raise SolveError(why)
         if why.startswith(ENDED):
             yield self._overran()

@@ -502,6 +502,20 @@ def test_cancelling_keeps_the_rows_and_ends_the_process(large):
     assert [each.row for each in after if each.row] == list(found.rows[1:])
 
 
+def test_a_job_cancelled_between_two_processes_begins_no_other(large):
+    """Its first cell's row is told when that cell's process has died."""
+    job = start_comparison(large, (BUSY, "direct"), sizes=(1e6,), time_limit=600)
+    until_busy(job)
+    os.kill(job.pid, signal.SIGKILL)
+    for news in job:
+        if news.row is not None:
+            job.cancel()
+
+    assert len(job.rows) == 1
+    assert job.cancelled
+    assert not job.running
+
+
 def test_a_job_cancelled_before_its_bounds_has_nothing(problem):
     job = start_comparison(problem, ("ring",))
     job.cancel()
@@ -528,6 +542,7 @@ def test_a_solver_that_does_not_stop_is_ended_and_costs_one_cell(large):
     found = job.comparison()
 
     assert len(pids) == len(found.rows) == 2
+    assert not job.cancelled
     for row in found.rows:
         said = (
             "found no schedule and was ended, as it did not stop within 1 s, though 600 s"
