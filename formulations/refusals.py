@@ -13,3 +13,11 @@ def no_stores(problem: Problem) -> str | None:
         if device.stores and not device.copies:
             return f"{device.name} stores and cannot copy, and here all that stores copies"
     return None
+
+
+def no_sums(problem: Problem) -> str | None:
+    """Say which GPU cannot add up, where something is added up."""
+    for device in problem.topology.devices:
+        if problem.collective.reduces and device.kind == "gpu" and not device.reduces:
+            return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
+    return None

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ccl.errors import Infeasible
 from formulations.compiled.arrays import State, Work, begin
 from formulations.compiled.matching import Rules, match
+from formulations.hops import no_way
 from formulations.limits import binding
 from formulations.list_search import MET, After, Finder, Side
 from formulations.restarts import Task, net_of
@@ -70,7 +72,13 @@ class Matcher(Finder):
                     return
 
     def _trials(self, task: Task, limit: float) -> Iterator[tuple[TimedMoves, float]]:
-        """Yield each plan that is better than those before, with its makespan in µs."""
+        """Yield each plan that is better than those before, with its makespan in µs.
+
+        Raises
+        ------
+        Infeasible
+            If no ways lead where chunks have to be.
+        """
         net = net_of(task)
         sizes, kind = np.unique(task.nbytes, return_inverse=True)
         work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
@@ -92,9 +100,17 @@ class Matcher(Finder):
             state = begin(net, work)
             makespan = match(net, work, rules, state)
             spent += float(state.tally[4])
+            if not turn and limit == np.inf and makespan == np.inf:
+                raise Infeasible(no_way(_missed(task, state)))
             if makespan < limit * (1 - SAME):
                 limit = makespan
                 yield _sent(state), makespan
+
+
+def _missed(task: Task, state: State) -> str:
+    """Return the name of a device that wants a chunk and never had it."""
+    lacking = np.argwhere(task.wants & ~np.isfinite(state.there))
+    return task.moves.topology.devices[int(lacking[0][1])].name
 
 
 def _sent(state: State) -> TimedMoves:

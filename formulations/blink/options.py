@@ -13,7 +13,7 @@ Halves = Literal["at once", "in turn"]
 class Options:
     """Root, packing and number of trees."""
 
-    root: int | None = field(
+    all_reduce_root: int | None = field(
         default=None,
         metadata={
             "label": "Root of an all-reduce",

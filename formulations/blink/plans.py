@@ -50,7 +50,7 @@ def _all_reduce(packer: Packer) -> Forest:
     """Return trees that go up to a root and down again."""
     run = packer.run
     network = network_of(halves(run.problem)[1])
-    root = best_root(network, _asked(run.problem, packer.options.root))
+    root = best_root(network, _asked(run.problem, packer.options.all_reduce_root))
     nbytes = network.share * int(network.weight.sum()) / BYTES
     run.note(
         f"root {run.problem.topology.ranks[root.rank]}: at most {float(root.into):.6g} GB/s up and "

@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
-from ccl.errors import Infeasible
 from formulations.forest.network import Network
 from formulations.forest.search import rate_of
 
@@ -58,25 +57,14 @@ def best_root(network: Network, rank: int | None) -> Root:
 
     Where every link is the same both ways all roots are as good; of equal ones the one from which
     the farthest GPU is fewest links away is taken.
-
-    Raises
-    ------
-    Infeasible
-        If it does not reach all or is not reached by all.
     """
     if rank is not None:
-        found = _root(network, rank)
-    elif same_both_ways(network) is not None:
-        found = _root(network, int(np.argmin(_far(network))))
-    else:
-        far = _far(network)
-        roots = [_root(network, each) for each in range(len(network.gpus))]
-        found = min(roots, key=lambda each: (_time(each), far[each.rank], each.rank))
-    if found.out == 0 or found.into == 0:
-        name = network.topology.ranks[found.rank]
-        msg = f"{name} does not reach all GPUs or is not reached by all; choose another root"
-        raise Infeasible(msg)
-    return found
+        return _root(network, rank)
+    far = _far(network)
+    if same_both_ways(network) is not None:
+        return _root(network, int(np.argmin(far)))
+    roots = [_root(network, each) for each in range(len(network.gpus))]
+    return min(roots, key=lambda each: (1 / each.out + 1 / each.into, far[each.rank]))
 
 
 def _root(network: Network, rank: int) -> Root:
@@ -85,10 +73,6 @@ def _root(network: Network, rank: int) -> Root:
         for each in (of_root(network, rank), of_root(turned_round(network), rank))
     )
     return Root(rank, out, into)
-
-
-def _time(root: Root) -> float:
-    return float(1 / root.out + 1 / root.into) if root.out and root.into else np.inf
 
 
 def _far(network: Network) -> np.ndarray:

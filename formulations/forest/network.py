@@ -21,7 +21,7 @@ from ccl.steady import exact
 from ccl.topology import Device, Topology
 from formulations.fluid.demands import up_and_down
 from formulations.limits import binding
-from formulations.refusals import no_stores
+from formulations.refusals import no_stores, no_sums
 
 Ints = np.ndarray
 """An array of whole numbers."""
@@ -126,7 +126,13 @@ def arcs_of(devices: int, src: Ints, dst: Ints, *, roots: Ints) -> Arcs:
 
 def refusal(problem: Problem) -> str | None:
     """Say in words why trees of relays cannot take a problem, or None."""
-    return no_stores(problem) or _no_spread(problem) or _no_relays(problem) or _no_unit(problem)
+    return (
+        no_stores(problem)
+        or no_sums(problem)
+        or _no_spread(problem)
+        or _no_relays(problem)
+        or _no_unit(problem)
+    )
 
 
 def cut_decides(problem: Problem) -> bool:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
-from formulations.refusals import no_stores
+from formulations.refusals import no_stores, no_sums
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -61,9 +61,7 @@ def refuses(problem: Problem) -> str | None:
                 f"{device.name} stores without wanting anything, and here broadcasts go from rank "
                 "to rank"
             )
-        if device.kind == "gpu" and problem.collective.reduces and not device.reduces:
-            return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
-    return no_stores(problem)
+    return no_stores(problem) or no_sums(problem)
 
 
 def run(run: Run, options: Options) -> Result:

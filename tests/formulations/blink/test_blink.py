@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ccl.collective import make_collective
-from ccl.errors import Infeasible, ProblemError
+from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result, Status
 from ccl.topology import Link, Topology, device, duplex
@@ -222,23 +222,18 @@ def test_links_that_differ_both_ways_have_trees_of_their_own():
 
 
 def test_the_root_of_an_all_reduce_can_be_chosen():
-    chosen = solved("line:gpus=4", "all-reduce", root=3)
+    chosen = solved("line:gpus=4", "all-reduce", all_reduce_root=3)
 
     assert {tree.root for tree in chosen.plan.trees} == {3}
     assert solved("line:gpus=4", "all-reduce").plan.depth < chosen.plan.depth
     with pytest.raises(ProblemError, match=r"root 4 is no rank of .*; ranks go from 0 to 3"):
-        solved("line:gpus=4", "all-reduce", root=4)
+        solved("line:gpus=4", "all-reduce", all_reduce_root=4)
 
 
 def test_what_it_cannot_take_is_told_in_words():
     star = Problem(open_cluster("star:gpus=4"), make_collective("broadcast", 4, GB))
-    one_way = Topology(
-        "one way", tuple(device("gpu", f"g{i}") for i in range(2)), (Link("g0", "g1", 1.0),)
-    )
 
     assert "blink-switch removes them" in (formulation("blink").why_not(star) or "")
     assert formulation("blink-switch").why_not(star) is None
     with pytest.raises(ProblemError, match="does not solve all-gather"):
         solved("ring", "all-gather")
-    with pytest.raises((Infeasible, ProblemError), match="reach"):
-        solved(one_way, "all-reduce")
