@@ -39,7 +39,7 @@ from designer.cut_words import cut_words
 if TYPE_CHECKING:
     from formulations.comparison import Comparison, ComparisonJob, Method
 
-LIMIT = 10.0
+LIMIT = 5.0
 """Seconds for each solve when nothing is said: some methods would go on for hours."""
 
 WIDE = 160
@@ -171,10 +171,18 @@ def crossover_words(found: Comparison) -> list[str]:
 def _methods(given: str | None, topology: Topology) -> tuple[Method, ...] | None:
     from formulations.comparison import parse_methods  # noqa: PLC0415  as `compare`
 
-    def sketch(path: str) -> dict[str, Any]:
-        return sketch_in(Path(path), topology)
+    read: dict[str, dict[str, Any]] = {}
 
-    return None if given is None else parse_methods(given, sketch=sketch)
+    def sketch(path: str) -> dict[str, Any]:
+        read[path] = sketch_in(Path(path), topology)
+        return read[path]
+
+    methods = None if given is None else parse_methods(given, sketch=sketch)
+    for each in methods or ():
+        for path, value in read.items():
+            if value in each.options.values():
+                remark(f"{each} has the sketch {path}")
+    return methods
 
 
 def _sizes(given: str) -> tuple[float, ...]:

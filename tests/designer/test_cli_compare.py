@@ -152,6 +152,19 @@ def test_a_document_with_its_own_collective_is_compared_at_other_sizes(run, tmp_
     assert json.loads(out)["rows"][0]["makespan_us"] == pytest.approx(3.3)
 
 
+@pytest.mark.usefixtures("here")
+def test_a_sketch_is_read_from_a_file_and_named(run, tmp_path):
+    (tmp_path / "few.json").write_text('{"switches": "uc-min"}', "utf-8")
+    code, out, err = run(
+        "star:gpus=4", "--formulations", "taccl:sketch=few.json", "--sizes", "1MB", "--json"
+    )
+    (method,) = json.loads(out)["methods"]
+
+    assert code == 0
+    assert f"{method} has the sketch few.json" in err
+    assert json.loads(out)["rows"][0]["makespan_us"] >= 16.4 * (1 - 1e-9)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -219,6 +219,24 @@ def test_commas_join_methods_and_options():
     assert [each.formulation for each in parse_methods(text)] == ["ring", "list", "direct", "auto"]
 
 
+def test_methods_with_different_sketches_are_different(problem):
+    """A sketch has no name: digits of its plain form tell it from others, and a file keeps it."""
+    sketches = {"few": {"switches": "uc-min"}, "two": {"instances": 2}}
+    text = "taccl,taccl:sketch=few,taccl:sketch=two"
+    found = compare(problem, parse_methods(text, sketch=sketches.__getitem__), sizes=(1e6,))
+    again = comparison_from_json(json.loads(json.dumps(comparison_to_json(found))))
+
+    assert [dict(each.options) for each in found.methods] == [
+        {},
+        *({"sketch": each} for each in sketches.values()),
+    ]
+    assert len({str(each) for each in found.methods}) == 3
+    assert all(row.result for row in found.rows)
+    assert again == found
+    with pytest.raises(ProblemError, match="give a sketch"):
+        parse_methods(text)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
