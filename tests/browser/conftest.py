@@ -126,7 +126,7 @@ class CanvasDriver:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.root = page.locator(".tl")
+        self.root = page.locator(".tl[role='application']").first
 
     def ask(self, expression: str, argument: Any = None) -> Any:
         """Evaluate an expression of ``c``, the canvas' test handle, and ``x``, the argument."""
