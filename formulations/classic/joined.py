@@ -53,6 +53,10 @@ class Joined:
         """Say whether one reaches the other."""
         return bool(self.out[src] >> dst & 1)
 
+    def within(self, other: Joined) -> bool:
+        """Say whether the other joins all that this does."""
+        return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
+
     @cached_property
     def strong(self) -> bool:
         """Whether everyone reaches everyone, in any number of turns."""
@@ -81,13 +85,15 @@ def reached(rows: list[int], first: int, among: int) -> int:
 
 
 def nearest(topology: Topology) -> Iterator[Joined]:
-    """Yield which ranks are joined, at first by fast ways only and by short ones among these."""
-    before = None
+    """Yield which ranks are joined, at first by fast ways only and by short ones among these.
+
+    Each joins some that none before it does.
+    """
+    widest = Joined.of(len(topology.ranks), ())
     for pace in paces(topology):
-        for each in levels(topology, pace):
-            if each != before:
-                yield each
-            before = each
+        every = [each for each in levels(topology, pace) if not each.within(widest)]
+        yield from every
+        widest = every[-1] if every else widest
 
 
 def paces(topology: Topology) -> list[float]:
