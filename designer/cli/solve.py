@@ -40,6 +40,7 @@ from formulations import Formulation, OptionField, pareto
 from formulations.chunk_counts import tried
 
 if TYPE_CHECKING:
+    from ccl.formats.documents import Document
     from ccl.problem import Problem
     from formulations.comparison import ComparisonJob
     from formulations.jobs import SolveJob
@@ -146,12 +147,9 @@ def solve(  # noqa: PLR0913  one for each flag
         name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
         for name, value in options.items()
     }
-    counts = read_counts(chunks)
-    if chunks is None and opened.problem is None:
-        counts = (sketched_chunks(options),)
     problems = {
         count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
-        for count in counts
+        for count in _counts(chunks, opened, options)
     }
     begin = partial(
         formulations.start, formulation=formulation, options=options, gap=gap, solver=solver
@@ -166,6 +164,15 @@ def solve(  # noqa: PLR0913  one for each flag
     if interrupted:
         remark("interrupted; this is the best schedule found so far")
         raise typer.Exit(INTERRUPTED)
+
+
+def _counts(
+    given: str | None, opened: Document, options: Mapping[str, Any]
+) -> tuple[int | None, ...]:
+    """Return the chunks per shard that are given, or what a sketch asks for."""
+    if given is None and opened.problem is None:
+        return (sketched_chunks(options),)
+    return read_counts(given)
 
 
 def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
