@@ -36,13 +36,17 @@ _DIGITS = ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7))
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The colours of one scheme; `lines` are the methods' in order, `ink` is on `ground`."""
+    """The colours of one scheme; `lines` are the methods' in order, `ink` is on `ground`.
+
+    A `veil` is behind words in the plot.
+    """
 
     ink: str
     text: str
     soft: str
     line: str
     ground: str
+    veil: str
     bound: str
     shade: str
     lines: tuple[str, ...]
@@ -55,6 +59,7 @@ LOOKS: Mapping[str, Look] = {
         soft="#55657a",
         line="#dfe6ee",
         ground="#ffffff",
+        veil="rgba(246, 248, 251, 0.8)",
         bound="#c2500a",
         shade="rgba(194, 80, 10, 0.09)",
         lines=(
@@ -67,6 +72,7 @@ LOOKS: Mapping[str, Look] = {
         soft="#93a2b3",
         line="#2b3746",
         ground="#161e28",
+        veil="rgba(22, 30, 40, 0.8)",
         bound="#ff7a4d",
         shade="rgba(255, 122, 77, 0.13)",
         lines=(
@@ -80,6 +86,7 @@ LOOKS: Mapping[str, Look] = {
         soft="#77879a",
         line="rgba(119, 135, 154, 0.25)",
         ground="#f6f8fb",
+        veil="rgba(0, 0, 0, 0)",
         bound="#d9652b",
         shade="rgba(217, 101, 43, 0.11)",
         lines=(
@@ -327,6 +334,7 @@ def _name(figure: go.Figure, found: Crossover, *, look: Look, line: int, right: 
         xanchor="left" if right else "right",
         xshift=4 if right else -4,
         showarrow=False,
+        bgcolor=look.veil,
         font={"color": look.text, "size": 11},
     )
 

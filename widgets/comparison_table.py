@@ -16,8 +16,8 @@ HEADS = (
     "Makespan",
     "Formula",
     "Gap",
-    "algbw",
-    "busbw",
+    "algbw GB/s",
+    "busbw GB/s",
     "Solved in",
     "Variables",
 )
@@ -71,8 +71,8 @@ def line_of(comparison: Comparison, row: Row) -> Line:
         text.duration(result.makespan),
         text.NONE if formula is None else text.duration(formula.makespan),
         text.share(comparison.gap(row)),
-        text.bandwidth(result.algbw),
-        text.bandwidth(result.busbw),
+        text.digits(result.algbw),
+        text.digits(result.busbw),
         text.duration(result.solve_time * 1e6),
         text.NONE if model is None else text.scaled(model.variables, ("", "K", "M")).rstrip(),
     )

@@ -327,8 +327,11 @@ def _beside(app: Dash, comparisons: Comparisons) -> None:
             return no_update, no_update, no_update, []
         comparison = standing.comparison
         known = [row_of(comparison, key) for key in chosen]
-        if ctx.triggered_id == ids.COMPARE_PANE or len(known) < 2 or not all(known):
-            chosen = _first(standing, opened, chosen if all(known) else [])
+        both = len(known) == 2 and all(known)
+        if both and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
+            return no_update, choices(comparison), no_update, no_update
+        if not both or ctx.triggered_id == ids.COMPARE_PANE:
+            chosen = _first(standing, opened, chosen if both else [])
         topology = topology_to_json(comparison.problem.topology)
         drawn = {"topology": topology, "positions": drawing["positions"]}
         return drawn, choices(comparison), chosen, films(comparison, chosen)
@@ -339,7 +342,7 @@ def _first(standing: Standing, opened: str, before: list[str]) -> list[str]:
     comparison = standing.comparison
     row = row_of(comparison, opened)
     if row is None:
-        return before if len(before) == 2 else first_pair(comparison)
+        return before or first_pair(comparison)
     others = [key for key in first_pair(comparison, row.size) if key != opened]
     return [opened, (others or [opened])[0]]
 

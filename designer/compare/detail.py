@@ -101,7 +101,7 @@ def _facts(comparison: Comparison, row: Row, result: Result) -> list[Any]:
     if own.makespan > bound.makespan * (1 + 1e-9):
         lines.append(
             f"For plans of this kind: {_kind(own)}, {_us(own.makespan)}, "
-            f"so that it is {text.share(result.gap)} above that."
+            f"so that it is {_share(result.gap)} above that."
         )
     if result.size is not None:
         size = result.size
@@ -115,6 +115,11 @@ def _facts(comparison: Comparison, row: Row, result: Result) -> list[Any]:
 def _kind(bound: Bound) -> str:
     label = BOUND_LABELS[bound.kind]
     return f"{label[0].lower()}{label[1:]}"
+
+
+def _share(gap: float) -> str:
+    """Keep the number and its sign in one line."""
+    return text.share(gap).replace(" ", "\u00a0")
 
 
 def _us(makespan: float) -> str:

@@ -4,7 +4,7 @@ import { drawBars, wiped } from "./bars.js";
 import { h, iconButton, icons } from "./dom.js";
 import { FONT } from "./style.js";
 import { SPEEDS } from "./timeline.js";
-import { duration, short } from "./units.js";
+import { short } from "./units.js";
 
 /** Pixels at the left of the rows, where their letters stand. */
 const LETTERS = 20;
@@ -114,7 +114,7 @@ export class PairTime {
   #label(ctx, { playback }, { wide, top, base }) {
     if (!playback) return;
     const { lead, colors } = this.pair;
-    const label = duration(playback.makespan);
+    const label = timeIn(playback.makespan, lead.end);
     const width = (playback.makespan / lead.end) * wide;
     ctx.font = `10px ${FONT}`;
     ctx.textAlign = "left";
@@ -130,7 +130,7 @@ export class PairTime {
 
   #feet(ctx, wide) {
     const { lead, colors } = this.pair;
-    const [unit, name] = lead.end >= 1e4 ? [1e3, "ms"] : [1, "µs"];
+    const { unit, name } = unitOf(lead.end);
     const step = roundStep(lead.end / Math.max(1, Math.floor(wide / 90)));
     ctx.fillStyle = colors.dim;
     ctx.font = `10px ${FONT}`;
@@ -143,7 +143,7 @@ export class PairTime {
 
   #read() {
     const { lead } = this.pair;
-    const [first, second] = [duration(lead.time), `of ${duration(lead.end)}`];
+    const [first, second] = [timeIn(lead.time, lead.end), `of ${timeIn(lead.end, lead.end)}`];
     if (this.shownText === first + second) return;
     this.shownText = first + second;
     this.readout.replaceChildren(h("b", {}, first), h("span", {}, second));
@@ -151,6 +151,18 @@ export class PairTime {
     this.strip.setAttribute("aria-valuenow", String(Math.round(lead.time * 1000) / 1000));
     this.strip.setAttribute("aria-valuetext", `${first} ${second}`);
   }
+}
+
+/** The unit for times up to an end. @param {number} end µs */
+function unitOf(end) {
+  if (end >= 1e6) return { unit: 1e6, name: "s" };
+  return end >= 1e3 ? { unit: 1e3, name: "ms" } : { unit: 1, name: "µs" };
+}
+
+/** A time in the unit of an end and with as many places, so that it stands still. */
+function timeIn(time, end) {
+  const { unit, name } = unitOf(end);
+  return `${(time / unit).toFixed(end / unit >= 100 ? 1 : 2)} ${name}`;
 }
 
 /** The next larger of 1, 2 and 5 times a power of ten. @param {number} least */
