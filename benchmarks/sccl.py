@@ -1,4 +1,4 @@
-"""SCCL's instances on the DGX-1: ours in steps and rounds, beside the published seconds.
+"""SCCL's instances on the DGX-1 and DGX-2: ours in steps and rounds, beside the published seconds.
 
 Seconds "cold" are those of a process from its start to its end, with all that it loads; "again"
 those of the same solve once more in the same process: bounds, a process for the solver, search,
@@ -39,9 +39,10 @@ _SOLVE = """
     asked = json.loads(sys.argv[1])
     for _ in range(asked["times"]):
         begin, work = time.perf_counter(), sum(os.times()[:4])
-        topology = open_cluster("dgx-1v:alpha=0")
-        size = 8 * asked["chunks"] * asked["bytes"]
-        made = make_collective(asked["kind"], 8, size, chunks=asked["chunks"])
+        topology = open_cluster(asked["cluster"])
+        ranks = len(topology.ranks)
+        size = ranks * asked["chunks"] * asked["bytes"]
+        made = make_collective(asked["kind"], ranks, size, chunks=asked["chunks"])
         problem = Problem(topology, made)
         try:
             result = solve(problem, "sccl", options=asked["options"], time_limit=asked["limit"])
@@ -66,6 +67,8 @@ class Row:
         Of the instance; 0 for the fewest steps of a round each.
     published
         Texts of the published seconds.
+    cluster
+        By its name in the gallery.
     """
 
     kind: str
@@ -73,6 +76,7 @@ class Row:
     steps: int
     rounds: int
     published: tuple[str, ...]
+    cluster: str = "dgx-1v:alpha=0"
 
 
 Z3 = (
@@ -80,6 +84,7 @@ Z3 = (
     Row("all-gather", 2, 2, 3, ("0.7",)),
     Row("all-gather", 6, 3, 7, ("20.8",)),
     Row("all-to-all", 1, 0, 0, ("9.6",)),
+    Row("all-gather", 1, 0, 0, ("open at 300",), "dgx-2"),
 )
 TABLE_7 = (
     Row("all-gather", 1, 2, 2, ("0.3", "0.09")),
@@ -97,7 +102,7 @@ TABLE_7 = (
 def main() -> None:
     """Solve every instance and print ours beside the published figures."""
     console = Console()
-    console.print(_table("SCCL's program with z3, DGX-1", Z3, ("z3 s",)))
+    console.print(_table("SCCL's program with z3", Z3, ("z3 s",)))
     console.print(
         _table("TE-CCL, table 7, DGX-1, 25 KB chunks, alpha 0", TABLE_7, ("SCCL s", "TE-CCL s"))
     )
@@ -106,6 +111,7 @@ def main() -> None:
 def _table(title: str, rows: tuple[Row, ...], published: tuple[str, ...]) -> Table:
     made = Table(title=title)
     for heading in (
+        "cluster",
         "collective",
         "chunks",
         "cost",
@@ -126,6 +132,7 @@ def _table(title: str, rows: tuple[Row, ...], published: tuple[str, ...]) -> Tab
         # Who asks for the fewest steps is told by whom fewer are refuted.
         less = _solved(row, steps=row.steps - 1) if row.steps else found
         made.add_row(
+            row.cluster.partition(":")[0],
             row.kind,
             str(row.chunks),
             found["cost"],
@@ -145,6 +152,7 @@ def _solved(row: Row, *, steps: int, times: int = 1) -> dict[str, Any]:
     if row.steps:
         options |= {"mode": "instance", "steps": steps, "rounds": row.rounds}
     asked = {
+        "cluster": row.cluster,
         "kind": row.kind,
         "chunks": row.chunks,
         "bytes": CHUNK,

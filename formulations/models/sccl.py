@@ -27,6 +27,10 @@ link, and the replay has no barrier, so that it may be shorter.
 * **pareto**: the smallest R for each S, until R meets the bound of the cuts;
   `formulations.sccl.pareto` does it for several C.
 
+"Impossible" is a proof about this model: chunks come once, in steps, over switches without stopping
+and over as many links as `formulations.hops` lists. Chunks of one shard may change places; rows
+that order them were measured to make finding slower, so that is left to the solver.
+
 Symmetric plans are tried first (``formulations.quotient``); that there are none proves nothing.
 Sums are planned backwards, an all-reduce as a reduce-scatter, then an all-gather, each with the
 steps and rounds that are asked for (``formulations.list_search``).

@@ -15,8 +15,8 @@ from formulations.sccl.puzzle import Puzzle
 from formulations.sccl.timing import thrifty
 from formulations.timed import TimedMoves
 
-MOST_SENDS = 1_000_000
-"""Most sends that a model may choose among; the solver takes about 2 kB for each."""
+MOST_SENDS = 300_000
+"""Most sends that a model may choose among: 3 kB for each, and half a minute before the search."""
 
 
 class Decided(StrEnum):
@@ -77,7 +77,7 @@ class Solver:
         if puzzle.sends(steps) > MOST_SENDS:
             why = (
                 f"it would choose among {puzzle.sends(steps):,} sends, and more than "
-                f"{MOST_SENDS:,} take too much memory; take fewer chunks"
+                f"{MOST_SENDS:,} take too long; take fewer chunks"
             )
             return Outcome(Decided.UNDECIDED, why)
         told = self._asked(

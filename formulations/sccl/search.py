@@ -115,7 +115,7 @@ class StepFinder(Finder):
     def stop(self) -> Stop:
         """Why it ended."""
         late = Stop.TIME_LIMIT in self.endings
-        return Stop.TIME_LIMIT if late else Stop.SEARCHED
+        return Stop.TIME_LIMIT if late else Stop.MODEL_OPTIMAL
 
     def plans(
         self,
@@ -191,7 +191,7 @@ class StepFinder(Finder):
             msg = f"not decided whether there is a plan in {asked}: {outcome.why}; allow more"
             raise LimitReached(msg)
         self.run.note(f"a plan in {asked}: {', '.join(map(str, outcome.rounds))}")
-        self.endings.append(Stop.SEARCHED)
+        self.endings.append(Stop.MODEL_OPTIMAL)
         yield outcome
 
     def _least_steps(self, question: Question) -> Iterator[Outcome]:
@@ -213,9 +213,9 @@ class StepFinder(Finder):
                 if run.seconds >= self.until:
                     break
             steps += 1
-        self.endings.append(Stop.TIME_LIMIT if opened else Stop.SEARCHED)
+        self.endings.append(Stop.TIME_LIMIT if opened else Stop.MODEL_OPTIMAL)
         if listed is None:
-            msg = f"{named(opened[-1], opened[-1])} were not decided; allow more time"
+            msg = f"not decided whether there is a plan in {named(steps, steps)}; allow more"
             raise LimitReached(msg)
         many = steps_of(listed)
         run.note(
@@ -252,7 +252,7 @@ class StepFinder(Finder):
         if best is None and question.listed is not None:
             many = steps_of(question.listed)
             yield Outcome(Decided.FOUND, plan=question.listed, rounds=(1,) * many)
-        self.endings.append(Stop.SEARCHED if best is not None else Stop.TIME_LIMIT)
+        self.endings.append(Stop.MODEL_OPTIMAL if best is not None else Stop.TIME_LIMIT)
 
 
 def named(steps: int, rounds: int) -> str:

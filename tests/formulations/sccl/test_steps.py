@@ -44,7 +44,7 @@ def instance(problem: Problem, steps: int, rounds: int, **options):
 def steps(problem: Problem, **options) -> int:
     """Return the least number of steps, proved."""
     result = solve(problem, "sccl", options=options)
-    assert result.stop in (Stop.SEARCHED, Stop.PROVED)
+    assert result.stop in (Stop.MODEL_OPTIMAL, Stop.PROVED)
     assert any("fewer are proved impossible" in line for line in result.log)
     return int(next(line for line in result.log if "of one round each" in line).split()[0])
 
