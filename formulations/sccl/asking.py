@@ -36,7 +36,7 @@ class Outcome:
     decided
         Whether there is a plan.
     why
-        What proves that there is none, or keeps it undecided; or empty.
+        What proves that there is none, or keeps it undecided; empty where its time was over.
     plan
         A plan whose starts are steps, or None.
     rounds
@@ -89,14 +89,12 @@ class Solver:
             },
             seconds=effort.seconds,
         )
-        late = Outcome(Decided.UNDECIDED, f"the {effort.seconds:.3g} s were over")
         if told is None:
-            return late
+            return Outcome(Decided.UNDECIDED)
         size = ModelSize(told["variables"], told["constraints"], told["sends"])
         if told["status"] != "found":
             decided = Decided(told["status"])
-            impossible = "constraint programming has searched all"
-            why = impossible if decided is Decided.IMPOSSIBLE else late.why
+            why = "constraint programming has searched all" * (decided is Decided.IMPOSSIBLE)
             return Outcome(decided, why, size=size)
         plan = thrifty(puzzle.task, puzzle.plan(told["copied"], told["flowing"]))
         return Outcome(Decided.FOUND, plan=plan, rounds=tuple(told["rounds"]), size=size)

@@ -135,20 +135,22 @@ class Question:
             return Outcome(Decided.FOUND, plan=listed, rounds=(*ones, rounds - len(ones)))
         return self._searched(steps, rounds, min(self.effort.seconds, share * self.left()))
 
-    def _searched(self, steps: int, rounds: int, spare: float) -> Outcome:
-        last = Outcome(Decided.UNDECIDED, "there was no time")
+    def _searched(self, steps: int, rounds: int, seconds: float) -> Outcome:
+        """Search under each symmetry, then without, in so many seconds together."""
+        spare, why = seconds, ""
         for puzzle, quotient in self._puzzles:
             if spare <= 0:
                 break
-            seconds = spare if quotient is None else spare * SYMMETRIC
+            share = 1.0 if quotient is None else SYMMETRIC
             begin = time.perf_counter()
             last = self.solver.decide(
-                puzzle, steps, rounds, effort=replace(self.effort, seconds=seconds)
+                puzzle, steps, rounds, effort=replace(self.effort, seconds=share * spare)
             )
             self.searched.append(last)
             if last.plan is not None and quotient is not None:
                 return replace(last, plan=quotient.lifted(last.plan))
-            if last.plan is not None or quotient is None:
+            if quotient is None and last.decided is not Decided.UNDECIDED:
                 return last
             spare -= time.perf_counter() - begin
-        return Outcome(Decided.UNDECIDED, last.why)
+            why = last.why * (quotient is None)
+        return Outcome(Decided.UNDECIDED, why or f"its {max(0.0, seconds):.3g} s were over")

@@ -133,7 +133,9 @@ def test_impossible_is_told_apart_from_not_decided():
     """
     hard = asked("star:gpus=8", "broadcast", chunks=4)
 
-    with pytest.raises(LimitReached, match=r"not decided .* 4 steps of 6 rounds together: the 0.1"):
+    with pytest.raises(
+        LimitReached, match=r"not decided .* 4 steps of 6 rounds together: its 0.1 s"
+    ):
         instance(hard, 4, 6, seconds=0.1)
 
 
