@@ -247,7 +247,8 @@ def _roots(collective: Collective) -> dict[int, int]:
     able = {}
     for number, chunk in enumerate(collective.chunks):
         if chunk.reduced:
-            both = tuple(rank for rank in chunk.destinations if rank in chunk.holders)
+            holders = set(chunk.holders)
+            both = tuple(rank for rank in chunk.destinations if rank in holders)
             able[number] = (
                 chunk.destinations if len(chunk.destinations) == 1 else both or chunk.holders
             )
