@@ -12,7 +12,8 @@ goes up to it. Trees of the rate X exist exactly if every cut lets X through (Ed
 Then the trees are those of a graph without directions, each up one way and down the other, which
 is Blink's packing for all-reduces; the last rows lose nothing, as the mean of a solution and of
 its mirror image is as good, and save the second ones. Cuts are added as they are overrun: after
-each solve the worst one before each GPU.
+each solve the worst one before each GPU. Of equally good parts those near c(e) / 2 are taken, by
+a small price for being apart from it: else links that do not matter would run over cut after cut.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ UNIT = 2**40
 
 CLOSE = 1e-9
 """A cut that lacks less than this share of X is kept."""
+
+EVEN = 1e-2
+"""Price for being apart from one half, all links together; far too little to make X smaller."""
 
 ROUNDS = 200
 """Solves after which the cuts found so far must do."""
@@ -112,9 +116,15 @@ class _Program:
     def solve(self, backend: Backend) -> None:
         """Find the best parts of links for the cuts so far."""
         network = self.network
-        out = cp.Variable(len(self.capacity), nonneg=True)
+        many = len(self.capacity)
+        out, apart = cp.Variable(many, nonneg=True), cp.Variable(many, nonneg=True)
         rate = cp.Variable()
-        rows: list[cp.Constraint] = [out <= self.capacity]
+        middle = self.capacity / 2
+        rows: list[cp.Constraint] = [
+            out <= self.capacity,
+            out - middle <= apart,
+            middle - out <= apart,
+        ]
         if self.back is not None:
             rows.append(out + out[self.back] == self.capacity)
         for up in sorted({up for _, up in self.cuts.values()}):
@@ -124,13 +134,13 @@ class _Program:
             rows.append(crossed @ (self.capacity - out if up else out) >= rate)
         relays = np.setdiff1d(np.arange(len(network.weight)), network.gpus)
         if len(relays):
-            many = np.arange(len(network.src))
-            ends = np.concatenate([network.src, network.dst]), np.tile(many, 2)
-            signs = np.repeat([1.0, -1.0], len(many))
-            leaves: Any = sparse.csr_array((signs, ends), (len(network.weight), len(many)))
+            ends = np.concatenate([network.src, network.dst]), np.tile(np.arange(many), 2)
+            signs = np.repeat([1.0, -1.0], many)
+            leaves: Any = sparse.csr_array((signs, ends), (len(network.weight), many))
             rows.append(leaves[relays] @ out == 0)
-        found = backend.solve(cp.Problem(cp.Maximize(rate), rows), method="simplex")
-        self.rate, self.size = float(found.objective), found.size
+        even = np.full(many, EVEN / many)
+        found = backend.solve(cp.Problem(cp.Maximize(rate - even @ apart), rows), method="simplex")
+        self.rate, self.size = float(np.asarray(rate.value)), found.size
         self.out = np.clip(np.asarray(out.value), 0.0, self.capacity)
 
     def grown(self) -> bool:
