@@ -21,7 +21,7 @@ from formulations.restarts import Task, net_of
 from formulations.timed import TimedMoves
 
 WORK = 20_000_000
-"""Moves and chunks that all trials of one search may look at, a second or two."""
+"""Moves and chunks that all trials of one search may look at, a few seconds."""
 
 SAME = 1e-9
 """Durations within this share of the longest are the same."""
