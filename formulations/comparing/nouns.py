@@ -10,7 +10,7 @@ from typing import Any
 
 from ccl.bound import Bound
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, Result
+from ccl.result import Result
 from formulations.run import Progress
 
 
@@ -155,17 +155,9 @@ class Comparison:
         return self.bounds[self.sizes.index(size)]
 
     def best(self, size: float) -> Row | None:
-        """Return the row of the fastest; of those that take the same, the first that was asked.
-
-        None where no method has a result. Makespans are the same within what counts as a proof.
-        """
-        there = [each for each in self.at(size) if each.result is not None]
-        if not there:
-            return None
-        most = _makespan(there[0]) * (1 + PROOF_TOLERANCE)
-        asked = [str(each) for each in self.methods]
-        near = [each for each in there if _makespan(each) <= most]
-        return min(near, key=lambda each: asked.index(str(each.method)))
+        """Return the row of the fastest, one of several by `leaders`; None without any result."""
+        leader = self.leaders()[self.sizes.index(size)]
+        return None if leader is None else self.row(leader, size)
 
     def gap(self, row: Row) -> float | None:
         """Return how far a row is above the common bound of its size, as a share of that bound.
@@ -194,10 +186,15 @@ class Comparison:
 
     def table(self) -> list[dict[str, Any]]:
         """Return plain values for printing: size by size, the fastest first, refusals last."""
-        return [self._line(row) for size in self.sizes for row in self.at(size)]
+        leaders = dict(zip(self.sizes, map(str, self.leaders()), strict=True))
+        return [
+            self._line(row, fastest=str(row.method) == leaders[size])
+            for size in self.sizes
+            for row in self.at(size)
+        ]
 
-    def _line(self, row: Row) -> dict[str, Any]:
-        result, best = row.result, self.best(row.size)
+    def _line(self, row: Row, *, fastest: bool) -> dict[str, Any]:
+        result = row.result
         line: dict[str, Any] = {
             "size": row.size,
             "method": str(row.method),
@@ -209,7 +206,7 @@ class Comparison:
         return line | {
             "status": str(result.status),
             "whole_chunks": result.bound.whole_chunks,
-            "fastest": row is best,
+            "fastest": fastest,
             "makespan_us": result.makespan,
             "algbw_GBps": result.algbw,
             "busbw_GBps": result.busbw,

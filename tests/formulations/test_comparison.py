@@ -417,7 +417,7 @@ def test_who_takes_the_same_leads_as_long_as_it_does(problem):
 
     assert found.crossovers() == ()
     assert [str(each) for each in found.leaders()] == ["b", "b", "b"]
-    assert str(found.best(1e3).method) == "a"
+    assert str(found.best(1e3).method) == "b"
 
 
 def test_nothing_is_interpolated_where_a_result_is_missing(problem):
