@@ -2,9 +2,11 @@
 
 1. Lower bounds: a plan that meets one is optimal and nothing else is tried.
 2. List scheduling in continuous time: on most clusters it meets the bound at once.
-3. The closed forms that fit: a ring or direct sends.
-4. The linear program of amounts, where chunks have one destination: it may split them.
-5. Constraint programming, then the integer program on a grid of epochs, to close what is left.
+3. The closed forms that fit: doubling, which needs the fewest steps for a sum that all want, direct
+   sends, a ring, a tree.
+4. Links matched with chunks by chance, again and again for a few seconds.
+5. The linear program of amounts, where chunks have one destination: it may split them.
+6. Constraint programming, then the integer program on a grid of epochs, to close what is left.
 
 Each goes on with the best plan that those before it have found and within a share of the time;
 every better plan is reported as it comes. Where chunks have one destination plans may split them,
@@ -30,8 +32,11 @@ from formulations.run import Run
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
 
-QUICK = ("list", "direct", "ring")
+QUICK = ("list", "recursive-doubling", "direct", "ring", "tree", "tacos")
 """What needs no solver."""
+
+CHANCE = 3.0
+"""Seconds that a method of chance may take; the others come to their end by themselves."""
 
 EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
 """What needs one."""
@@ -151,7 +156,7 @@ def _tries(run: Run, options: Options) -> Iterator[tuple[str, float | None]]:
     exact = EFFORT[options.effort] * (3 if _in_two(run.problem) else 1)
     yield QUICK[0], None if large or not exact or run.left is None else run.left / 2
     for name in QUICK[1:]:
-        yield name, None
+        yield name, CHANCE if name == "tacos" else None
     if exact and not large:
         for name in EXACT:
             yield name, exact
@@ -172,7 +177,9 @@ def _tried(
     limit = run.time_limit
     if seconds is not None and (run.left is None or seconds < run.left):
         limit = run.seconds + seconds
-    inner = replace(run, time_limit=limit, method=name)
+    # What a quick method remarks is of its own plan.
+    log = list(run.log) if name in QUICK else run.log
+    inner = replace(run, time_limit=limit, method=name, log=log)
     stop = Stop.PASSES
     try:
         stop = chosen.run(inner, _options(chosen, seed=seed, seconds=seconds)).stop
@@ -195,7 +202,7 @@ def _kept(run: Run, inner: Run) -> None:
     """Keep what a method has added: a better plan, and bounds that hold for all plans here."""
     found = inner.best
     if found is not None and (run.best is None or found.makespan < run.best.makespan):
-        run.best = found
+        run.best, run.log = found, inner.log
     if inner.size is not None:
         run.met(inner.size)
     if not splits(run.problem):

@@ -138,7 +138,8 @@ def test_a_drawing_is_assessed_before_it_is_solved(drawn):
 def test_a_formulation_that_refuses_is_grey_and_says_why(drawn):
     known = assess(drawn, ASKED)
     menu = formulation_choices(known.refusals)
-    assert menu[-1]["value"] == "te-ccl-lp"
+    refused = [bool(each["disabled"]) for each in menu]
+    assert refused == sorted(refused)
     choices = {each["value"]: each for each in menu}
     assert choices["te-ccl-lp"]["disabled"]
     assert "all-gather" in choices["te-ccl-lp"]["note"]

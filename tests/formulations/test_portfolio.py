@@ -59,11 +59,11 @@ def test_with_little_effort_no_solver_is_loaded_where_the_bound_is_not_met_eithe
         from gallery import open_cluster
         problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
         result = solve(problem, options={"effort": "quick"})
-        print(result.status, result.found_by)
+        print(result.status)
         print(*({"cvxpy", "highspy", "ortools"} & sys.modules.keys()))
     """)
 
-    assert words == {"feasible", "list"}
+    assert words == {"feasible"}
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_the_same_seed_gives_the_same_plan():
 
 
 def test_where_whole_chunks_leave_a_gap_it_is_said_what_parts_reach():
-    """dgx-1v: 6 links of 25 GB/s into each GPU, so 7 shards take 7 / 150 of 125 MB: 5,833.33 µs."""
-    result = solve(asked("dgx-1v", "all-gather", 1e9), options={"effort": "quick"})
+    """mi250: ForestColl's published rate is 342.86 GB/s, 2400/7, so that 1 GB takes 2,916.67 µs."""
+    result = solve(asked("mi250", "all-gather", 1e9), options={"effort": "quick"})
     assert result.gap > 0.05
-    assert any("forestcoll" in line and "5833.33" in line for line in result.log)
+    assert any("forestcoll" in line and "2916.67" in line for line in result.log)
     near = solve(asked("ndv2:hosts=2", "all-gather", 1e6))
     assert not any("forestcoll" in line for line in near.log)
