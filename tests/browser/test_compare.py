@@ -128,7 +128,7 @@ def test_three_methods_at_two_sizes_are_compared_played_and_opened(designer: Pag
     expect(page.get_by_label("Schedule A").get_by_role("combobox").first).to_have_value(
         re.compile("ring$")
     )
-    page.evaluate(f"() => {{ {PAIR}.lead.speed = 0.25; {PAIR}.lead.toggle(true); }}")
+    page.evaluate(f"() => Object.assign({PAIR}.lead, {{ speed: 0.25 }}).toggle(true)")
     page.wait_for_function(f"() => {PAIR}.lead.time > {PAIR}.lead.end * 0.1")
     page.evaluate(f"() => {PAIR}.lead.toggle(false)")
     first, second = times(page)
