@@ -8,12 +8,9 @@ nothing. Lines are objects with an ``event``: ``progress``, ``result`` or ``erro
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -34,6 +31,7 @@ from ccl.formats.topoloom import (
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from formulations.child import Child
 from formulations.options import plain
 from formulations.run import Progress
 
@@ -66,52 +64,41 @@ class SolveJob:
         self._final: Result | None = None
         self._error: CclError | None = None
         self.cancelled = False
-        request = {
-            "problem": problem_to_json(problem),
-            "formulation": formulation,
-            "options": plain(options),
-            "time_limit": time_limit,
-            "gap": gap,
-            "solver": solver,
-            "begin_with": None if begin_with is None else plan_to_json(begin_with),
-        }
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "formulations"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
+        self._child = Child("formulations")
+        self._child.ask(
+            {
+                "problem": problem_to_json(problem),
+                "formulation": formulation,
+                "options": plain(options),
+                "time_limit": time_limit,
+                "gap": gap,
+                "solver": solver,
+                "begin_with": None if begin_with is None else plan_to_json(begin_with),
+            }
         )
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
 
     @property
     def pid(self) -> int:
         """Number of the solver's process."""
-        return self._process.pid
+        return self._child.pid
 
     @property
     def running(self) -> bool:
         """Whether the solver's process is still there."""
-        return self._process.poll() is None
+        return self._child.running
 
     def __iter__(self) -> Iterator[Progress]:
         """Yield news until the solve ends or is cancelled."""
-        assert self._process.stdout is not None
-        if self._process.stdout.closed:
+        if self._child.closed:
             return
-        for line in self._process.stdout:
-            if not line.endswith(b"\n"):
-                break  # it was ended in the middle of a line
-            news = self._read(json.loads(line))
+        for line in self._child:
+            news = self._read(line)
             if news is not None:
                 yield news
-        self._process.wait()
+        self._child.wait()
         if self._final is None and self._error is None and not self.cancelled:
-            self._error = SolveError(self._last_words())
-        self._close()
+            self._error = SolveError(self._child.last_words("the solver's process"))
+        self._child.close()
 
     def result(self) -> Result:
         """Wait for the end and return the result, the best so far if it was cancelled.
@@ -135,10 +122,10 @@ class SolveJob:
 
     def cancel(self) -> None:
         """Stop at once; the best result so far stays. Does nothing when it has ended."""
-        if self._process.poll() is None:
+        if self._child.running:
             self.cancelled = True
-            self._process.kill()
-            self._process.wait()
+            self._child.kill()
+            self._child.wait()
 
     def _read(self, event: Mapping[str, Any]) -> Progress | None:
         if event["event"] == "progress":
@@ -154,18 +141,6 @@ class SolveJob:
             kind = getattr(ccl.errors, event["kind"], SolveError)
             self._error = kind(event["message"])
         return None
-
-    def _last_words(self) -> str:
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        why = lines[-1] if lines else f"exit code {self._process.returncode}"
-        return f"the solver's process ended without a result: {why}"
-
-    def _close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ccl.problem import Problem
+from formulations.limits import binding
 
 
 def no_stores(problem: Problem) -> str | None:
@@ -20,4 +21,14 @@ def no_sums(problem: Problem) -> str | None:
     for device in problem.topology.devices:
         if problem.collective.reduces and device.kind == "gpu" and not device.reduces:
             return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
+    return None
+
+
+def no_limits(problem: Problem) -> str | None:
+    """Say which shared limit binds, with its GB/s and those of its links."""
+    for limit in binding(problem.topology):
+        together = sum(problem.topology.link(*ends).bandwidth for ends in limit.links)
+        return (
+            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' {together:g} GB/s"
+        )
     return None

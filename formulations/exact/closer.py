@@ -7,19 +7,15 @@ its time.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import IO, Any
+from typing import Any
 
 from ccl.errors import SolveError
 from ccl.result import ModelSize
+from formulations.child import Child
 from formulations.exact.puzzle import Puzzle, make_puzzle
 from formulations.restarts import Task
 from formulations.timed import TimedMoves
@@ -118,11 +114,11 @@ def close_gap(
         "workers": effort.workers,
         "seed": effort.seed,
     }
-    with Child(request, seconds=effort.seconds) as child:
+    with TimedChild(request, seconds=effort.seconds) as child:
         yield from _told(puzzle, child, lower)
 
 
-def _told(puzzle: Puzzle, child: Child, lower: float) -> Iterator[News]:
+def _told(puzzle: Puzzle, child: TimedChild, lower: float) -> Iterator[News]:
     """Turn the child's lines into news in µs."""
     best, ending, size = lower, None, None
     for line in child:
@@ -141,15 +137,20 @@ def _told(puzzle: Puzzle, child: Child, lower: float) -> Iterator[News]:
             yield News(bound, ending=ending, size=size)
         best = bound
     if ending is None and not child.late:
-        raise SolveError(child.last_words())
+        raise SolveError(child.why())
     if ending is None:
         yield News(best, ending=Ending.LIMIT, size=size)
 
 
-class Child:
-    """A process that solves one request; iterate over it for its lines.
+class TimedChild(Child):
+    """A process that is killed when it does not keep its time.
 
-    Another worker than that of this room may answer one request after the other (`answer`).
+    Parameters
+    ----------
+    request, seconds
+        What it is asked first, and the time it has for it; else ask it by `answer`.
+    worker
+        What it runs.
     """
 
     def __init__(
@@ -159,72 +160,43 @@ class Child:
         seconds: float = 0.0,
         worker: str = "formulations.exact.worker",
     ) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", worker],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-        )
+        super().__init__(worker)
         self.late = False
         """Whether it was killed because it did not keep its time."""
         self._timer: threading.Timer | None = None
         if request is not None:
-            self._ask(request, seconds)
+            self._ask_within(request, seconds)
+
+    def _ask_within(self, request: Mapping[str, Any], seconds: float) -> None:
+        self._timer = threading.Timer(seconds + GRACE, self._stop)
+        self._timer.daemon = True
+        self._timer.start()
+        self.ask(request)
 
     def answer(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
         """Return the one line that answers a request, or None if it ended without."""
-        self._ask(request, seconds)
+        self._ask_within(request, seconds)
         line = next(iter(self), None)
         self._untimed()
         return line
 
-    def _ask(self, request: Mapping[str, Any], seconds: float) -> None:
-        """Write a request, for which it has so many seconds."""
-        self._timer = threading.Timer(seconds + GRACE, self._stop)
-        self._timer.daemon = True
-        self._timer.start()
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-        return self._process.pid
-
     def _stop(self) -> None:
         self.late = True
-        self._process.kill()
-
-    def __enter__(self) -> Child:
-        return self
+        self.kill()
 
     def _untimed(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
+    def __enter__(self) -> TimedChild:
+        return self
+
     def __exit__(self, *_: object) -> None:
         self._untimed()
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        self.kill()
+        self.wait()
+        self.close()
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if not line.endswith(b"\n"):
-                return  # it was ended in the middle of a line
-            yield json.loads(line)
-
-    def last_words(self) -> str:
+    def why(self) -> str:
         """Say why it ended without an answer."""
-        self._process.wait()
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        why = lines[-1] if lines else f"exit code {self._process.returncode}"
-        return f"the process of the constraint solver ended without a result: {why}"
+        return self.last_words("the process of the constraint solver")

@@ -37,9 +37,8 @@ from dataclasses import dataclass, field
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.limits import binding
 from formulations.mirror import adding, halves, no_mirror
-from formulations.refusals import no_stores
+from formulations.refusals import no_limits, no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -85,14 +84,8 @@ def refuses(problem: Problem) -> str | None:
     """Leave limits to other formulations."""
     if (reason := no_stores(problem)) is not None:
         return reason
-    topology = problem.topology
-    if limits := binding(topology):
-        limit = limits[0]
-        together = sum(topology.link(*ends).bandwidth for ends in limit.links)
-        return (
-            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
-            f"{together:g} GB/s, and here each link is held for itself"
-        )
+    if (reason := no_limits(problem)) is not None:
+        return f"{reason}, and here each link is held for itself"
     return no_mirror(problem)
 
 

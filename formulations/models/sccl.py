@@ -44,9 +44,8 @@ from typing import Literal
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.limits import binding
 from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
+from formulations.refusals import no_limits, no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -112,14 +111,8 @@ def refuses(problem: Problem) -> str | None:
     """Leave limits, chunks of several sizes and bandwidths in no ratio to other formulations."""
     if (reason := no_stores(problem)) is not None:
         return reason
-    topology = problem.topology
-    if limits := binding(topology):
-        limit = limits[0]
-        together = sum(topology.link(*ends).bandwidth for ends in limit.links)
-        return (
-            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' "
-            f"{together:g} GB/s, and here each link counts its own chunks"
-        )
+    if (reason := no_limits(problem)) is not None:
+        return f"{reason}, and here each link counts its own chunks"
     sizes = sorted({chunk.size for chunk in problem.collective.chunks})
     if sizes[-1] > sizes[0] * (1 + 1e-9):
         return (
@@ -127,7 +120,7 @@ def refuses(problem: Problem) -> str | None:
         )
     from formulations.sccl.rates import uneven  # noqa: PLC0415  it loads igraph
 
-    return uneven(topology) or no_mirror(problem)
+    return uneven(problem.topology) or no_mirror(problem)
 
 
 def run(run: Run, options: Options) -> Result:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ccl.errors import SolveError
 from ccl.result import ModelSize
-from formulations.exact.closer import Child, Effort
+from formulations.exact.closer import Effort, TimedChild
 from formulations.sccl.puzzle import Puzzle
 from formulations.sccl.timing import thrifty
 from formulations.timed import TimedMoves
@@ -56,7 +56,7 @@ class Outcome:
 class Solver:
     """Decides instances in a process that it starts when it is first asked; a context manager."""
 
-    _child: Child | None = None
+    _child: TimedChild | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Solver:
@@ -102,11 +102,11 @@ class Solver:
     def _asked(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
         """Return the answer to a request, or None if it took too long."""
         if self._child is None:
-            self._child = self._stack.enter_context(Child(worker="formulations.sccl.worker"))
+            self._child = self._stack.enter_context(TimedChild(worker="formulations.sccl.worker"))
         child = self._child
         told = child.answer(request, seconds=seconds)
         if told is None:
-            why = "" if child.late else child.last_words()
+            why = "" if child.late else child.why()
             self._stack.close()
             self._child = None
             if why:

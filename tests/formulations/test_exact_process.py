@@ -13,7 +13,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import SolveError
-from formulations.exact.closer import Child, Effort, close_gap
+from formulations.exact.closer import Effort, TimedChild, close_gap
 from formulations.exact.puzzle import make_puzzle
 from formulations.list_search import Side
 from formulations.moves import moves_of
@@ -122,7 +122,7 @@ HARD = "dgx-2-te-ccl"
 
 
 def test_the_child_ends_when_nobody_listens_any_more():
-    child = Child(request(HARD, upper=40.0, seconds=600), seconds=600)
+    child = TimedChild(request(HARD, upper=40.0, seconds=600), seconds=600)
     with child:
         lines = iter(child)
         assert next(lines)["event"] == "size"
@@ -136,7 +136,7 @@ def test_a_child_that_does_not_keep_its_time_is_killed(monkeypatch):
     monkeypatch.setattr("formulations.exact.closer.GRACE", 0.0)
     asked = request(HARD, upper=40.0, seconds=60)
     begin = time.monotonic()
-    with Child(asked, seconds=0.1) as child:
+    with TimedChild(asked, seconds=0.1) as child:
         lines = list(child)
 
     assert time.monotonic() - begin < 30
@@ -162,8 +162,8 @@ def test_the_solver_dies_with_its_parent():
     """The parent is killed while the solver is busy: nothing is left that could clean up."""
     code = """
         import json, sys, time
-        from formulations.exact.closer import Child
-        with Child(json.loads(sys.stdin.readline()), seconds=600) as child:
+        from formulations.exact.closer import TimedChild
+        with TimedChild(json.loads(sys.stdin.readline()), seconds=600) as child:
             next(iter(child))
             print(child.pid, flush=True)
             time.sleep(600)

@@ -1,0 +1,92 @@
+"""Another Python process of ours, spoken to in lines of JSON.
+
+It dies with the one who asks: it ends when the pipe that its requests come through is closed,
+whoever closes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+
+class Child:
+    """A process; iterate over it for its answers, until it ends.
+
+    Parameters
+    ----------
+    module
+        What it runs: it reads requests from its input and writes answers, an object each line.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+        )
+
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """Write a request; one that nobody reads any more is lost."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still there."""
+        return self._process.poll() is None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be read of it any more."""
+        return self._stderr.closed
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield its answers; a line that its end has cut off is none."""
+        assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            return
+        for line in self._process.stdout:
+            if not line.endswith(b"\n"):
+                return
+            yield json.loads(line)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._process.kill()
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code, the signal's number less than 0."""
+        return self._process.wait()
+
+    def errors(self) -> list[str]:
+        """Return the lines that it has written on what went wrong."""
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace").strip().splitlines()
+
+    def last_words(self, what: str) -> str:
+        """Wait for its end and say why `what` ended without a result."""
+        code = self.wait()
+        lines = self.errors()
+        return f"{what} ended without a result: {lines[-1] if lines else f'exit code {code}'}"
+
+    def close(self) -> None:
+        """Give back its pipes."""
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
