@@ -66,12 +66,13 @@ class Child:
             yield json.loads(line)
 
     def kill(self) -> None:
-        """End it now."""
+        """End it now, and wait until it has."""
         self._process.kill()
+        self._process.wait()
 
-    def wait(self) -> int:
-        """Wait for its end and return its exit code, the signal's number less than 0."""
-        return self._process.wait()
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._process.wait()
 
     def errors(self) -> list[str]:
         """Return the lines that it has written on what went wrong."""
@@ -80,8 +81,12 @@ class Child:
 
     def last_words(self, what: str) -> str:
         """Wait for its end and say why `what` ended without a result."""
-        code = self.wait()
-        lines = self.errors()
+        code, lines = self._process.wait(), self.errors()
+        if code < 0:
+            return (
+                f"{what} was ended by signal {-code}; it may have asked for more memory than there "
+                "is"
+            )
         return f"{what} ended without a result: {lines[-1] if lines else f'exit code {code}'}"
 
     def close(self) -> None:

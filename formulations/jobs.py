@@ -125,7 +125,6 @@ class SolveJob:
         if self._child.running:
             self.cancelled = True
             self._child.kill()
-            self._child.wait()
 
     def _read(self, event: Mapping[str, Any]) -> Progress | None:
         if event["event"] == "progress":

@@ -7,15 +7,10 @@ that cell alone: another goes on with the cells after it.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 import ccl.errors
 from ccl.bound import Bound
@@ -25,6 +20,7 @@ from ccl.formats.topoloom import problem_to_json, result_from_json, shaped
 from ccl.formats.witnesses import bound_of
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from formulations.child import Child
 from formulations.comparing.asked import Question, question
 from formulations.comparing.nouns import Comparison, Method, News, Row
 from formulations.run import Progress
@@ -80,7 +76,7 @@ class ComparisonJob:
         self._best: Result | None = None
         self._failed = False
         self._lock = threading.Lock()
-        self._child = _Child(self._request())
+        self._child = self._started()
 
     @property
     def running(self) -> bool:
@@ -138,17 +134,21 @@ class ComparisonJob:
             if self._child.running:
                 self._child.kill()
 
-    def _request(self) -> Mapping[str, Any]:
-        asked = self.asked
-        return {
-            "problem": problem_to_json(asked.problem),
-            "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
-            "sizes": asked.sizes,
-            "time_limit": asked.time_limit,
-            "patience": self.patience,
-            "bounds": list(range(len(self._bounds), len(asked.sizes))),
-            "cells": list(range(len(self.rows), len(asked.cells))),
-        }
+    def _started(self) -> Child:
+        """Start a process with the bounds and cells that are left."""
+        asked, child = self.asked, Child("formulations.comparing")
+        child.ask(
+            {
+                "problem": problem_to_json(asked.problem),
+                "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
+                "sizes": asked.sizes,
+                "time_limit": asked.time_limit,
+                "patience": self.patience,
+                "bounds": list(range(len(self._bounds), len(asked.sizes))),
+                "cells": list(range(len(self.rows), len(asked.cells))),
+            }
+        )
+        return child
 
     def _read(self, event: Mapping[str, Any]) -> News | None:
         what = event["event"]
@@ -206,7 +206,8 @@ class ComparisonJob:
 
     def _ended(self) -> Iterator[News]:
         """Give the cell in which the process ended its row, and go on with those after it."""
-        why = self._child.last_words()
+        why = self._child.last_words("the solver's process")
+        late = any(line.startswith(ENDED) for line in self._child.errors())
         self._child.close()
         if self.cancelled:
             if self._now is not None and self._best is not None:
@@ -217,7 +218,7 @@ class ComparisonJob:
         if self._now is None:
             self._failed = True
             raise SolveError(why)
-        if why.startswith(ENDED):
+        if late:
             yield self._overran()
         else:
             yield self._add(None, why)
@@ -227,7 +228,7 @@ class ComparisonJob:
         """Begin another process for the cells that are left, unless it was cancelled meanwhile."""
         with self._lock:
             if not self.cancelled and len(self.rows) < len(self.asked.cells):
-                self._child = _Child(self._request())
+                self._child = self._started()
 
     def _overran(self) -> News:
         """Return the row of a solver that did not stop: its best plan, if one was told."""
@@ -237,66 +238,3 @@ class ComparisonJob:
         asked = "" if limit is None else f", though {limit:g} s were asked for"
         why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
         return self._add(None, why + asked)
-
-
-class _Child:
-    """The process, its request, and its events until it ends."""
-
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed when it ends
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "formulations.comparing"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-        )
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
-
-    @property
-    def closed(self) -> bool:
-        return self._stderr.closed
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if not line.endswith(b"\n"):
-                break  # it was ended in the middle of a line
-            yield json.loads(line)
-        self._process.wait()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def last_words(self) -> str:
-        """Say why it ended before its time; what the watchdog wrote begins with `ENDED`."""
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        ended = next((line for line in lines if line.startswith(ENDED)), "")
-        code = self._process.returncode
-        if ended:
-            return ended
-        if code < 0:
-            return (
-                f"the solver's process was ended by signal {-code}; it may have asked for more "
-                "memory than there is"
-            )
-        why = lines[-1] if lines else f"exit code {code}"
-        return f"the solver's process ended without a result: {why}"
-
-    def close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()

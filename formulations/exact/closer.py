@@ -194,7 +194,6 @@ class TimedChild(Child):
     def __exit__(self, *_: object) -> None:
         self._untimed()
         self.kill()
-        self.wait()
         self.close()
 
     def why(self) -> str:
