@@ -42,13 +42,13 @@ js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 
 unit: $(VENV)/.for-test ## the tests without a screen, on all cores
 	$(call say,pytest without a screen)
-	@$(PY) -m pytest -n auto -m "not browser and not notebook" $(TESTS)
+	@$(PY) -m pytest -n auto -m "not browser and not notebook and not alone" $(TESTS)
 
 # One after the other: these time themselves.
-browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab
-	$(call say,pytest in a browser)
+browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, and those of searches against time
+	$(call say,pytest in a browser and against time)
 	@chromium=$$($(PY) tools/chromium.py) && \
-		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook" $(TESTS)
+		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook or alone" $(TESTS)
 
 bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8

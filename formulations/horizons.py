@@ -208,11 +208,12 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool)
     Infeasible
         If no candidate works.
     LimitReached
-        If the time limit came before one did.
+        If the time limit came before one did, or none did and some were not decided in their time.
     """
     bound = run.bounds[0].makespan
     limit = math.inf if run.time_limit is None else COARSE_SHARE * run.time_limit
     limit = min(COARSE_SECONDS, limit)
+    undecided = False
     for share in SHARES:
         for many in COARSE:
             tried = f"algorithm 1, {share * bound:.6g} µs in {many} epochs"
@@ -223,6 +224,7 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool)
                 continue
             except LimitReached:
                 run.note(f"{tried}: undecided")
+                undecided = True
                 if run.expired:
                     raise
                 continue
@@ -234,7 +236,7 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool)
         f"algorithm 1 found no schedule of up to {SHARES[-1]:g} times the lower bound of "
         f"{bound:.6g} µs in {COARSE[-1]} epochs; find the horizon by the greedy schedule"
     )
-    raise Infeasible(msg)
+    raise LimitReached(msg) if undecided else Infeasible(msg)
 
 
 def in_epochs(duration: float, epoch_duration: float) -> int:

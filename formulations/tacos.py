@@ -64,20 +64,27 @@ class Matcher(Finder):
                 return
             what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
             self.run.report(f"matching {what}")
-            for plan, makespan in self._trials(task if each is None else each.task, best):
+            for plan, makespan in self._trials(
+                task if each is None else each.task, best, whole=each is None
+            ):
                 best = makespan
                 if found(plan if each is None else each.lifted(plan)):
                     return
                 if best <= goal * (1 + MET):
                     return
 
-    def _trials(self, task: Task, limit: float) -> Iterator[tuple[TimedMoves, float]]:
+    def _trials(
+        self, task: Task, limit: float, *, whole: bool
+    ) -> Iterator[tuple[TimedMoves, float]]:
         """Yield each plan that is better than those before, with its makespan in µs.
+
+        What symmetry leaves of a task may have no plan: a way over two links that it exchanges
+        would need one of them twice at a time.
 
         Raises
         ------
         Infeasible
-            If no ways lead where chunks have to be.
+            If no ways lead where chunks of the `whole` task have to be.
         """
         net = net_of(task)
         sizes, kind = np.unique(task.nbytes, return_inverse=True)
@@ -101,7 +108,9 @@ class Matcher(Finder):
             makespan = match(net, work, rules, state)
             spent += float(state.tally[4])
             if not turn and limit == np.inf and makespan == np.inf:
-                raise Infeasible(no_way(_missed(task, state)))
+                if whole:
+                    raise Infeasible(no_way(_missed(task, state)))
+                return
             if makespan < limit * (1 - SAME):
                 limit = makespan
                 yield _sent(state), makespan

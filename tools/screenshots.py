@@ -2,7 +2,7 @@
 
     python tools/screenshots.py [folder]
 
-1440 x 900, six states: light, dark, empty, solved, solving, error.
+1440 x 900, eight states: light, dark, empty, solved, solving, error, compared, in step.
 """
 
 from __future__ import annotations
@@ -107,6 +107,29 @@ def solving(page: Page) -> None:
     page.wait_for_timeout(15_000)
 
 
+def compared(page: Page) -> None:
+    """Compare the quick methods of an all-reduce on a DGX-1 with V100."""
+    open_cluster(page, "DGX-1V", counted="8 GPUs · 16 links")
+    page.locator("#collective").click()
+    page.get_by_role("option", name="AllReduce").click()
+    page.locator("#view").get_by_text("Compare").click()
+    page.get_by_label("Sizes").fill("1KB to 100MB by 10")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.locator("#compare-status", has_text="Finished").wait_for(timeout=PATIENCE)
+    page.locator("#compare-pane .main-svg").first.wait_for(timeout=PATIENCE)
+
+
+def in_step(page: Page) -> None:
+    """Stop two of the compared schedules on their way."""
+    compared(page)
+    page.get_by_role("button", name="Side by side").click()
+    pair = "document.querySelector('.tlp').__pair"
+    page.wait_for_function(f"() => {pair}?.sides.every((side) => side.playback)")
+    page.evaluate(
+        f"() => {{ const lead = {pair}.lead; lead.toggle(false); lead.seek(0.4 * lead.end); }}"
+    )
+
+
 def error(page: Page) -> None:
     """Ask for the impossible and open a broken file."""
     page.get_by_label("Chunks per shard").fill("99999")
@@ -125,6 +148,8 @@ PICTURES: tuple[tuple[str, str, Callable[[Page], None]], ...] = (
     ("solved", "dark", a_cluster),
     ("solving", "light", solving),
     ("error", "light", error),
+    ("compared", "light", compared),
+    ("in-step", "dark", in_step),
 )
 """(file, scheme, what is done first)."""
 

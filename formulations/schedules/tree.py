@@ -24,7 +24,7 @@ send from the beginning; it is not offered.
 Decisions: GPUs of a host lie together, and the halves of a binary tree are parted between hosts, so
 that one of them receives from outside (on a binomial tree where hosts have a power of two of GPUs).
 Parents and children are joined by ways as fast as were found. An all-reduce is added up at the GPU
-with the most GB/s to and from the others unless `root` says which.
+with the most GB/s to and from the others unless `all_reduce_root` says which.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Options:
             "help": "binomial has the fewest steps; binary and chain pass on chunk after chunk",
         },
     )
-    root: int | None = field(
+    all_reduce_root: int | None = field(
         default=None,
         metadata={
             "label": "Root of an all-reduce",
@@ -120,12 +120,13 @@ def _root(problem: Problem, options: Options) -> int:
     if collective.kind in UP:
         return first.destinations[0]
     ranks = range(collective.ranks)
-    if options.root is None:
+    asked = options.all_reduce_root
+    if asked is None:
         return best_connected(problem.topology, ranks, ranks)
-    if options.root not in ranks:
-        msg = f"option root is {options.root}; ranks go from 0 to {collective.ranks - 1}"
+    if asked not in ranks:
+        msg = f"option all_reduce_root is {asked}; ranks go from 0 to {collective.ranks - 1}"
         raise ProblemError(msg)
-    return options.root
+    return asked
 
 
 def _sent(tree: Tree) -> Callable[[Task], Messages]:

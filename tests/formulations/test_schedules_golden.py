@@ -47,9 +47,9 @@ def better(collective: str) -> dict[str, float]:
 
 def marked(values: Iterable[Any], *, slow: Iterable[Any]) -> list[Any]:
     """Return parameters, those marked that are searched until the time is up."""
+    marks = [pytest.mark.slow, pytest.mark.alone]
     return [
-        pytest.param(each, id=str(each), marks=[pytest.mark.slow] if each in slow else [])
-        for each in values
+        pytest.param(each, id=str(each), marks=marks if each in slow else []) for each in values
     ]
 
 

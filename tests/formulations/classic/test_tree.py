@@ -219,7 +219,7 @@ def test_an_all_reduce_is_added_up_at_the_gpu_with_the_fastest_ways_or_where_it_
     problem = Problem(topology, make_collective("all-reduce", 8, SIZE))
 
     best = solved(problem, shape="flat")
-    told = solved(problem, shape="flat", root=3)
+    told = solved(problem, shape="flat", all_reduce_root=3)
 
     assert best.makespan < 2 * 36.0
     assert told.makespan == pytest.approx(2 * 140.0)
@@ -254,7 +254,7 @@ def test_places_are_dealt_so_that_one_way_links_lead_from_parents_to_children(sh
 def test_what_a_tree_does_not_take_is_said_in_words():
     gathering = asked("star:gpus=4", "all-gather")
     assert "it does not solve all-gather" in (formulation("tree").why_not(gathering) or "")
-    with pytest.raises(ProblemError, match="option root is 4; ranks go from 0 to 3"):
-        solved(asked("star:gpus=4", "all-reduce"), root=4)
+    with pytest.raises(ProblemError, match="option all_reduce_root is 4; ranks go from 0 to 3"):
+        solved(asked("star:gpus=4", "all-reduce"), all_reduce_root=4)
     with pytest.raises(ProblemError, match="choose one of binomial, binary, chain, flat"):
         solved(asked("star:gpus=4", "broadcast"), shape="bush")

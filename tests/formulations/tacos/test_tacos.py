@@ -145,3 +145,12 @@ def test_it_takes_chunks_of_several_sizes():
 
     assert formulation("tacos").why_not(problem) is None
     assert solve(problem, "tacos").makespan == pytest.approx(40.0)
+
+
+@pytest.mark.parametrize("cluster", ["fat-tree", "dragonfly"])
+def test_ways_over_exchanged_links_leave_plans_without_symmetry(cluster):
+    """A way up and down a tree crosses two links of one orbit, so orbits alone have no plan."""
+    topology = open_cluster(cluster)
+    problem = Problem(topology, all_gather(len(topology.ranks), 1e6))
+
+    assert solve(problem, "tacos", options={"trials": 2}).makespan > 0
