@@ -101,7 +101,7 @@ TABLE_7 = (
 
 def main() -> None:
     """Solve every instance and print ours beside the published figures."""
-    console = Console()
+    console = Console(width=140)
     console.print(_table("SCCL's program with z3", Z3, ("z3 s",)))
     console.print(
         _table("TE-CCL, table 7, DGX-1, 25 KB chunks, alpha 0", TABLE_7, ("SCCL s", "TE-CCL s"))

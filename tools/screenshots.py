@@ -112,6 +112,7 @@ def compared(page: Page) -> None:
     open_cluster(page, "DGX-1V", counted="8 GPUs · 16 links")
     page.locator("#collective").click()
     page.get_by_role("option", name="AllReduce").click()
+    page.wait_for_timeout(1500)
     page.locator("#view").get_by_text("Compare").click()
     page.get_by_label("Sizes").fill("1KB to 100MB by 10")
     page.get_by_role("button", name="Compare", exact=True).click()

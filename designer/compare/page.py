@@ -125,7 +125,6 @@ def _sizes() -> Any:
         description=" ",
         placeholder="16KB, 1MB",
         inputWrapperOrder=["label", "input", "description", "error"],
-        debounce=300,
         size="xs",
         spellCheck=False,
         **KEPT,
