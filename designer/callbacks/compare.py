@@ -76,7 +76,6 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         Input(ids.COMPARE_RUN, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
-        State(ids.FORMULATION, "data"),
         State(ids.COMPARE_METHODS, "value"),
         State(ids.COMPARE_SIZES, "value"),
         State(ids.COMPARE_SECONDS, "value"),
@@ -86,18 +85,17 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
         prevent_initial_call=True,
     )
     def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
-        drawing, request, menu, methods, sizes, seconds, options, sketches = given
-        refused = {each["value"] for each in menu or () if each["disabled"]}
+        drawing, request, methods, sizes, seconds, options, sketches = given
         try:
             asked = read_asked(
                 drawing["topology"],
                 request,
-                methods=[each for each in methods or () if each not in refused],
+                methods=methods or (),
                 sizes=sizes or "",
                 seconds=seconds,
                 options=_set(options, sketches),
             )
-            key = comparisons.start(asked)
+            key = comparisons.start(asked.taken())
         except CclError as error:
             return no_update, no_update, no_update, note(str(error), title="Cannot compare")
         return {"key": key}, None, "", no_update

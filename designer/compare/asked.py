@@ -13,7 +13,7 @@ from ccl.formats.topoloom import topology_from_json
 from ccl.problem import Problem
 from designer.presets import ROOTED
 from designer.request import Request, problem_of, read_request
-from formulations import DEFAULT, Formulation, available
+from formulations import DEFAULT, Formulation, available, formulation
 from formulations.comparison import Method
 
 USUAL_SIZES = "1KB to 1GB by 10"
@@ -24,6 +24,9 @@ FACTOR = 4.0
 """From one size to the next, where a range does not say."""
 MOST_SIZES = 32
 """More points than this cannot be told apart on an axis."""
+
+NOTHING = "no method is chosen; tick at least one that can take this problem"
+"""What is said where nothing is left to compare."""
 
 _RANGE = re.compile(
     r"(?P<low>\S.*?)\s+to\s+(?P<high>\S.*?)(?:\s+(?:by|x|×)\s*(?P<factor>[\d.]+))?", re.IGNORECASE
@@ -54,6 +57,24 @@ class Asked:
     sizes: tuple[float, ...]
     seconds: float
 
+    def taken(self) -> Asked:
+        """Return the same without the methods that refuse the problem.
+
+        What the page greys out may still be that of the problem before.
+
+        Raises
+        ------
+        ProblemError
+            If all of them refuse it.
+        """
+        able = [each for each in self.methods if not self._refused(each)]
+        if not able:
+            raise ProblemError(NOTHING)
+        return replace(self, methods=tuple(able))
+
+    def _refused(self, method: Method) -> str | None:
+        return formulation(method.formulation).why_not(self.problem)
+
 
 def read_asked(
     topology: Mapping[str, Any],
@@ -83,8 +104,7 @@ def read_asked(
         If something is missing or cannot be read.
     """
     if not methods:
-        msg = "no method is chosen; tick at least one that can take this problem"
-        raise ProblemError(msg)
+        raise ProblemError(NOTHING)
     found = sizes_of(sizes)
     given = {**(request or {}), "size": format_size(found[0])}
     read: Request = read_request({**given, "time_limit": seconds})

@@ -140,6 +140,16 @@ def test_constructions_come_first_and_options_are_those_set(drawn):
     assert [str(each) for each in found] == ["direct", "ring", "te-ccl-milp:epoch=slowest", "auto"]
 
 
+def test_methods_that_refuse_the_problem_are_left_out(drawn):
+    """An all-gather is no demand of pairs, whatever the page showed when they were ticked."""
+    both = read_asked(drawn, REQUEST, methods=["ring", "orbit-lp"], sizes="1MB", seconds=1)
+    none = read_asked(drawn, REQUEST, methods=["orbit-lp"], sizes="1MB", seconds=1)
+
+    assert [str(each) for each in both.taken().methods] == ["ring"]
+    with pytest.raises(ProblemError, match="no method is chosen"):
+        none.taken()
+
+
 def test_what_is_missing_is_told(drawn):
     def ask(**changes):
         given = {"methods": METHODS, "sizes": "1MB", "seconds": 1} | changes
