@@ -8,24 +8,20 @@ whose page is gone is ended.
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from designer.request import Request
+from designer.watches import ABANDONED, Watches
 from widgets.course import Row, thinned
 
 MOST_JOBS = 4
 """Solves at once; each takes a core or more."""
-ABANDONED = 150.0
-"""Seconds without a question after which nobody waits; a hidden tab asks once a minute."""
 
 
 class Report(Protocol):
@@ -145,6 +141,12 @@ class Watch:
         last = self._clock(done=False) if self.cancelled else final.solve_time
         self.points.append((round(last, 3), final.makespan, final.bound.makespan))
 
+    def stop(self) -> None:
+        """End the solve now; its best plan so far stays."""
+        self.cancelled = True
+        self.message = "cancelled"
+        self.job.cancel()
+
     def state(self) -> State:
         """Return where it stands; raise what the solve raised.
 
@@ -174,7 +176,7 @@ class Watch:
         return last if done or not self.points else last + time.monotonic() - self.heard
 
 
-class Jobs:
+class Jobs(Watches[Watch]):
     """The solves of all pages of one application, by key.
 
     Parameters
@@ -186,13 +188,9 @@ class Jobs:
     """
 
     def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
+        crowded = f"{MOST_JOBS} solves are running already; cancel one or wait for it"
+        super().__init__(most=MOST_JOBS, crowded=crowded, abandoned=abandoned)
         self._start = start
-        self._abandoned = abandoned
-        self._watches: dict[str, Watch] = {}
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(MOST_JOBS + 1, thread_name_prefix="solve")
-        self._closed = threading.Event()
-        self._sweeper: Future[None] | None = None
 
     def start(self, problem: Problem, request: Request, *, question: Any = None) -> str:
         """Begin a solve and return its key.
@@ -209,10 +207,8 @@ class Jobs:
         ProblemError
             If as many solves run as are allowed, or the options are not right.
         """
-        with self._lock:
-            if sum(not each.outcome.done() for each in self._watches.values()) >= MOST_JOBS:
-                msg = f"{MOST_JOBS} solves are running already; cancel one or wait for it"
-                raise ProblemError(msg)
+
+        def begin() -> Watch:
             job = self._start(
                 problem,
                 request.formulation,
@@ -220,13 +216,9 @@ class Jobs:
                 time_limit=request.time_limit,
                 gap=request.gap,
             )
-            watch = Watch(job, question)
-            watch.outcome = self._pool.submit(watch.follow)
-            key = uuid.uuid4().hex
-            self._watches[key] = watch
-            if self._sweeper is None:
-                self._sweeper = self._pool.submit(self._sweep)
-        return key
+            return Watch(job, question)
+
+        return self._add(begin)
 
     def state(self, key: str) -> State | None:
         """Return where a solve stands, or None if there is none with this key.
@@ -241,23 +233,10 @@ class Jobs:
         watch = self._watches.get(key)
         return None if watch is None else watch.state()
 
-    def running(self, key: str) -> bool:
-        """Whether a solve with this key goes on."""
-        watch = self._watches.get(key)
-        return watch is not None and not watch.outcome.done()
-
     def question(self, key: str) -> Any:
         """Return what was kept beside a solve, or None."""
         watch = self._watches.get(key)
         return None if watch is None else watch.question
-
-    def cancel(self, key: str) -> None:
-        """End a solve now; its best plan so far stays until it is asked for."""
-        watch = self._watches.get(key)
-        if watch is not None and not watch.outcome.done():
-            watch.cancelled = True
-            watch.message = "cancelled"
-            watch.job.cancel()
 
     def sweep(self) -> None:
         """End and drop every solve that nobody has asked about for long."""
@@ -267,14 +246,3 @@ class Jobs:
                 self.cancel(key)
                 with self._lock:
                     self._watches.pop(key, None)
-
-    def close(self) -> None:
-        """End every solve; called once, when the server stops."""
-        self._closed.set()
-        for key in list(self._watches):
-            self.cancel(key)
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _sweep(self) -> None:
-        while not self._closed.wait(min(5.0, self._abandoned)):
-            self.sweep()

@@ -6,17 +6,15 @@ its comparison again, and one whose page is gone is ended. What was found is kep
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ccl.errors import CclError, ProblemError
+from ccl.errors import CclError
 from designer.compare.asked import Asked
-from designer.solving import ABANDONED
+from designer.watches import ABANDONED, Watches
 from formulations.comparison import Comparison, News
 
 MOST_RUNNING = 2
@@ -94,7 +92,13 @@ class _Watch:
             self.end = time.monotonic()
             self.turn += 1
 
+    def stop(self) -> None:
+        """End the comparison now; its rows stay."""
+        self.cancelled = True
+        self.job.cancel()
+
     def standing(self) -> Standing:
+        """Return where it stands."""
         self.seen = time.monotonic()
         done, fault = self.outcome.done(), ""
         try:
@@ -114,7 +118,7 @@ class _Watch:
         )
 
 
-class Comparisons:
+class Comparisons(Watches[_Watch]):
     """The comparisons of all pages of one application, by key.
 
     Parameters
@@ -126,13 +130,9 @@ class Comparisons:
     """
 
     def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
+        crowded = f"{MOST_RUNNING} comparisons are running already; stop one or wait for it"
+        super().__init__(most=MOST_RUNNING, crowded=crowded, abandoned=abandoned)
         self._start = start
-        self._abandoned = abandoned
-        self._watches: dict[str, _Watch] = {}
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(MOST_RUNNING + 1, thread_name_prefix="compare")
-        self._closed = threading.Event()
-        self._sweeper: Future[None] | None = None
 
     def start(self, asked: Asked) -> str:
         """Begin a comparison and return its key.
@@ -142,21 +142,14 @@ class Comparisons:
         ProblemError
             If as many run as are allowed, or nothing is to be compared.
         """
-        with self._lock:
-            running = sum(not each.outcome.done() for each in self._watches.values())
-            if running >= MOST_RUNNING:
-                msg = f"{MOST_RUNNING} comparisons are running already; stop one or wait for it"
-                raise ProblemError(msg)
+
+        def begin() -> _Watch:
             job = self._start(
                 asked.problem, asked.methods, sizes=asked.sizes, time_limit=asked.seconds
             )
-            watch = _Watch(job, asked)
-            watch.outcome = self._pool.submit(watch.follow)
-            key = uuid.uuid4().hex
-            self._watches[key] = watch
-            if self._sweeper is None:
-                self._sweeper = self._pool.submit(self._sweep)
-        return key
+            return _Watch(job, asked)
+
+        return self._add(begin)
 
     def standing(self, key: str | None) -> Standing | None:
         """Return where a comparison stands, or None if there is none with this key.
@@ -170,18 +163,6 @@ class Comparisons:
             self._watches.pop(key or "", None)
             raise
 
-    def running(self, key: str | None) -> bool:
-        """Whether a comparison with this key goes on."""
-        watch = self._watches.get(key or "")
-        return watch is not None and not watch.outcome.done()
-
-    def cancel(self, key: str | None) -> None:
-        """End a comparison now; its rows stay."""
-        watch = self._watches.get(key or "")
-        if watch is not None and not watch.outcome.done():
-            watch.cancelled = True
-            watch.job.cancel()
-
     def sweep(self) -> None:
         """End what runs and nobody asks about, and forget the oldest of what has ended."""
         now = time.monotonic()
@@ -194,14 +175,3 @@ class Comparisons:
         with self._lock:
             for _, key in sorted(ended)[:-MOST_KEPT]:
                 self._watches.pop(key, None)
-
-    def close(self) -> None:
-        """End every comparison; called once, when the server stops."""
-        self._closed.set()
-        for key in list(self._watches):
-            self.cancel(key)
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _sweep(self) -> None:
-        while not self._closed.wait(min(5.0, self._abandoned)):
-            self.sweep()
