@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ccl.formats.documents import document, document_text, parse_document
+from ccl.formats.own.transfers_csv import transfers_csv
 from ccl.formats.size import format_size
 from ccl.formats.topoloom import problem_to_json, result_to_json, topology_from_json
-from ccl.formats.transfers_csv import transfers_csv
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result

@@ -8,9 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl.options import OptionField
 from designer.sketch_card import sketch_row
 from formulations import formulation, option_fields
-from formulations.options import OptionField
 
 
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:

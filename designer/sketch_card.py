@@ -7,10 +7,10 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl.options import OptionField
 from ccl.sketch import INCLINATIONS
 from designer import sketch, text
 from designer.markup import icon
-from formulations.options import OptionField
 
 MOST_BYTES = 4_000_000
 """Bytes of a file with a sketch."""

@@ -17,9 +17,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ccl.errors import ProblemError
+from ccl.options import OptionField, make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result
-from formulations.options import OptionField, make_options, option_fields
 from formulations.registry import Formulation, available, formulation
 from formulations.solving import SOLVER, solved
 

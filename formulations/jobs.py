@@ -28,11 +28,11 @@ from ccl.formats.topoloom import (
     result_from_json,
     result_to_json,
 )
+from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from formulations.child import Child
-from formulations.options import plain
 from formulations.run import Progress
 
 PAUSE = 0.1

@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
+from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.mirror import halves
-from formulations.options import option_fields
 from formulations.registry import Formulation, formulation
 from formulations.run import Run
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
+from ccl.options import option_fields, plain
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.options import option_fields, plain
 from formulations.registry import Formulation
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ from ccl.bound import BoundKind
 from ccl.collective import COLLECTIVES
 from ccl.errors import FormatError
 
+MOST_BYTES = 512 * 2**20
+"""Of a file that is read; results of a million sends have less."""
+
 COLUMNS = 120
 """What fits in a line stays in one line, so that a link or a send is one."""
 
@@ -47,21 +50,31 @@ _RIGHT = {
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a file.
+    """Read a file, and no more of it than `MOST_BYTES`.
 
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If it cannot be read or is too large.
     """
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         msg = f"{path} cannot be read: {_reason(error)}"
         raise FormatError(msg) from None
+    if len(content) > MOST_BYTES:
+        msg = f"{path} has more than {MOST_BYTES:,} bytes; files are read up to that size"
+        raise FormatError(msg)
+    return content
 
 
 def write_text(path: str | Path, text: str) -> None:
+    """Write a text as `write_bytes` does."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file whole or not at all.
 
     Raises
@@ -72,9 +85,9 @@ def write_text(path: str | Path, text: str) -> None:
     try:
         target = Path(path)
         if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")  # a pipe or a terminal has no half
+            target.write_bytes(content)  # a pipe or a terminal has no half
         else:
-            _replace(target.resolve(), text)
+            _replace(target.resolve(), content)
     except (OSError, ValueError) as error:
         msg = f"{path} cannot be written: {_reason(error)}"
         raise FormatError(msg) from None
@@ -135,12 +148,12 @@ def laid_out(value: Any, indent: str = "") -> str:
     return f"{ends[0]}\n{deeper}" + f",\n{deeper}".join(rows) + f"\n{indent}{ends[1]}"
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     # Beside the target, because a rename is atomic only within one file system.
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with part.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

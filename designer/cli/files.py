@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from ccl.errors import FormatError, ScheduleError
-from ccl.formats.chrome_trace import chrome_trace
 from ccl.formats.documents import (
     Document,
     document,
@@ -18,9 +17,10 @@ from ccl.formats.documents import (
     parse_document,
     read_document,
 )
-from ccl.formats.node_link import is_node_link, node_link_text, parse_node_link
+from ccl.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
+from ccl.formats.own.transfers_csv import transfers_csv
+from ccl.formats.simulators.chrome_trace import chrome_trace
 from ccl.formats.text import read_bytes, write_text
-from ccl.formats.transfers_csv import transfers_csv
 from ccl.layout import layout
 from ccl.metrics import algbw, busbw
 from ccl.problem import Problem

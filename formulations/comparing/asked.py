@@ -11,9 +11,9 @@ from typing import Any
 
 from ccl.collective import Collective, custom, make_collective
 from ccl.errors import ProblemError
+from ccl.options import OptionField, make_options, option_fields, plain
 from ccl.problem import Problem
 from formulations.comparing.nouns import Method
-from formulations.options import OptionField, make_options, option_fields, plain
 from formulations.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 
 SIZES = (1e3, 16e3, 256e3, 4e6, 64e6, 1e9)

@@ -8,11 +8,11 @@ from functools import cache, partial
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError, SolveError
+from ccl.options import make_options
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations.comparing.asked import question
 from formulations.comparing.nouns import Comparison, Method, News, Row
-from formulations.options import make_options
 from formulations.registry import formulation
 from formulations.run import Progress
 from formulations.solving import Proofs, proved, solved

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.chrome_trace import chrome_trace
 from ccl.formats.documents import document, document_text
-from ccl.formats.node_link import is_node_link, node_link_text, parse_node_link
+from ccl.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
+from ccl.formats.own.transfers_csv import transfers_csv
+from ccl.formats.simulators.chrome_trace import chrome_trace
 from ccl.formats.size import format_size, parse_size
-from ccl.formats.transfers_csv import transfers_csv
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate

@@ -12,7 +12,6 @@ import pytest
 
 from ccl.bound import Bound
 from ccl.errors import FormatError, ScheduleError
-from ccl.formats.chrome_trace import chrome_trace
 from ccl.formats.documents import (
     SCHEMA_FILE,
     document,
@@ -21,8 +20,9 @@ from ccl.formats.documents import (
     document_to_json,
     parse_document,
 )
+from ccl.formats.own.transfers_csv import transfers_csv
+from ccl.formats.simulators.chrome_trace import chrome_trace
 from ccl.formats.topoloom import plan_from_json, plan_to_json
-from ccl.formats.transfers_csv import transfers_csv
 from ccl.result import Status, Stop, conclude
 from ccl.simulate import simulate
 from tests.ccl.test_forest import ring_sums, sums_at_one, symmetric

@@ -13,13 +13,13 @@ from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document, read_document, write_document
 from ccl.formats.sketches import sketch_from_json, sketch_to_json
 from ccl.formats.topoloom import topology_to_json
+from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
 from ccl.sketch import Sketch
 from designer import forms
 from designer import sketch as drawn
 from designer.cli.entry import main
 from formulations import Formulation, formulation, registry
-from formulations.options import make_options, option_fields, plain
 from formulations.taccl.sketching import default_sketch
 from gallery import open_cluster
 

@@ -1,4 +1,4 @@
-"""Options of a formulation: one dataclass drives the form, the flags and the checks."""
+"""Options of a formulation or a format: one dataclass drives the form, the flags and the checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccl.errors import ProblemError
 from ccl.formats.sketches import sketch_from_json, sketch_to_json
 from ccl.sketch import Sketch
 
-OptionKind = Literal["int", "float", "bool", "choice", "sketch"]
+OptionKind = Literal["int", "float", "bool", "choice", "text", "sketch"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def option_fields(options: type) -> tuple[OptionField, ...]:
     """Describe each field of an options dataclass.
 
     Metadata keys: ``label``, ``unit``, ``help``, ``min``, ``max``; types are int, float, bool,
-    a Literal of strings, a Sketch, or one of these or None.
+    str, a Literal of strings, a Sketch, or one of these or None.
     """
     hints = typing.get_type_hints(options)
     rows = []
@@ -103,6 +103,26 @@ def make_options(options: type, values: Mapping[str, Any]) -> Any:
     return options(**taken)
 
 
+def typed(options: type, given: Mapping[str, str]) -> Any:
+    """Make the options from what was typed, such as ``{"instances": "2"}``; `-` is as good as `_`.
+
+    Raises
+    ------
+    ProblemError
+        If a name is unknown or a value is none of its kind.
+    """
+    rows = {row.name: row for row in option_fields(options)}
+    values: dict[str, Any] = {}
+    for key, word in given.items():
+        name = key.strip().replace("-", "_")
+        row = rows.get(name)
+        values[name] = _TRUTH.get(word.lower(), word) if row and row.kind == "bool" else word
+    return make_options(options, values)
+
+
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of options as JSON knows them, for files and pipes."""
     return {
@@ -120,6 +140,7 @@ def _kind(hint: Any) -> tuple[OptionKind, tuple[str, ...]]:
         int: "int",
         float: "float",
         bool: "bool",
+        str: "text",
         Sketch: "sketch",
     }
     return kinds[hint], ()
@@ -139,6 +160,8 @@ def _checked(row: OptionField, value: Any) -> Any:
             msg = f"{what}; give true or false"
             raise ProblemError(msg)
         return value
+    if row.kind == "text":
+        return str(value)
     return _number(row, value, what)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
+from ccl.formats.documents import Document
+from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
 from ccl.timeline import Timeline
 
 COLUMNS = ("chunk", "src", "dst", "start_us", "sent_us", "end_us", "bytes", "epoch")
@@ -24,3 +26,21 @@ def transfers_csv(timeline: Timeline) -> str:
         epoch = each.epoch if each.epoch >= 0 else ""
         writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", epoch])
     return text.getvalue()
+
+
+def write(content: Document, _options: NoOptions) -> Written:
+    """Write the transfers of a document's plan."""
+    _, _, timeline = replayed(content)
+    lost = ["the topology, the collective and what each chunk is"]
+    if timeline.images > 1:
+        lost.append(f"that each row stands for {timeline.images:,} alike")
+    return one_file(transfers_csv(timeline), ending="csv", lost=tuple(lost))
+
+
+WRITER = Writer(
+    name="csv",
+    title="Transfers as a table (CSV)",
+    ending="csv",
+    needs="plan",
+    write=write,
+)

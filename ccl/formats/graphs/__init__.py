@@ -1,0 +1,1 @@
+"""Graphs as other tools keep and draw them."""

@@ -1,0 +1,1 @@
+"""What machines print: topologies as tools and libraries dump them."""

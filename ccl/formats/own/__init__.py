@@ -1,0 +1,1 @@
+"""Documents of our own among the formats."""

@@ -1,0 +1,1 @@
+"""Programs as runtimes of collectives load them."""

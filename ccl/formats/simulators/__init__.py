@@ -1,0 +1,1 @@
+"""Files of simulators and of viewers of traces."""

@@ -1,0 +1,1 @@
+"""Files of programs that find schedules."""

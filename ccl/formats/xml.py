@@ -1,0 +1,199 @@
+"""XML read without trust: no entities, nothing fetched, and size, depth and number bounded.
+
+The parser is defusedxml's, which refuses declarations of entities and references to anything
+outside the text; a document type alone is let through, since hwloc writes one. What is kept is a
+tree of plain elements that know their lines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree.ElementTree import ParseError
+from xml.sax.saxutils import quoteattr
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
+
+from ccl.errors import FormatError
+
+MOST_BYTES = 64 * 2**20
+MOST_ELEMENTS = 2_000_000
+MOST_DEPTH = 64
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its name, attributes, children and line; text between elements is dropped."""
+
+    tag: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list[Element] = field(default_factory=list)
+    line: int = 0
+
+    def each(self, *tags: str) -> Iterator[Element]:
+        """Yield the children with one of some names."""
+        return (child for child in self.children if child.tag in tags)
+
+    def everywhere(self, *tags: str) -> Iterator[Element]:
+        """Yield this element and those below it that have one of some names, in order."""
+        if self.tag in tags:
+            yield self
+        for child in self.children:
+            yield from child.everywhere(*tags)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return an attribute.
+
+        Raises
+        ------
+        FormatError
+            If it is not there and has no default.
+        """
+        found = self.attributes.get(name, default)
+        if found is None:
+            msg = f"line {self.line}: <{self.tag}> has no {name}; add it"
+            raise FormatError(msg)
+        return found
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an attribute that is a whole number, decimal or with 0x hexadecimal.
+
+        Raises
+        ------
+        FormatError
+            If it is none, or is not there and has no default.
+        """
+        word = self.text(name, None if default is None else str(default))
+        try:
+            number = int(word.strip(), 16 if word.strip().lower().startswith("0x") else 10)
+        except ValueError:
+            raise FormatError(self._wrong(name, word, "a whole number")) from None
+        if abs(number) > 2**63:
+            raise FormatError(self._wrong(name, word, "a number below 2^63"))
+        return number
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return an attribute that is a finite number; errors as `integer`."""
+        word = self.text(name, None if default is None else repr(default))
+        try:
+            number = float(word)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise FormatError(self._wrong(name, word, "a finite number"))
+        return number
+
+    def _wrong(self, name: str, word: str, wanted: str) -> str:
+        shown = word if len(word) <= 40 else word[:37] + "..."
+        return f'line {self.line}: <{self.tag} {name}="{shown}"> is not {wanted}'
+
+
+def parse_xml(
+    content: bytes, *, most_bytes: int = MOST_BYTES, most_elements: int = MOST_ELEMENTS
+) -> Element:
+    """Return the root of a text.
+
+    Raises
+    ------
+    FormatError
+        If it is not XML, declares entities, or is too large or nested too deep.
+    """
+    if len(content) > most_bytes:
+        msg = f"it has {len(content):,} bytes; XML is read up to {most_bytes:,} bytes"
+        raise FormatError(msg)
+    builder = _Builder(most_elements)
+    parser = DefusedXMLParser(target=builder, forbid_dtd=False, forbid_entities=True)
+    builder.parser = parser.parser
+    try:
+        parser.feed(content)
+        parser.close()
+    except ParseError as error:
+        line, column = error.position
+        msg = f"line {line}, column {column + 1}: it is not XML ({str(error).partition(':')[0]})"
+        raise FormatError(msg) from None
+    except DefusedXmlException:
+        msg = "it declares entities or asks for other files; take its <!DOCTYPE ...> out"
+        raise FormatError(msg) from None
+    except (ValueError, LookupError) as error:  # an encoding that is unknown or wrong
+        msg = f"it is not XML text ({error}); save it as UTF-8"
+        raise FormatError(msg) from None
+    if builder.root is None:
+        msg = "it is not XML, because it has no element"
+        raise FormatError(msg)
+    return builder.root
+
+
+def begins_with(content: bytes, *tags: str) -> bool:
+    """Say whether a text looks like XML whose first element has one of some names."""
+    head = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    while head.startswith((b"<?", b"<!")):
+        stop = b"-->" if head.startswith(b"<!--") else b">"
+        _, found, head = head.partition(stop)
+        if not found:
+            return False
+        head = head.lstrip()
+    for tag in tags:
+        start = b"<" + tag.encode()
+        if head.startswith(start) and head[len(start) : len(start) + 1] in b" \t\r\n/>":
+            return True
+    return False
+
+
+def xml_text(root: Element) -> str:
+    """Return an element as the text of a file, two spaces for each level."""
+    lines: list[str] = []
+    _write(root, "", lines)
+    return "\n".join(lines) + "\n"
+
+
+def _write(element: Element, indent: str, lines: list[str]) -> None:
+    words = [
+        element.tag,
+        *(f"{key}={quoteattr(value)}" for key, value in element.attributes.items()),
+    ]
+    if not element.children:
+        lines.append(f"{indent}<{' '.join(words)}/>")
+        return
+    lines.append(f"{indent}<{' '.join(words)}>")
+    for child in element.children:
+        _write(child, indent + "  ", lines)
+    lines.append(f"{indent}</{element.tag}>")
+
+
+class _Builder:
+    """Builds the tree for the parser, and stops it where it is too much."""
+
+    def __init__(self, most_elements: int) -> None:
+        self.left = most_elements
+        self.most = most_elements
+        self.open: list[Element] = []
+        self.root: Element | None = None
+        self.parser: Any = None
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        line = self.parser.CurrentLineNumber
+        self.left -= 1
+        if self.left < 0:
+            msg = f"line {line}: it has more than {self.most:,} elements; that is too many"
+            raise FormatError(msg)
+        if len(self.open) >= MOST_DEPTH:
+            msg = f"line {line}: it is nested more than {MOST_DEPTH} deep; that is too deep"
+            raise FormatError(msg)
+        made = Element(tag, dict(attributes), [], line)
+        if self.open:
+            self.open[-1].children.append(made)
+        elif self.root is None:
+            self.root = made
+        self.open.append(made)
+
+    def end(self, _tag: str) -> None:
+        self.open.pop()
+
+    def data(self, text: str) -> None:
+        """Drop text between elements."""
+
+    def close(self) -> None:
+        """Leave the tree as it is."""
