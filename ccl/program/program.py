@@ -126,6 +126,8 @@ class Program:
         Sizes in bytes of the buffer for which a runtime is to choose it.
     root
         Rank of the root where the collective has one.
+    notes
+        What it does not keep of the plan that it was made from, in sentences.
 
     Raises
     ------
@@ -142,7 +144,8 @@ class Program:
     out_of_place: bool = True
     smallest: int = 0
     largest: int = 1 << 40
-    root: int = field(default=0)
+    root: int = 0
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not self.ranks:

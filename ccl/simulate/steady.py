@@ -11,14 +11,14 @@ An all-reduce is cut where its in-trees and its out-trees are (`ccl.laying`).
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 from ccl.flow import Flow
 from ccl.forest import Forest
 from ccl.laying import ways
+from ccl.paths import paths
 from ccl.problem import Problem
 from ccl.simulate.orbits import Orbits, orbits_of
 from ccl.simulate.parts import Parts, Track, track
@@ -27,12 +27,10 @@ from ccl.timeline import Timeline, Transfer
 
 _MOST_PARTS = 64
 _MOST_CROSSINGS = 50_000
-_NOTHING = 1e-12
-"""Shares of a chunk below this are rounding errors of a solver."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Share:
     """A tree or path of a share of a chunk: its links, and for each the places it waits for."""
 
     chunk: int
@@ -56,76 +54,38 @@ def replay_forest(problem: Problem, forest: Forest, *, chunks: int | None) -> Ti
 
 def replay_flow(problem: Problem, flow: Flow, *, chunks: int | None) -> Timeline:
     """Replay a flow, taken apart into paths, with `chunks` parts of each chunk."""
-    amounts: defaultdict[int, defaultdict[str, dict[str, float]]] = defaultdict(
-        lambda: defaultdict(dict)
-    )
-    for rate in flow.rates:
-        out = amounts[rate.chunk][rate.src]
-        out[rate.dst] = out.get(rate.dst, 0.0) + rate.amount
-    ranks, index = problem.topology.ranks, problem.topology.link_index
+    index = problem.topology.link_index
     found = []
-    for number, chunk in enumerate(problem.collective.chunks):
-        start, goal = ranks[chunk.holders[0]], ranks[chunk.destinations[0]]
-        paths = list(_paths(amounts[number], start, goal=goal))
-        whole = sum(share for share, _ in paths)
-        for share, path in paths:
+    for number, taken in paths(problem, flow):
+        whole = sum(share for share, _ in taken)
+        for share, path in taken:
             links = tuple(index[ends] for ends in itertools.pairwise(path))
             after = ((), *((place,) for place in range(len(links) - 1)))
-            found.append(_Way(number, share / whole, links, after[: len(links)]))
-    return _replay(problem, found, chunks=chunks)
-
-
-def _paths(
-    amounts: defaultdict[str, dict[str, float]], start: str, *, goal: str
-) -> Iterable[tuple[float, list[str]]]:
-    """Take paths with their shares off the amounts, which are used up, until none is left."""
-    while start != goal:
-        came_from = {start: ""}
-        front = [start]
-        while front and goal not in came_from:
-            device = front.pop(0)
-            for dst, amount in amounts[device].items():
-                if amount > _NOTHING and dst not in came_from:
-                    came_from[dst] = device
-                    front.append(dst)
-        if goal not in came_from:
-            return
-        path = [goal]
-        while path[-1] != start:
-            path.append(came_from[path[-1]])
-        path.reverse()
-        share = min(amounts[src][dst] for src, dst in itertools.pairwise(path))
-        for src, dst in itertools.pairwise(path):
-            amounts[src][dst] -= share
-        yield share, path
+            found.append(Share(number, share / whole, links, after[: len(links)]))
+    return found
 
 
 def _replay(
-    problem: Problem, found: Sequence[_Way], *, chunks: int | None, orbits: Orbits | None = None
+    problem: Problem, found: Sequence[Share], *, chunks: int | None, orbits: Orbits | None = None
 ) -> Timeline:
     """Cut the chunks into parts and send them over their ways."""
     if chunks is None:
         crossings = sum(way.share * len(way.links) for way in found)
         chunks = max(1, min(_MOST_PARTS, int(_MOST_CROSSINGS / max(1.0, crossings))))
-    cut: list[tuple[float, _Way, float, Track]] = []
     sizes = [each.size for each in problem.collective.chunks]
-    for way in found:
-        count = max(1, round(way.share * chunks))
-        nbytes = sizes[way.chunk] * way.share / count
-        own = _track(way, orbits)
-        cut += [((i + 0.5) / count, way, nbytes, own) for i in range(count)]
-    cut.sort(key=lambda part: part[0])
+    tracks = {id(way): _track(way, orbits) for way in found}
+    order = list(cut(found, chunks))
     parts = Parts()
-    for _, _, nbytes, own in cut:
-        parts.add(own, nbytes)
+    for way, count in order:
+        parts.add(tracks[id(way)], sizes[way.chunk] * way.share / count)
     slow = SlowTimes(problem) if problem.windows else None
     parts.send(problem.topology if orbits is None else orbits.topology, slow)
-    crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
+    crossed = ((way.chunk, link) for way, _ in order for link in way.links)
     timeline = _timeline(problem, parts, crossed=crossed, chunks=chunks)
     return timeline if orbits is None else orbits.told(timeline)
 
 
-def _track(way: _Way, orbits: Orbits | None) -> Track:
+def _track(way: Share, orbits: Orbits | None) -> Track:
     """Return the links that a way takes, those that stand for its own where there are orbits."""
     if orbits is None:
         return track(way.links, (1,) * len(way.links), way.after)

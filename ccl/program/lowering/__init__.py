@@ -1,0 +1,163 @@
+"""From a plan to a program that a runtime loads.
+
+In four stages, a module each: the plan's sends, trees or flows become hops of parts of chunks
+(`hops`), these become messages between ranks in an order in which they can all be done
+(`messages`), chunks get their places in the buffers (`cells`), and the messages become steps of
+thread blocks that wait for one another (`steps`, `waits`). A program for parts of parts
+(`instances`) does the same several times side by side, each on channels of its own.
+
+`Program.notes` says what the program does not keep of the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.program.lowering.cells import IN_PLACE, Buffers, buffers_of
+from ccl.program.lowering.hops import Hops, hops_of
+from ccl.program.lowering.instances import repeated
+from ccl.program.lowering.messages import messages_of
+from ccl.program.lowering.steps import Limits, TooLong, rank_programs
+from ccl.program.program import Program, Protocol, RankProgram
+from ccl.result import Plan
+
+MOST_PIECES = 4096
+"""Pieces of a chunk at most, whatever is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a plan becomes a program."""
+
+    protocol: Protocol = field(
+        default="Simple",
+        metadata={"label": "Protocol", "help": "Of NCCL; LL and LL128 are for small sizes."},
+    )
+    instances: int = field(
+        default=1,
+        metadata={
+            "label": "Instances",
+            "min": 1,
+            "max": 16,
+            "help": "The program as often side by side, each with its share of every chunk.",
+        },
+    )
+    pieces: int = field(
+        default=128,
+        metadata={
+            "label": "Pieces of a chunk, at most",
+            "min": 1,
+            "max": MOST_PIECES,
+            "help": "Shares that need more are rounded to so many.",
+        },
+    )
+    steps: int = field(
+        default=256,
+        metadata={
+            "label": "Steps of a thread block, at most",
+            "min": 4,
+            "max": 256,
+            "help": "More channels are opened where there are more. RCCL takes 64.",
+        },
+    )
+    in_place: bool = field(
+        default=True,
+        metadata={
+            "label": "Also in place",
+            "help": "It may be called with overlapping buffers, where the collective allows it.",
+        },
+    )
+    smallest: int = field(
+        default=0,
+        metadata={
+            "label": "From a size of",
+            "unit": "bytes",
+            "min": 0,
+            "help": "Buffers below are left to other programs.",
+        },
+    )
+    largest: int = field(
+        default=1 << 40,
+        metadata={
+            "label": "Up to a size of",
+            "unit": "bytes",
+            "min": 1,
+            "help": "Buffers above are left to other programs.",
+        },
+    )
+
+
+def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Program:
+    """Return a program that does what a verified plan says.
+
+    Raises
+    ------
+    ProblemError
+        If a runtime does not know the collective, or the limits are too small for the plan.
+    """
+    asked = options or Options()
+    if asked.smallest > asked.largest:
+        msg = (
+            f"the program is for {asked.smallest:,} to {asked.largest:,} bytes, which is no size; "
+            "give the smaller one first"
+        )
+        raise ProblemError(msg)
+    hops = hops_of(problem, plan, most_pieces=asked.pieces)
+    buffers = buffers_of(problem.collective, pieces=hops.pieces)
+    ranks = _ranks(problem, hops, buffers, asked.steps)
+    return repeated(
+        Program(
+            name=_name(problem),
+            collective=buffers.kind,
+            ranks=ranks,
+            chunks_per_loop=buffers.per_loop,
+            protocol=asked.protocol,
+            in_place=asked.in_place and buffers.kind in IN_PLACE,
+            out_of_place=True,
+            smallest=asked.smallest,
+            largest=asked.largest,
+            root=buffers.root,
+            notes=_notes(problem, hops),
+        ),
+        asked.instances,
+    )
+
+
+def _ranks(
+    problem: Problem, hops: Hops, buffers: Buffers, most_steps: int
+) -> tuple[RankProgram, ...]:
+    """Open more channels until every thread block has as few steps as it may."""
+    messages = messages_of(problem, hops)
+    most = most_steps
+    while True:
+        try:
+            limits = Limits(steps=most_steps, messages=most)
+            return rank_programs(problem, hops, messages, buffers=buffers, limits=limits)
+        except TooLong:
+            if most == 1:
+                raise
+            most //= 2
+
+
+def _name(problem: Problem) -> str:
+    """Return a name that every runtime takes: 63 plain characters at most."""
+    words = f"{problem.collective.kind} {problem.topology.name}"
+    plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in words)
+    return plain[:63]
+
+
+def _notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
+    notes = ["epochs and times: the runtime does each step as soon as it can"]
+    if any(device.kind != "gpu" for device in problem.topology.devices):
+        notes.append("ways through switches, NICs and memories: a runtime chooses its own")
+    meeting = [each for each in problem.topology.devices if each.kind == "switch"]
+    if any(each.copies or each.reduces for each in meeting):
+        notes.append("copies and sums made in switches: ranks make them")
+    if hops.rounded:
+        notes.append(f"shares of chunks as they are: they are rounded to {hops.pieces} pieces")
+    return tuple(notes)
+
+
+__all__ = ["Options", "lower"]
