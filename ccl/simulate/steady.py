@@ -11,7 +11,7 @@ An all-reduce is cut where its in-trees and its out-trees are (`ccl.laying`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -30,7 +30,7 @@ _MOST_CROSSINGS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class _Way:
     """A tree or path of a share of a chunk: its links, and for each the places it waits for."""
 
     chunk: int
@@ -61,31 +61,36 @@ def replay_flow(problem: Problem, flow: Flow, *, chunks: int | None) -> Timeline
         for share, path in taken:
             links = tuple(index[ends] for ends in itertools.pairwise(path))
             after = ((), *((place,) for place in range(len(links) - 1)))
-            found.append(Share(number, share / whole, links, after[: len(links)]))
-    return found
+            found.append(_Way(number, share / whole, links, after[: len(links)]))
+    return _replay(problem, found, chunks=chunks)
 
 
 def _replay(
-    problem: Problem, found: Sequence[Share], *, chunks: int | None, orbits: Orbits | None = None
+    problem: Problem, found: Sequence[_Way], *, chunks: int | None, orbits: Orbits | None = None
 ) -> Timeline:
     """Cut the chunks into parts and send them over their ways."""
     if chunks is None:
         crossings = sum(way.share * len(way.links) for way in found)
         chunks = max(1, min(_MOST_PARTS, int(_MOST_CROSSINGS / max(1.0, crossings))))
+    cut: list[tuple[float, _Way, float, Track]] = []
     sizes = [each.size for each in problem.collective.chunks]
-    tracks = {id(way): _track(way, orbits) for way in found}
-    order = list(cut(found, chunks))
+    for way in found:
+        count = max(1, round(way.share * chunks))
+        nbytes = sizes[way.chunk] * way.share / count
+        own = _track(way, orbits)
+        cut += [((i + 0.5) / count, way, nbytes, own) for i in range(count)]
+    cut.sort(key=lambda part: part[0])
     parts = Parts()
-    for way, count in order:
-        parts.add(tracks[id(way)], sizes[way.chunk] * way.share / count)
+    for _, _, nbytes, own in cut:
+        parts.add(own, nbytes)
     slow = SlowTimes(problem) if problem.windows else None
     parts.send(problem.topology if orbits is None else orbits.topology, slow)
-    crossed = ((way.chunk, link) for way, _ in order for link in way.links)
+    crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
     timeline = _timeline(problem, parts, crossed=crossed, chunks=chunks)
     return timeline if orbits is None else orbits.told(timeline)
 
 
-def _track(way: Share, orbits: Orbits | None) -> Track:
+def _track(way: _Way, orbits: Orbits | None) -> Track:
     """Return the links that a way takes, those that stand for its own where there are orbits."""
     if orbits is None:
         return track(way.links, (1,) * len(way.links), way.after)
