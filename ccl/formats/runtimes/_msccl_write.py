@@ -1,0 +1,109 @@
+"""Programs as MSCCL XML: the attributes that any of the public executors asks for.
+
+What a step does not use is written as the compilers of MSCCL write it (``srcbuf="i" srcoff="-1"``,
+``dstbuf="o" dstoff="-1"``): the executors' parsers ask for the attributes and look at the buffers'
+names (microsoft/msccl, src/graph/topo.cc; ROCm/rccl, src/misc/msccl/msccl_parser.cc). They read
+neither a declaration of XML nor line breaks between attributes, and skip what they do not know,
+which is why ``root`` may stand there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ccl.errors import FormatError
+from ccl.formats.runtimes._msccl_names import BUFFERS, ROOTED, SUMS, collective_name
+from ccl.formats.xml import Element, xml_text
+from ccl.program import Program, RankProgram, Slot, Step, ThreadBlock
+from ccl.program.lint import Executor
+from ccl.program.program import READS, WRITES
+
+_LETTERS = {buffer: letter for letter, buffer in BUFFERS.items()}
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML may contain, by its definition (section 2.2)."""
+
+
+def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
+    """Return a program as the text of a file for one of the executors, which differ in names.
+
+    Raises
+    ------
+    FormatError
+        If its name has characters that XML does not allow.
+    """
+    wrong = _NO_XML.search(program.name)
+    if wrong is not None:
+        msg = f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"
+        raise FormatError(msg)
+    gpus = [_gpu(number, rank) for number, rank in enumerate(program.ranks)]
+    return xml_text(Element("algo", _algo(program, executor), gpus))
+
+
+def _algo(program: Program, executor: Executor) -> dict[str, str]:
+    kind = program.collective
+    told: dict[str, object] = {
+        "name": program.name,
+        "proto": program.protocol,
+        "nchannels": program.channels,
+        "nchunksperloop": program.chunks_per_loop,
+        "ngpus": len(program.ranks),
+        "coll": collective_name(kind, executor),
+        "inplace": int(program.in_place),
+        "outofplace": int(program.out_of_place),
+        "minBytes": program.smallest,
+        "maxBytes": program.largest,
+    }
+    if kind in SUMS:
+        told["redop"] = "sum"
+    if kind in ROOTED or program.root:
+        told["root"] = program.root
+    return _texts(told)
+
+
+def _gpu(number: int, rank: RankProgram) -> Element:
+    awaited = {step.after for block in rank.blocks for step in block.steps}
+    told = {
+        "id": number,
+        "i_chunks": rank.input,
+        "o_chunks": rank.output,
+        "s_chunks": rank.scratch,
+    }
+    blocks = [_block(place, block, awaited) for place, block in enumerate(rank.blocks)]
+    return Element("gpu", _texts(told), blocks)
+
+
+def _block(number: int, block: ThreadBlock, awaited: set[tuple[int, int] | None]) -> Element:
+    told = {"id": number, "send": block.send, "recv": block.receive, "chan": block.channel}
+    steps = [
+        Element("step", _step(place, step, awaited=(number, place) in awaited))
+        for place, step in enumerate(block.steps)
+    ]
+    return Element("tb", _texts(told), steps)
+
+
+def _step(number: int, step: Step, *, awaited: bool) -> dict[str, str]:
+    src = step.src if step.operation in READS else None
+    dst = step.dst if step.operation in WRITES else None
+    block, place = step.after or (-1, -1)
+    told: dict[str, object] = {
+        "s": number,
+        "type": step.operation,
+        "srcbuf": _letter(src, "i"),
+        "srcoff": -1 if src is None else src.index,
+        "dstbuf": _letter(dst, "o"),
+        "dstoff": -1 if dst is None else dst.index,
+        "cnt": 0 if step.operation == "nop" else step.count,
+        "depid": block,
+        "deps": place,
+        "hasdep": int(awaited),
+    }
+    return _texts(told)
+
+
+def _letter(slot: Slot | None, unused: str) -> str:
+    return unused if slot is None else _LETTERS[slot.buffer]
+
+
+def _texts(told: dict[str, object] | dict[str, int]) -> dict[str, str]:
+    return {name: str(value) for name, value in told.items()}

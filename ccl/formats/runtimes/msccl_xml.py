@@ -1,0 +1,121 @@
+"""MSCCL XML: programs of thread blocks, as the executors of MSCCL load them.
+
+A file is read as a program; what its messages do to the chunks of the collective becomes a
+schedule on the open cluster or, where none is open, on one with a link wherever the program sends.
+
+Sources of the format: microsoft/msccl-tools (msccl/language/ir.py), the parsers of microsoft/msccl
+(src/graph/topo.cc) and ROCm/rccl (src/misc/msccl/msccl_parser.cc).
+"""
+
+from __future__ import annotations
+
+from ccl.errors import FormatError
+from ccl.formats.documents import Document, document
+from ccl.formats.format import Asked, Imported, Reader, Report, replayed
+from ccl.formats.runtimes._msccl_read import given_root, read_program
+from ccl.formats.runtimes._msccl_write import program_to_xml
+from ccl.formats.size import format_size, parse_size
+from ccl.formats.xml import begins_with
+from ccl.metrics import busbw
+from ccl.program import Program
+from ccl.program.lifting import BANDWIDTH, Lifted, lift, mesh_of
+from ccl.topology import Topology
+
+__all__ = ["READER", "program_from_xml", "program_to_xml"]
+
+SIZE = 2.0**20
+"""Bytes of the buffer unless the file is for larger or smaller ones."""
+
+SETTINGS = {
+    "size": "Bytes of the whole buffer, such as 64MiB; 1 MiB unless the file is for other sizes.",
+    "root": "Rank of the root, which most files do not say.",
+    "topology": "open, the open cluster; or mesh, a link wherever the program sends.",
+}
+
+
+def program_from_xml(content: bytes, name: str = "program") -> Program:
+    """Read the program of a file called `name`.
+
+    Raises
+    ------
+    FormatError
+        If it is none, with the line.
+    """
+    return read_program(content, name=name)[0]
+
+
+def _read(content: bytes, asked: Asked) -> Imported:
+    program, report = read_program(
+        content, name=asked.name, root=given_root(asked.settings, asked.name)
+    )
+    try:
+        size, told = _size(program, asked)
+        topology, mesh = _topology(program, asked)
+        lifted = lift(program, topology, size)
+    except FormatError as error:
+        msg = f"{asked.name}: {error}"
+        raise FormatError(msg) from None
+    report = report.joined(Report(assumed=(*mesh, *told)))
+    made = _document(lifted, topology)
+    return Imported(made, report.joined(_outcome(lifted, made)), program=program)
+
+
+def _topology(program: Program, asked: Asked) -> tuple[Topology, tuple[str, ...]]:
+    """Return the cluster that is meant, and what is assumed of it."""
+    chosen = asked.settings.get("topology", "open" if asked.topology else "mesh")
+    if chosen not in ("open", "mesh"):
+        msg = f"the setting topology is {chosen[:40]!r}; give open or mesh"
+        raise FormatError(msg)
+    if chosen == "open" and asked.topology is None:
+        msg = "no cluster is open; open one, or give mesh for the setting topology"
+        raise FormatError(msg)
+    if chosen == "open" and asked.topology is not None:
+        return asked.topology, ()
+    mesh = mesh_of(program)
+    told = (
+        f"{len(mesh.links):,} links of {BANDWIDTH:g} GB/s without latency, one for each pair of "
+        "ranks of which one sends to the other"
+    )
+    return mesh, (told,)
+
+
+def _size(program: Program, asked: Asked) -> tuple[float, tuple[str, ...]]:
+    """Return the size of the buffer in bytes, and what is assumed of it."""
+    if "size" in asked.settings:
+        return parse_size(asked.settings["size"]), ()
+    most = program.largest or SIZE  # executors read 0 as no limit
+    size = float(max(program.smallest, min(SIZE, most), 1))
+    return size, (f"a buffer of {format_size(size)}",)
+
+
+def _document(lifted: Lifted, topology: Topology) -> Document:
+    if lifted.problem is None:
+        return document(topology)
+    return document(lifted.problem, plan=lifted.schedule)
+
+
+def _outcome(lifted: Lifted, made: Document) -> Report:
+    """Say what the plan is worth, or why there is none."""
+    if lifted.schedule is None:
+        return Report(left_out=(f"there is no plan: {lifted.why}",))
+    problem, _, timeline = replayed(made)
+    size = format_size(problem.collective.size)
+    told = (
+        f"a plan of {len(lifted.schedule.sends):,} sends: {size} in {timeline.makespan:.4g} µs, "
+        f"{busbw(problem.collective, timeline.makespan):.4g} GB/s of bus bandwidth"
+    )
+    return Report((told,), left_out=lifted.notes)
+
+
+def _recognises(content: bytes) -> bool:
+    return begins_with(content, "algo")
+
+
+READER = Reader(
+    name="msccl-xml",
+    title="MSCCL XML",
+    endings=("xml",),
+    recognises=_recognises,
+    read=_read,
+    settings=SETTINGS,
+)
