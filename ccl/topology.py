@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -345,7 +346,7 @@ class Topology:
 
 def _merged(links: tuple[Link, ...]) -> tuple[Link, ...]:
     """Make one link of those with the same ends."""
-    if len({(each.src, each.dst) for each in links}) == len(links):
+    if len(set(map(attrgetter("src", "dst"), links))) == len(links):
         return links
     merged: dict[tuple[str, str], Link] = {}
     for link in links:

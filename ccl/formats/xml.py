@@ -8,11 +8,12 @@ tree of plain elements that know their lines.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import ParseError
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
@@ -23,15 +24,22 @@ MOST_BYTES = 64 * 2**20
 MOST_ELEMENTS = 2_000_000
 MOST_DEPTH = 64
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
 
 @dataclass(slots=True)
 class Element:
-    """An element: its name, attributes, children and line; text between elements is dropped."""
+    """An element: its name, attributes, children, line and the text that is directly in it.
+
+    White space beside children is dropped. As no entity is expanded, all `content` together is
+    never longer than the file.
+    """
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
     children: list[Element] = field(default_factory=list)
     line: int = 0
+    content: str = ""
 
     def each(self, *tags: str) -> Iterator[Element]:
         """Yield the children with one of some names."""
@@ -143,10 +151,24 @@ def begins_with(content: bytes, *tags: str) -> bool:
 
 
 def xml_text(root: Element) -> str:
-    """Return an element as the text of a file, two spaces for each level."""
+    """Return an element as the text of a file, two spaces for each level.
+
+    The content of an element that has children is not written.
+
+    Raises
+    ------
+    FormatError
+        If a text has a sign that XML cannot hold, such as a control sign.
+    """
     lines: list[str] = []
     _write(root, "", lines)
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    wrong = _NO_XML.search(text)
+    if wrong is not None:
+        near = text[max(0, wrong.start() - 20) : wrong.end() + 20]
+        msg = f"XML cannot hold the sign U+{ord(wrong[0]):04X} of {near!r}; change the name"
+        raise FormatError(msg)
+    return text
 
 
 def _write(element: Element, indent: str, lines: list[str]) -> None:
@@ -155,7 +177,9 @@ def _write(element: Element, indent: str, lines: list[str]) -> None:
         *(f"{key}={quoteattr(value)}" for key, value in element.attributes.items()),
     ]
     if not element.children:
-        lines.append(f"{indent}<{' '.join(words)}/>")
+        text = escape(element.content, {"\r": "&#13;"})
+        end = f">{text}</{element.tag}>" if text else "/>"
+        lines.append(f"{indent}<{' '.join(words)}{end}")
         return
     lines.append(f"{indent}<{' '.join(words)}>")
     for child in element.children:
@@ -171,6 +195,7 @@ class _Builder:
         self.most = most_elements
         self.open: list[Element] = []
         self.root: Element | None = None
+        self.texts: list[list[str]] = []
         self.parser: Any = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -188,12 +213,16 @@ class _Builder:
         elif self.root is None:
             self.root = made
         self.open.append(made)
+        self.texts.append([])
 
     def end(self, _tag: str) -> None:
-        self.open.pop()
+        done = self.open.pop()
+        text = "".join(self.texts.pop())
+        if text and not (done.children and text.isspace()):
+            done.content = text
 
     def data(self, text: str) -> None:
-        """Drop text between elements."""
+        self.texts[-1].append(text)
 
     def close(self) -> None:
         """Leave the tree as it is."""

@@ -1,9 +1,11 @@
 """XML is read without trust."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ccl.errors import FormatError
-from ccl.formats.xml import MOST_DEPTH, begins_with, parse_xml, xml_text
+from ccl.formats.xml import MOST_DEPTH, Element, begins_with, parse_xml, xml_text
 
 BOMB = b"""<!DOCTYPE a [<!ENTITY x "xxxxxxxxxx"><!ENTITY y "&x;&x;&x;&x;">]><a>&y;</a>"""
 OUTSIDE = b"""<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/hostname">]><a>&x;</a>"""
@@ -74,6 +76,32 @@ def test_what_is_written_is_read_again():
     text = '<a x="1 &lt; 2 &amp; &quot;3&quot;">\n  <b/>\n</a>\n'
 
     assert parse_xml(xml_text(parse_xml(text.encode())).encode()).attributes["x"] == '1 < 2 & "3"'
+
+
+def test_an_element_keeps_the_text_in_it_and_drops_the_space_between_elements():
+    root = parse_xml("<a>\n <b> 1 &lt; ü </b>\n <c><![CDATA[<x>]]></c> <d/></a>".encode())
+
+    assert [each.content for each in root.children] == [" 1 < ü ", "<x>", ""]
+    assert root.content == ""
+    assert parse_xml(b"<a>one <b/>two</a>").content == "one two"
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"])) | st.just("a\r\nb\tc ]]> &lt;")
+)
+def test_text_that_is_written_is_read_again(text):
+    """A carriage return is escaped, or the parser would make a new line of it."""
+    written = xml_text(Element("a", {"x": text}, [Element("b", content=text)]))
+    read = parse_xml(written.encode())
+
+    assert read.attributes["x"] == text
+    assert read.children[0].content == text
+
+
+@pytest.mark.parametrize("sign", ["\0", "\x1b", "\ufffe", "\ud800"])
+def test_a_sign_that_xml_cannot_hold_is_told(sign):
+    with pytest.raises(FormatError, match=f"U[+]{ord(sign):04X}"):
+        xml_text(Element("a", {"x": f"gpu{sign}"}))
 
 
 @pytest.mark.parametrize(

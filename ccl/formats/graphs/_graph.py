@@ -1,0 +1,123 @@
+"""A graph of any tool as a topology: what is common to node-link JSON and GraphML.
+
+Which attribute is the bandwidth, which devices are GPUs and whether edges go both ways is decided
+here and in the modules beside it, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ccl.errors import FormatError
+from ccl.formats.documents import Document, document
+from ccl.formats.format import Asked, Imported, Question, Report
+from ccl.formats.graphs._devices import Attributes, devices_of
+from ccl.formats.graphs._edges import Edges, links_of
+from ccl.topology import SharedLimit, Topology
+
+SETTINGS = {
+    "bandwidth": "GB/s, one way, of edges that say none",
+    "directed": "yes if every edge is one way, no if each is both",
+    "weight": "bandwidth if the weight of an edge is its GB/s, ignored if it is something else",
+}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What a file says.
+
+    Parameters
+    ----------
+    name
+        Of the graph, or empty.
+    directed
+        Whether edges are one way; None if the file does not say.
+    multigraph
+        Whether there may be several edges with the same ends.
+    names
+        Of the devices, in order.
+    devices
+        Attributes of each device.
+    edges
+        With their attributes.
+    limits
+        Shared limits.
+    """
+
+    name: str
+    directed: bool | None
+    multigraph: bool
+    names: Sequence[str]
+    devices: Sequence[Attributes]
+    edges: Edges
+    limits: tuple[SharedLimit, ...] = ()
+
+
+def imported(graph: Graph, asked: Asked, *more: Report) -> Imported:
+    """Make a topology of a graph, with a report after which come others.
+
+    Raises
+    ------
+    Question
+        If edges are weighted and nothing else, or may be one way or both.
+    FormatError, ProblemError
+        If it means nothing; the sentences do not name the file.
+    """
+    edges = graph.edges.without_loops()
+    loops = len(graph.edges.src) - len(edges.src)
+    both, why = _goes_both_ways(graph, edges, asked)
+    devices, places, of_devices = devices_of(graph.names, graph.devices)
+    links, of_links = links_of(edges, asked, both=both)
+    topology = Topology(graph.name or "Imported", devices, links, graph.limits)
+    joined = len(links) - len(topology.links)
+    if joined:
+        why += (f"{joined:,} parallel links join others; their bandwidths add up",)
+    left_out = (f"{loops:,} edges that enter the device they leave",) if loops else ()
+    report = Report((_counted(topology),), why, left_out)
+    for each in (of_devices, of_links, *more):
+        report = report.joined(each)
+    return Imported(document(topology, positions=places), report)
+
+
+def lost_of(content: Document) -> tuple[str, ...]:
+    """Say what a document holds beside its topology and its drawing."""
+    return (
+        *(["the collective and its windows"] if content.problem is not None else []),
+        *(["the plan"] if content.plan is not None else []),
+        *(["the bounds of the result and how it was found"] if content.result is not None else []),
+    )
+
+
+def _goes_both_ways(graph: Graph, edges: Edges, asked: Asked) -> tuple[bool, tuple[str, ...]]:
+    """Say whether every edge is two links, and why."""
+    answer = asked.settings.get("directed")
+    if answer not in (None, "yes", "no"):
+        msg = f"the setting directed is {answer!r}; choose yes or no"
+        raise FormatError(msg)
+    if answer is not None or graph.directed:
+        return answer == "no", ()
+    said = "the graph is undirected" if graph.directed is False else "the file names no direction"
+    pairs = set(zip(edges.src, edges.dst, strict=True))
+    twins = [] if graph.multigraph else [pair for pair in pairs if pair[::-1] in pairs]
+    if twins:
+        src, dst = min(twins)
+        msg = f"{said}, and both {src}->{dst} and {dst}->{src} are there; is each edge one way?"
+        choices = {"yes": "each edge is one way", "no": "each edge is both ways; the two add up"}
+        raise Question(msg, key="directed", choices=choices)
+    told = f"{said}: each of {len(edges.src):,} edges is two links, with its bandwidth each way"
+    return True, (told,) if pairs else ()
+
+
+def _counted(topology: Topology) -> str:
+    counts = [
+        (len(topology.ranks), "GPU"),
+        (len(topology.devices) - len(topology.ranks), "other device"),
+        (len(topology.links), "link"),
+        (len(topology.limits), "shared limit"),
+    ]
+    return ", ".join(
+        f"{count:,} {word}{'s' * (count != 1)}"
+        for count, word in counts
+        if count or word in ("GPU", "link")
+    )

@@ -1,0 +1,70 @@
+"""Values of attributes, as JSON or XML give them: numbers, texts, truths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ccl.errors import FormatError
+
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def text_of(value: Any) -> str:
+    """Return a name as text; a list of names, as networkx makes of a tuple, joined by ``/``."""
+    if isinstance(value, list):
+        return "/".join(map(text_of, value))
+    return value if isinstance(value, str) else str(value)
+
+
+def number_of(value: Any, *, where: str, unit: str) -> float:
+    """Return a number, which may be written as text.
+
+    Parameters
+    ----------
+    value
+        Of an attribute.
+    where
+        Of what it is, for the error: ``edge a->b has the bandwidth``.
+    unit
+        What is wanted.
+
+    Raises
+    ------
+    FormatError
+        If it is none.
+    """
+    try:
+        if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    msg = f"{where} {shown(value)}; give a number in {unit}"
+    raise FormatError(msg)
+
+
+def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | None:
+    """Return an attribute that is true, false or not there.
+
+    Raises
+    ------
+    FormatError
+        If it is something else.
+    """
+    value = attributes.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        msg = f"{what} has {name} {shown(value)}; give true or false"
+        raise FormatError(msg)
+    return found
+
+
+def shown(value: Any) -> str:
+    """Return a value for a sentence, not too long."""
+    try:
+        word = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number of thousands of digits"
+    return word if len(word) <= 40 else word[:37] + "..."

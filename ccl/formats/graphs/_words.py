@@ -1,0 +1,99 @@
+"""What the attributes of graphs mean, whatever people call them: kinds of devices, GB/s, µs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ccl.topology import DeviceKind
+
+BANDWIDTHS = ("bandwidth", "capacity", "bw", "throughput", "speed", "rate")
+"""Stems of names of bandwidths, the best first."""
+LATENCIES = ("alpha", "latency", "lat", "delay")
+"""Stems of names of latencies, the best first."""
+HOSTS = ("host", "hostname", "server", "machine", "chassis")
+KINDS = ("kind", "type", "typ", "device_type", "devicetype", "role", "category", "class")
+"""Names of kinds of devices, the best first."""
+MEDIA = ("medium", "link_type", "linktype", "interconnect", "technology")
+
+_SCALES = {"": 1e-9, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
+_SECONDS = {"us": 1.0, "µs": 1.0, "usec": 1.0, "ns": 1e-3, "ms": 1e3, "s": 1e6, "sec": 1e6}
+_RATE = re.compile(r"([kKMGTmgt]?)(B|b|bits?|[Bb]ytes?)(?:ps|/s|_s|_per_s|)")
+_NAME = re.compile(
+    r"(?:link|edge)?[ _-]?([a-z]+)(?:[ _.\-/(\[]*([A-Za-zµ/_]+)[)\]]?)?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What an attribute measures.
+
+    Parameters
+    ----------
+    name
+        Of the attribute.
+    rank
+        Place of its stem in the list above; the smaller is the better.
+    factor
+        What makes GB/s or µs of its values.
+    unit
+        As its name says, or empty.
+    """
+
+    name: str
+    rank: int = 0
+    factor: float = 1.0
+    unit: str = ""
+
+
+def bandwidth_named(name: str) -> Measure | None:
+    """Say what a name such as ``capacity_GBps`` measures; None if it is no bandwidth."""
+    stem, unit = _split(name, BANDWIDTHS)
+    if stem is None or not unit:
+        return None if stem is None else Measure(name, stem)
+    found = _RATE.fullmatch(unit)
+    if found is None:
+        return None
+    scale = _SCALES[found[1].lower()]
+    return Measure(name, stem, scale / 8 if found[2] in ("b", "bit", "bits") else scale, unit)
+
+
+def latency_named(name: str) -> Measure | None:
+    """Say what a name such as ``latency_ns`` measures; None if it is no latency."""
+    stem, unit = _split(name, LATENCIES)
+    if stem is None or (unit and unit.lower() not in _SECONDS):
+        return None
+    return Measure(name, stem, _SECONDS[unit.lower()] if unit else 1.0, unit)
+
+
+def _split(name: str, stems: tuple[str, ...]) -> tuple[int | None, str]:
+    found = _NAME.fullmatch(name)
+    if found is None or found[1].lower() not in stems:
+        return None, ""
+    return stems.index(found[1].lower()), found[2] or ""
+
+
+_KIND_WORDS: dict[DeviceKind, tuple[str, str]] = {
+    "nic": ("nics?|hca|mlx|hfi|cx|bluefield|ports?|netdev", "mlx5"),
+    "gpu": ("gpus?|gcd|npu|tpu|xpu|accelerator|compute", "gpu"),
+    "memory": ("mem|memory|hbm|hostmem", "dram"),
+    "switch": (
+        "s?sw|ib|spines?|leaf|leaves|tor|cores?|agg|fabric|router|hub|rails?|edge|plx|pcie?|bridge|cpu",
+        "switch",
+    ),
+}
+"""Words that stand alone, and what may stand inside a word."""
+
+_KINDS = {
+    kind: re.compile(rf"(?:^|[^a-z])(?:{alone})(?![a-z])|{inside}")
+    for kind, (alone, inside) in _KIND_WORDS.items()
+}
+
+
+def kind_named(word: str) -> DeviceKind | None:
+    """Say of which kind a device is whose type or name is a word; None if it does not tell.
+
+    A CPU is a switch here: what passes it is not kept in it.
+    """
+    low = word.lower()
+    return next((kind for kind, pattern in _KINDS.items() if pattern.search(low)), None)
