@@ -1,0 +1,207 @@
+"""Whether a program gives the right bytes: checked, ordered, run in many orders, compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+from ccl.errors import CclError, ProblemError
+from ccl.execute.checks import mismatched, misplaced
+from ccl.execute.finding import Finding
+from ccl.execute.memory import Promise, promise, wrong_sizes
+from ccl.execute.run import MOST, Run
+from ccl.program import Program
+from ccl.program.program import RECEIVES
+
+CELLS = 8_000_000
+"""Chunks of all buffers and messages that are kept in memory, 32 bytes each."""
+Number = TypeVar("Number", int, float)
+
+SLOTS = 8
+"""Messages that a connection holds: NCCL_STEPS of NCCL (NVIDIA/nccl:src/include/device.h)."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What came out of executing a program.
+
+    Parameters
+    ----------
+    program
+        What was executed.
+    findings
+        What is wrong with it, at most `MOST`; none if it is right.
+    remarks
+        What a user should know of it all the same.
+    interleavings
+        How many were run to the end, in place and out of place together.
+    manners
+        ``in place``, ``out of place`` as far as it was executed so.
+    messages
+        How many the program sends.
+    slots_needed
+        Messages that a connection must hold for it to finish; None if it does not.
+    deviation
+        Largest relative error of its float32 sums of numbers from 1 to 2; None where it adds
+        nothing up or is wrong.
+    seconds
+        How long executing it took.
+    """
+
+    program: Program
+    findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
+    interleavings: int = 0
+    manners: tuple[str, ...] = ()
+    messages: int = 0
+    slots_needed: int | None = None
+    deviation: float | None = None
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def check(self) -> Execution:
+        """Return itself if nothing is wrong.
+
+        Raises
+        ------
+        CclError
+            If something is; the sentence is the first finding's.
+        """
+        if self.findings:
+            msg = f"program {self.program.name}: {self.findings[0].sentence}"
+            raise CclError(msg)
+        return self
+
+
+def execute(
+    program: Program,
+    *,
+    interleavings: int = 100,
+    seed: int = 0,
+    slots: int = SLOTS,
+    keep_input: bool = False,
+) -> Execution:
+    """Execute a program with distinct values and compare them with what its collective promises.
+
+    First its places, waits and connections are checked. Then it is run in place and out of place,
+    as far as it may be called so: does it finish, are any two accesses to a chunk unordered, and
+    is the result right in every one of many orders of its thread blocks. It goes on from each of
+    these only if nothing was found before.
+
+    Parameters
+    ----------
+    program
+        What is executed.
+    interleavings
+        Orders that are tried in place and out of place each.
+    seed
+        Of the orders and of the values.
+    slots
+        Messages that a connection holds, at least 1.
+    keep_input
+        Whether writing the input of an out-of-place call is wrong; else it is a remark.
+
+    Raises
+    ------
+    ProblemError
+        If a setting is out of range or the program's buffers have too many chunks to be kept.
+    """
+    began = time.perf_counter()
+    if interleavings < 1 or slots < 1:
+        msg = f"{interleavings} interleavings with {slots} slots are not run; give 1 or more each"
+        raise ProblemError(msg)
+    promised = promise(program)
+    if isinstance(promised, Finding):
+        return _wrong(program, [promised], began)
+    found = list(islice(_before_running(program, promised), MOST))
+    if found:
+        return _wrong(program, found, began)
+    _small(program, promised)
+    manners = [manner for manner in (False, True) if _called(program, in_place=manner)]
+    parts = [Run(program, promised, in_place=manner, slots=slots) for manner in manners]
+    done = []
+    for part in parts:
+        part.execute(interleavings, seed=seed, keep_input=keep_input)
+        done.append(part)
+        if part.findings:
+            break
+    return _together(program, done, began)
+
+
+def _wrong(program: Program, findings: Sequence[Finding], began: float) -> Execution:
+    return Execution(program, tuple(findings), seconds=time.perf_counter() - began)
+
+
+def _called(program: Program, *, in_place: bool) -> bool:
+    return program.in_place if in_place else program.out_of_place
+
+
+def _before_running(program: Program, promised: Promise) -> Iterator[Finding]:
+    """Yield what is wrong before anything runs; connections only if every step is in place."""
+    if not program.in_place and not program.out_of_place:
+        yield Finding("call", "it may be called neither in place nor out of place; allow one")
+    placed = True
+    for each in (*wrong_sizes(program, promised), *misplaced(program)):
+        placed = False
+        yield each
+    if placed:
+        yield from mismatched(program)
+
+
+def _small(program: Program, promised: Promise) -> None:
+    """Refuse what would not fit into memory.
+
+    Raises
+    ------
+    ProblemError
+        If there are more than `CELLS` chunks, or steps move more than eight times as many.
+    """
+    kept = sum(
+        max(each.input, promised.input) + max(each.output, promised.output) + each.scratch
+        for each in program.ranks
+    )
+    moved = sum(step.count for _, _, block in program.blocks() for step in block.steps)
+    if kept + moved > CELLS:
+        msg = (
+            f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
+            f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
+        )
+        raise ProblemError(msg)
+
+
+def _together(program: Program, runs: Sequence[Run], began: float) -> Execution:
+    """Return what the runs in place and out of place found, each sentence once."""
+    both = program.in_place and program.out_of_place
+    findings = [
+        each.prefixed("in place, ") if both and run.in_place else each
+        for run in runs
+        for each in run.findings
+    ]
+    remarks = list(dict.fromkeys(each for run in runs for each in run.remarks))
+    if program.collective == "custom":
+        words = "a custom collective promises nothing to compare with; its orders agree"
+        remarks.append(Finding("custom", words))
+    return Execution(
+        program,
+        tuple(findings[:MOST]),
+        tuple(remarks),
+        interleavings=sum(run.interleavings for run in runs),
+        manners=tuple(run.manner for run in runs),
+        messages=sum(
+            step.operation in RECEIVES for _, _, block in program.blocks() for step in block.steps
+        ),
+        slots_needed=_largest(run.slots_needed for run in runs),
+        deviation=_largest(run.deviation for run in runs),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _largest(found: Iterable[Number | None]) -> Number | None:
+    return max((each for each in found if each is not None), default=None)

@@ -1,0 +1,37 @@
+"""A program that was tampered with is found wrong exactly where a second opinion says so."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ccl.execute import execute
+from tests.ccl.execute.mutations import mutated
+from tests.ccl.execute.oracle import verdict
+from tests.ccl.execute.programs import RIGHT
+
+MUTANTS = 640
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_second_opinion_agrees_that_a_program_is_right(name):
+    assert verdict(RIGHT[name]()) is None
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_mutant_is_found_or_proved_to_be_right_all_the_same(name):
+    """The oracle proves by the closure of all orderings and by multisets of contributions.
+
+    It and the interpreter must agree on each of the mutants, both ways; most edits break something.
+    """
+    program, chance = RIGHT[name](), random.Random(name)
+    each = MUTANTS // len(RIGHT)
+    found = 0
+    for _ in range(each):
+        words, mutant = mutated(program, chance)
+        why, execution = verdict(mutant), execute(mutant, interleavings=20)
+        assert execution.ok == (why is None), (words, why, execution.findings, mutant)
+        found += not execution.ok
+
+    assert found > each / 2
