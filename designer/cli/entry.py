@@ -70,6 +70,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("verify")(files.verify)
     app.command("export")(files.export)
     app.command("import")(files.import_)
+    app.command("formats")(files.formats)
     return app
 
 

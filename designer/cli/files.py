@@ -1,36 +1,27 @@
-"""``topoloom verify``, ``export`` and ``import``: what is done with files."""
+"""``topoloom verify``, ``export``, ``import`` and ``formats``: what is done with files."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ccl.errors import FormatError, ScheduleError
-from ccl.formats.documents import (
-    Document,
-    document,
-    document_text,
-    parse_document,
-    read_document,
-)
-from ccl.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
-from ccl.formats.own.transfers_csv import transfers_csv
-from ccl.formats.simulators.chrome_trace import chrome_trace
-from ccl.formats.text import read_bytes, write_text
-from ccl.layout import layout
+from ccl.formats import catalogue
+from ccl.formats.documents import document_text, read_document
+from ccl.formats.format import Asked, Imported, Question, Written, replayed
+from ccl.formats.text import write_bytes
 from ccl.metrics import algbw, busbw
+from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.simulate import simulate
 from ccl.timeline import Timeline
-from ccl.verify import verify as verify_plan
-from designer import text
-from designer.cli.asked import JsonOption, writable
-from designer.cli.show import print_facts, print_json, remark
+from designer import exchange, text
+from designer.cli.asked import JsonOption, open_document, writable
+from designer.cli.show import print_facts, print_json, print_table, remark
 
 REFUSED = 1
 
@@ -54,14 +45,15 @@ ProblemOption = Annotated[
 ]
 
 
-class Target(StrEnum):
-    """What a document can be exported to."""
-
-    HTML = "html"
-    CSV = "csv"
-    CHROME_TRACE = "chrome-trace"
-    SCHEDULE = "schedule"
-    NODE_LINK = "node-link"
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the format; as often as needed. `topoloom formats` lists them.",
+        show_default=False,
+    ),
+]
 
 
 def verify(
@@ -109,37 +101,134 @@ def verify(
 
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A document of any kind.")],
-    to: Annotated[Target, typer.Option("--to", help="What is written.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="One that `topoloom formats` lists.")
+    ],
     out: OutOption = None,
+    settings: SetOption = None,
 ) -> None:
-    """Write a page that plays, a table, a trace for Perfetto, the plan alone or a graph."""
-    writable(out)
-    _hand_over(_exported(read_document(file), file, to=to), out, what=to.value)
+    """Write a document in the format of a runtime, a simulator or a viewer."""
+    found = exchange.writer(to)
+    told = _told(settings)
+    if out is not None and not out.is_dir():
+        writable(out)
+    written = exchange.write(read_document(file), found.name, told)
+    if len(written.files) > 1:
+        _hand_over_all(written, out, what=found.name)
+    else:
+        writable(out)
+        _hand_over(written.content, out, what=found.name)
+    if written.lost:
+        remark(f"not kept: {'; '.join(written.lost)}")
 
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A document of any kind, or node-link JSON.")
+        Path, typer.Argument(metavar="FILE", help="What a machine or another program wrote.")
     ],
     out: OutOption = None,
+    *,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="One that `topoloom formats` lists; by default what the content looks like.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            metavar="CLUSTER",
+            help="The cluster that a plan, sketch or graph is about.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Write the topology of a document, or of a graph of networkx, as a topology document."""
+    """Read what a machine or another program wrote, say what was made of it, and keep it."""
     writable(out)
-    content = read_bytes(file)
-    read = parse_node_link if is_node_link(content) else parse_document
-    opened = read(content, name=str(file))
+    topology = None if cluster is None else open_document(cluster).topology
+    asked = Asked(topology=topology, settings=_told(settings))
+    found = _read(file, asked, format_name)
+    opened = found.document
+    for each in exchange.sentences(found.report):
+        remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")
-    written = document_text(document(topology, positions=opened.positions))
-    _hand_over(written, out, what=f"{topology} with {gpus}")
+    _hand_over(document_text(opened).encode(), out, what=f"{topology} with {gpus}")
 
 
-def _hand_over(written: str, out: Path | None, *, what: str) -> None:
+def formats(as_json: JsonOption = False) -> None:
+    """List the formats that are read and written, with their settings."""
+    rows = [
+        *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
+        *(
+            ("write", each.name, each.title, _settings_of(each.options))
+            for each in exchange.writers()
+        ),
+    ]
+    if as_json:
+        keys = ("direction", "name", "title", "settings")
+        print_json({"formats": [dict(zip(keys, row, strict=True)) for row in rows]})
+        return
+    columns = ("", "name", "title", "settings")
+    print_table(columns, [(way, name, title, ", ".join(told)) for way, name, title, told in rows])
+
+
+def _settings_of(options: type) -> dict[str, str]:
+    return {each.name: each.help or each.label for each in option_fields(options)}
+
+
+def _read(file: Path, asked: Asked, format_name: str | None) -> Imported:
+    try:
+        return catalogue.read_file(str(file), asked=asked, format_name=format_name)
+    except Question as question:
+        ways = " or ".join(
+            f"--set {question.key}={answer} ({words})" for answer, words in question.choices.items()
+        )
+        msg = f"{question}; give {ways}"
+        raise FormatError(msg) from None
+
+
+def _told(settings: list[str] | None) -> dict[str, str]:
+    """Return settings as typed.
+
+    Raises
+    ------
+    FormatError
+        If one has no equals sign.
+    """
+    told = {}
+    for each in settings or ():
+        name, equals, value = each.partition("=")
+        if not equals:
+            msg = f"setting {each!r} has no value; write {name}=VALUE"
+            raise FormatError(msg)
+        told[name.strip()] = value.strip()
+    return told
+
+
+def _hand_over(written: bytes, out: Path | None, *, what: str) -> None:
     if out is None:
-        typer.echo(written, nl=False)
+        sys.stdout.buffer.write(written)
     else:
-        write_text(out, written)
+        write_bytes(out, written)
         remark(f"{what} is in {out}")
+
+
+def _hand_over_all(written: Written, out: Path | None, *, what: str) -> None:
+    """Write several files into a folder."""
+    if out is None or (out.exists() and not out.is_dir()):
+        many = len(written.files)
+        msg = f"{what} is {many:,} files; name a folder for them, such as --out {what}"
+        raise FormatError(msg)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in written.files.items():
+        write_bytes(out / name, content)
+    remark(f"{what}, {text.count(len(written.files), 'file')}, is in {out}")
 
 
 def _print_refusal(error: ScheduleError, *, as_json: bool) -> None:
@@ -169,47 +258,8 @@ def _problem_in(file: Path) -> Problem:
 
 
 def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
-    """Return a plan with its problem and replay, verified.
-
-    Raises
-    ------
-    FormatError
-        If the document has no plan.
-    ScheduleError
-        If the plan breaks a rule.
-    """
-    if opened.problem is None or opened.plan is None:
-        msg = f"{file} is a {opened.kind} document and has no plan; give a result, or solve it"
-        raise FormatError(msg)
-    if opened.result is not None:
-        return opened.problem, opened.plan, opened.result.timeline
-    verify_plan(opened.problem, opened.plan)
-    return opened.problem, opened.plan, simulate(opened.problem, opened.plan)
-
-
-def _exported(opened: Document, file: Path, *, to: Target) -> str:
-    if to is Target.NODE_LINK:
-        return node_link_text(opened)
-    if to is Target.HTML:
-        return _page(opened, file)
-    problem, plan, timeline = _replayed(opened, file)
-    if to is Target.CSV:
-        return transfers_csv(timeline)
-    if to is Target.CHROME_TRACE:
-        return chrome_trace(problem, timeline)
-    return document_text(document(problem, plan=plan, positions=opened.positions))
-
-
-def _page(opened: Document, file: Path) -> str:
-    """Return the page that shows the drawing and, if there is a plan, plays it."""
-    from widgets.export import standalone_html  # noqa: PLC0415  only where it is asked for
-    from widgets.scene import cuts, drawing, scene  # noqa: PLC0415
-
-    places = {**layout(opened.topology), **opened.positions}
-    drawn = drawing(opened.topology, places)
-    played = None if opened.plan is None else scene(*_replayed(opened, file))
-    proved = () if opened.result is None else cuts(opened.result.bounds)
     try:
-        return standalone_html(drawn, played, proved)
-    except ImportError as error:
-        raise FormatError(str(error)) from None  # the canvas was not built, and it says how
+        return replayed(opened)
+    except FormatError as error:
+        msg = f"{file}: {error}"
+        raise FormatError(msg) from None

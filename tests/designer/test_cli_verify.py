@@ -80,7 +80,7 @@ def test_a_result_changed_by_hand_is_refused(verify, files, result):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("same.json",), "same.json is a problem document and has no plan; give a result"),
+        (("same.json",), "same.json: a problem document has no plan; give a result"),
         (
             ("result.json", "--problem", "cluster.json"),
             "cluster.json is a topology document and has no problem; give a problem",
