@@ -131,6 +131,9 @@ EFFECTS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 
 
 def _effects(step: Step, cells: Mapping[str, int]) -> tuple[Effect, ...]:
+    """Return what a step does to cells; a copy onto itself changes none and disturbs nobody."""
+    if step.operation == "cpy" and cells["src"] == cells["dst"]:
+        return ()
     return tuple(
         Effect(cells[target], tuple(cells[source] for source in sources), step.count)
         for target, sources in EFFECTS[step.operation]

@@ -7,6 +7,7 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import ProblemError
+from ccl.execute import execute
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
@@ -237,3 +238,17 @@ def _differs(program, goal, seed):
     except (AssertionError, KeyError, Stuck):
         return True
     return any(got[rank][i] != what for rank, cells in enumerate(goal) for i, what in cells.items())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_program_is_executed_without_a_race_in_and_out_of_place(kind):
+    """The own shard of an all-gather is copied; in place that is a copy onto itself."""
+    problem = asked("dgx-1v", kind)
+    plan = solve(problem, "list", time_limit=0.3).plan
+
+    for instances in (1, 2):
+        done = execute(lower(problem, plan, Options(instances=instances)), interleavings=20)
+        done.check()
+        assert done.manners == (
+            ("out of place", "in place") if kind in IN_PLACE else ("out of place",)
+        )
