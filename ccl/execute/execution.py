@@ -12,6 +12,7 @@ from ccl.errors import CclError, ProblemError
 from ccl.execute.checks import mismatched, misplaced
 from ccl.execute.finding import Finding
 from ccl.execute.memory import Promise, promise, wrong_sizes
+from ccl.execute.room import SLOTS
 from ccl.execute.run import MOST, Run
 from ccl.program import Program
 from ccl.program.program import RECEIVES
@@ -19,9 +20,6 @@ from ccl.program.program import RECEIVES
 CELLS = 8_000_000
 """Chunks of all buffers and messages that are kept in memory, 32 bytes each."""
 Number = TypeVar("Number", int, float)
-
-SLOTS = 8
-"""Messages that a connection holds: NCCL_STEPS of NCCL (NVIDIA/nccl:src/include/device.h)."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def execute(
     *,
     interleavings: int = 100,
     seed: int = 0,
-    slots: int = SLOTS,
+    slots: int | None = None,
     keep_input: bool = False,
 ) -> Execution:
     """Execute a program with distinct values and compare them with what its collective promises.
@@ -104,7 +102,8 @@ def execute(
     seed
         Of the orders and of the values.
     slots
-        Messages that a connection holds, at least 1.
+        Messages that a connection holds, at least 1; None for what it holds of the program's
+        protocol (`ccl.execute.room`).
     keep_input
         Whether writing the input of an out-of-place call is wrong; else it is a remark.
 
@@ -114,6 +113,7 @@ def execute(
         If a setting is out of range or the program's buffers have too many chunks to be kept.
     """
     began = time.perf_counter()
+    slots = SLOTS[program.protocol] if slots is None else slots
     if interleavings < 1 or slots < 1:
         msg = f"{interleavings} interleavings with {slots} slots are not run; give 1 or more each"
         raise ProblemError(msg)

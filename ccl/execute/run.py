@@ -12,15 +12,13 @@ from ccl.execute.hazards import hazards, overlaps, told, unwritten
 from ccl.execute.interpreter import Interpreter
 from ccl.execute.memory import SUMS, Memory, Promise
 from ccl.execute.order import deadlock, finishing_order
+from ccl.execute.room import full_chunks, slots_needed
 from ccl.execute.schedule import Walk, shuffled
 from ccl.execute.values import Values, difference, integers, reals
 from ccl.program import Program
 
 MOST = 20
 """Findings that are told."""
-SLOTS_OF_SIMPLE = 2
-"""Whole chunks that a connection holds of protocol Simple, where one takes MSCCL_CHUNKSTEPS =
-NCCL_STEPS / 2 (microsoft/msccl:src/include/msccl.h)."""
 
 
 class Run:
@@ -63,7 +61,9 @@ class Run:
         if stuck is not None:
             self.findings.append(self._sentence_of_room(stuck))
             return
-        self._room()
+        self.slots_needed = slots_needed(machine, most=self.slots)
+        large = full_chunks(self.program, self.memory, slots=self.slots)
+        self.remarks += [] if large is None else [large]
         self.findings += islice(overlaps(machine), MOST)
         pairs = hazards(machine, self.order)
         self.findings += [told(machine, each) for each in pairs]
@@ -84,22 +84,6 @@ class Run:
         if len(finishing_order(self.machine, slots=None)) < len(self.machine.actions):
             return stuck
         return stuck.prefixed(f"with {self.slots} messages to a connection there is a ")
-
-    def _room(self) -> None:
-        """Find how much room connections must have."""
-        every = len(self.machine.actions)
-        needed = next(
-            slots
-            for slots in range(1, self.slots + 1)
-            if len(finishing_order(self.machine, slots=slots)) == every
-        )
-        self.slots_needed = needed
-        if needed > SLOTS_OF_SIMPLE and self.program.protocol == "Simple":
-            words = (
-                f"it needs connections that hold {needed} messages; of protocol Simple they hold "
-                f"{SLOTS_OF_SIMPLE} chunks that fill their part of the loop, so large buffers hang"
-            )
-            self.remarks.append(Finding("room", words))
 
     def _input_written(self) -> list[Finding]:
         """Return the first step that writes an input, with how many ranks have one."""

@@ -14,7 +14,7 @@ SENDING = {"s", "rcs", "rrs", "rrcs"}
 RECEIVING = {"r", "rcs", "rrs", "rrc", "rrcs"}
 READING = {"s", "rrs", "rrc", "rrcs", "cpy", "re"}
 WRITING = {"r", "rcs", "rrc", "rrcs", "cpy", "re"}
-SLOTS = 8
+SLOTS = 2
 
 
 class Wrong(Exception):
@@ -182,13 +182,19 @@ class Trial:
         count = self.step(where).count
         return [self.chunk(where[0], place.buffer, place.index + n) for n in range(count)]
 
+    def touched(self, where):
+        """Return the chunks that a step reads and those that it writes."""
+        step = self.step(where)
+        read = self.chunks(where, step.src) if step.operation in READING else []
+        written = self.chunks(where, step.dst) if step.operation in WRITING else []
+        # Whoever reads or writes meanwhile does not notice a copy onto itself.
+        return ([], []) if step.operation == "cpy" and read == written else (read, written)
+
     def ordered(self, before):
         """Any two accesses to one chunk, one of them a write, are ordered."""
         uses = defaultdict(list)
         for where in self.steps:
-            step = self.step(where)
-            read = self.chunks(where, step.src) if step.operation in READING else []
-            written = self.chunks(where, step.dst) if step.operation in WRITING else []
+            read, written = self.touched(where)
             demand(read == written or not {*read} & {*written}, f"{where} overlaps")
             for chunk in {*read, *written}:
                 uses[chunk].append((where, chunk in written))
@@ -218,6 +224,8 @@ class Trial:
 
     def act(self, where, memory, mail, taken):
         step = self.step(where)
+        if step.operation == "cpy" and self.touched(where) == ([], []):
+            return
         count = step.count if step.operation != "nop" else 0
         parts: list[Counter] = [Counter() for _ in range(count)]
         sources = []
