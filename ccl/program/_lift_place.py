@@ -95,6 +95,11 @@ class Placer:
         The links from rank to rank.
     sizes
         Bytes of each chunk.
+
+    Attributes
+    ----------
+    ways
+        The way of each pair of ranks.
     """
 
     def __init__(
@@ -107,8 +112,8 @@ class Placer:
         self._sizes = sizes
         self._caps, self._room = _caps(topology)
         size = max(sizes)
-        self._ways = {pair: self._way(links, size) for pair, links in routes.items()}
-        quickest = min(way.duration for way in self._ways.values())
+        self.ways = {pair: self._way(links, size) for pair, links in routes.items()}
+        quickest = min(way.duration for way in self.ways.values())
         self._tau = quickest / (FINE if self._room else 1)
         self._meets = any((each.copies or each.reduces) > each.stores for each in topology.devices)
         self._free: dict[int, float] = {}
@@ -143,14 +148,14 @@ class Placer:
         sends = []
         for turn in sorted(range(len(carried)), key=epochs.__getitem__):
             carry = carried[turn]
-            stops = self._ways[carry.src, carry.dst].stops
+            stops = self.ways[carry.src, carry.dst].stops
             sends.append(Send(epochs[turn], carry.chunk, stops[0], stops[-1], via=stops[1:-1]))
         horizon = max(max(epochs) + 1, math.ceil(latest / self._tau - _NEAR))
         return Schedule(tuple(sends), self._tau, horizon)
 
     def _place(self, carry: Carry, held: dict[Key, Held], epoch: int) -> tuple[int, float, float]:
         """Return the first epoch from one on in which a send can go, its start and its end."""
-        way = self._ways[carry.src, carry.dst]
+        way = self.ways[carry.src, carry.dst]
         tau = self._tau
         here, there = held[carry.chunk, carry.src], held[carry.chunk, carry.dst]
         need = max(here.came[: here.level(carry.mask) + 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -13,12 +14,16 @@ BANDWIDTH = 25.0
 """GB/s, one way, of a link between two ranks about which nothing is known."""
 
 
+_SAME = 1e-9
+"""Shares of a time by which ways that are equally quick may differ."""
+
+
 def routes_of(
     topology: Topology, pairs: Iterable[tuple[int, int]], nbytes: float
 ) -> dict[tuple[int, int], tuple[Link, ...]]:
     """Return the quickest way of `nbytes` bytes for each pair of ranks, the direct link if any.
 
-    Of ways that are equally quick, different pairs take different ones.
+    Of ways that are equally quick, a pair takes one over devices that the fewest others take.
 
     Raises
     ------
@@ -27,7 +32,8 @@ def routes_of(
     """
     ranks = topology.ranks
     found: dict[tuple[int, int], tuple[Link, ...]] = {}
-    trees: dict[int, tuple[dict[str, float], dict[str, list[str]]]] = {}
+    trees: dict[int, dict[str, list[str]]] = {}
+    taken: Counter[str] = Counter()
     for src, dst in sorted(set(pairs)):
         direct = topology.link_index.get((ranks[src], ranks[dst]))
         if direct is not None:
@@ -35,14 +41,15 @@ def routes_of(
             continue
         if src not in trees:
             trees[src] = _tree(topology, ranks[src], nbytes)
-        way = _back(trees[src], ranks[src], ranks[dst], turn=src + dst)
+        way = _back(trees[src], ranks[src], ranks[dst], taken=taken)
         if way is None:
             msg = (
                 f"{topology} has no way from rank {src} ({ranks[src]}) to rank {dst} "
                 f"({ranks[dst]}) through devices that only pass on, and the program sends there; "
-                "add links or read it for another cluster"
+                "add links, or read it for another cluster or a mesh"
             )
             raise FormatError(msg)
+        taken.update(way[1:-1])
         found[src, dst] = tuple(topology.link(*ends) for ends in pairwise(way))
     return found
 
@@ -54,10 +61,8 @@ def mesh(name: str, ranks: int, pairs: Iterable[tuple[int, int]]) -> Topology:
     return Topology(name, devices, links)
 
 
-def _tree(
-    topology: Topology, start: str, nbytes: float
-) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """Return the µs to each device over what stores nothing, and from where it is reached then."""
+def _tree(topology: Topology, start: str, nbytes: float) -> dict[str, list[str]]:
+    """Return from where each device is reached the quickest, over what stores nothing."""
     times = {start: 0.0}
     before: dict[str, list[str]] = {start: []}
     queue = [(0.0, start)]
@@ -72,23 +77,21 @@ def _tree(
         for link in topology.links_out[here]:
             there = time + link.transfer_time(nbytes)
             known = times.get(link.dst)
-            if known is None or there < known * (1 - 1e-9):
+            if known is None or there < known * (1 - _SAME):
                 times[link.dst], before[link.dst] = there, [here]
                 heapq.heappush(queue, (there, link.dst))
-            elif there <= known * (1 + 1e-9) and link.dst not in done:
+            elif there <= known * (1 + _SAME) and link.dst not in done:
                 before[link.dst].append(here)
-    return times, before
+    return before
 
 
 def _back(
-    tree: tuple[dict[str, float], dict[str, list[str]]], start: str, end: str, *, turn: int
+    before: dict[str, list[str]], start: str, end: str, *, taken: Counter[str]
 ) -> list[str] | None:
-    """Return the devices from `start` to `end`, of equal ways that of a turn."""
-    _, before = tree
+    """Return the devices from `start` to `end`, of equal ways over those that are taken least."""
     if end not in before:
         return None
     way = [end]
     while way[-1] != start:
-        choices = before[way[-1]]
-        way.append(choices[turn % len(choices)])
+        way.append(min(before[way[-1]], key=taken.__getitem__))
     return way[::-1]

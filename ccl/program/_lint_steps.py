@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ccl.program._lint_limits import (
     AWAITED_BLOCK,
@@ -25,10 +25,19 @@ from ccl.program.program import (
 )
 
 
-def check_block(
+def check_blocks(program: Program, rank: int, limits: Limits) -> Iterator[Complaint]:
+    """Yield what is wrong with the thread blocks of a rank."""
+    blocks = program.ranks[rank].blocks
+    awaited = {step.after for block in blocks for step in block.steps}
+    for number, block in enumerate(blocks):
+        yield from _block(program, (rank, number), block, limits=limits)
+        ends = {turn for turn in range(len(block.steps)) if (number, turn) in awaited}
+        yield from _fusions((rank, number), block, ends)
+
+
+def _block(
     program: Program, place: tuple[int, int], block: ThreadBlock, *, limits: Limits
 ) -> Iterator[Complaint]:
-    """Yield what is wrong with a thread block, at ``(rank, number)``."""
     rank, number = place
     where = f"rank {rank}, thread block {number}"
     if len(block.steps) > limits.steps:
@@ -52,7 +61,6 @@ def check_block(
             text = f"{where}, step {turn} ({step.operation}) {told}"
             yield Complaint(text, rank=rank, block=number, step=turn)
     yield from _nops(place, block)
-    yield from _fusions(place, block)
 
 
 def _step(
@@ -130,11 +138,13 @@ def _nops(place: tuple[int, int], block: ThreadBlock) -> Iterator[Complaint]:
         yield Complaint(f"{text}; take it out", severe=False, rank=rank, block=number)
 
 
-def _fusions(place: tuple[int, int], block: ThreadBlock) -> Iterator[Complaint]:
+def _fusions(
+    place: tuple[int, int], block: ThreadBlock, ends: Collection[int]
+) -> Iterator[Complaint]:
     """Yield where reductions that executors do at once are too many or not alike.
 
     As the parsers do it: a reduction into the same place, from the same buffer and waiting for
-    nothing, joins the one before it, unless a step waits for that one.
+    nothing, joins the one before it, unless a step waits for that one (it is in `ends`).
     """
     rank, number = place
     before: Step | None = None
@@ -154,7 +164,7 @@ def _fusions(place: tuple[int, int], block: ThreadBlock) -> Iterator[Complaint]:
         if joins and run == FUSION + 1:
             text = f"{where} is the {run}th in a row into one chunk and executors take {FUSION}"
             yield Complaint(text, severe=False, rank=rank, block=number, step=turn)
-        before = step
+        before = None if turn in ends else step
 
 
 def _joins(before: Step | None, step: Step) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
 from ccl.program._lift_cells import layout_of
+from ccl.program._lift_order import ordered
 from ccl.program._lift_place import Held, Key, Placer
 from ccl.program._lift_routes import BANDWIDTH, mesh, routes_of
 from ccl.program._lift_run import Carry, Ran, run
@@ -79,7 +80,8 @@ def lift(program: Program, topology: Topology, size: float) -> Lifted:
         if not carried:
             return Lifted(problem, None, "it sends nothing")
         sizes = [chunk.size for chunk in problem.collective.chunks]
-        schedule = Placer(topology, routes, sizes).schedule(carried, held)
+        placer = Placer(topology, routes, sizes)
+        schedule = placer.schedule(ordered(carried, held, placer.ways), held)
         verify(problem, schedule)
     except (FormatError, ScheduleError) as error:
         return Lifted(problem, None, str(error))

@@ -26,7 +26,7 @@ from ccl.program._lint_limits import (
     Executor,
     Limits,
 )
-from ccl.program._lint_steps import check_block
+from ccl.program._lint_steps import check_blocks
 from ccl.program.program import RECEIVES, SENDS, Program, RankProgram, ThreadBlock
 
 __all__ = ["EXECUTORS", "Complaint", "Executor", "Limits", "lint", "shards"]
@@ -63,10 +63,7 @@ def lint(program: Program, executor: Executor = "msccl") -> tuple[Complaint, ...
         list(_about(program, executor, limits)),
         list(_chunks(program, executor)),
         *(list(_rank(program, rank, limits)) for rank in range(len(program.ranks))),
-        *(
-            list(check_block(program, (rank, number), block, limits=limits))
-            for rank, number, block in program.blocks()
-        ),
+        *(list(check_blocks(program, rank, limits)) for rank in range(len(program.ranks))),
         list(_pairs(program)),
     ]
     flat = [complaint for some in found for complaint in some]
@@ -127,8 +124,8 @@ def _places(program: Program, executor: Executor) -> Iterator[Complaint]:
         text = "an all-to-all has no call in place"
         yield Complaint(f"{text}; make it out of place", severe=not program.out_of_place)
     if program.in_place and program.out_of_place and executor == "msccl":
-        text = "microsoft/msccl reads inplace alone and takes the program as one for calls in place"
-        yield Complaint(f"{text}; write another for calls out of place", severe=False)
+        text = "microsoft/msccl reads inplace alone and may leave calls out of place to others"
+        yield Complaint(f"{text}; write a second file that is not in place", severe=False)
 
 
 def _chunks(program: Program, executor: Executor) -> Iterator[Complaint]:

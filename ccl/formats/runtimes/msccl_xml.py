@@ -1,7 +1,9 @@
 """MSCCL XML: programs of thread blocks, as the executors of MSCCL load them.
 
-A file is read as a program; what its messages do to the chunks of the collective becomes a
-schedule on the open cluster or, where none is open, on one with a link wherever the program sends.
+A plan is written as the program that `ccl.program.lowering` makes of it, looked over first
+(`ccl.program.lint`). A file is read as a program; what its messages do to the chunks of the
+collective becomes a schedule on the open cluster or, where none is open, on one with a link
+wherever the program sends.
 
 Sources of the format: microsoft/msccl-tools (msccl/language/ir.py), the parsers of microsoft/msccl
 (src/graph/topo.cc) and ROCm/rccl (src/misc/msccl/msccl_parser.cc).
@@ -9,28 +11,56 @@ Sources of the format: microsoft/msccl-tools (msccl/language/ir.py), the parsers
 
 from __future__ import annotations
 
-from ccl.errors import FormatError
+from dataclasses import dataclass, field, replace
+
+from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import Document, document
-from ccl.formats.format import Asked, Imported, Reader, Report, replayed
+from ccl.formats.format import (
+    Asked,
+    Imported,
+    Reader,
+    Report,
+    Writer,
+    Written,
+    one_file,
+    replayed,
+)
 from ccl.formats.runtimes._msccl_read import given_root, read_program
 from ccl.formats.runtimes._msccl_write import program_to_xml
 from ccl.formats.size import format_size, parse_size
 from ccl.formats.xml import begins_with
 from ccl.metrics import busbw
-from ccl.program import Program
+from ccl.program import Program, lowering
 from ccl.program.lifting import BANDWIDTH, Lifted, lift, mesh_of
+from ccl.program.lint import EXECUTORS, Executor, lint
 from ccl.topology import Topology
 
-__all__ = ["READER", "program_from_xml", "program_to_xml"]
+__all__ = ["READER", "WRITER", "Options", "program_from_xml", "program_to_xml"]
 
 SIZE = 2.0**20
 """Bytes of the buffer unless the file is for larger or smaller ones."""
+
+MOST_TOLD = 3
+"""Complaints of a lint that an error lists."""
 
 SETTINGS = {
     "size": "Bytes of the whole buffer, such as 64MiB; 1 MiB unless the file is for other sizes.",
     "root": "Rank of the root, which most files do not say.",
     "topology": "open, the open cluster; or mesh, a link wherever the program sends.",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(lowering.Options):
+    """How a plan becomes a file."""
+
+    executor: Executor = field(
+        default="msccl",
+        metadata={
+            "label": "For",
+            "help": "microsoft/msccl, or Azure's or RCCL; names and limits differ.",
+        },
+    )
 
 
 def program_from_xml(content: bytes, name: str = "program") -> Program:
@@ -118,4 +148,33 @@ READER = Reader(
     recognises=_recognises,
     read=_read,
     settings=SETTINGS,
+)
+
+
+def _write(content: Document, options: Options) -> Written:
+    problem, plan, _ = replayed(content)
+    most = EXECUTORS[options.executor].steps
+    asked = replace(options, steps=min(options.steps, most))
+    try:
+        program = lowering.lower(problem, plan, asked)
+    except ProblemError as error:
+        raise FormatError(str(error)) from None
+    complaints = lint(program, options.executor)
+    errors = [each.text for each in complaints if each.severe]
+    if errors:
+        more = f"; and {len(errors) - MOST_TOLD} more" if len(errors) > MOST_TOLD else ""
+        told = "; ".join(errors[:MOST_TOLD])
+        msg = f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
+        raise FormatError(msg)
+    lost = (*program.notes, *(each.text for each in complaints))
+    return one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
+
+
+WRITER = Writer(
+    name="msccl-xml",
+    title="MSCCL XML",
+    ending="xml",
+    needs="plan",
+    write=_write,
+    options=Options,
 )
