@@ -89,7 +89,7 @@ def test_environment_yml_says_what_pyproject_toml_says():
 
 def test_what_is_imported_is_declared():
     """A package that only comes along with another may stay away tomorrow."""
-    modules = {"pyyaml": "yaml", "pytest-xdist": "xdist"}
+    modules = {"protobuf": "google", "pyyaml": "yaml", "pytest-xdist": "xdist"}
     declared = {modules.get(name, name.replace("-", "_")) for name in said_by_pyproject()}
     known = declared | set(sys.stdlib_module_names) | {*PACKAGES, "tests", "tools"}
     found = {
