@@ -11,7 +11,7 @@ thread blocks that wait for one another (`steps`, `waits`). A program for parts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -62,6 +62,15 @@ class Options:
             "help": "More channels are opened where there are more. RCCL takes 64.",
         },
     )
+    blocks: int = field(
+        default=127,
+        metadata={
+            "label": "Thread blocks of a rank, at most",
+            "min": 1,
+            "max": 216,
+            "help": "Where there are more, one does both directions. RCCL takes 64.",
+        },
+    )
     in_place: bool = field(
         default=True,
         metadata={
@@ -106,7 +115,7 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
         raise ProblemError(msg)
     hops = hops_of(problem, plan, most_pieces=asked.pieces)
     buffers = buffers_of(problem.collective, pieces=hops.pieces)
-    ranks = _ranks(problem, hops, buffers, asked.steps)
+    ranks = _ranks(problem, hops, buffers, asked)
     return repeated(
         Program(
             name=_name(problem),
@@ -126,19 +135,23 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
 
 
 def _ranks(
-    problem: Problem, hops: Hops, buffers: Buffers, most_steps: int
+    problem: Problem, hops: Hops, buffers: Buffers, asked: Options
 ) -> tuple[RankProgram, ...]:
-    """Open more channels until every thread block has as few steps as it may."""
+    """Open more channels until thread blocks are short enough, and join them if they are many."""
     messages = messages_of(problem, hops)
-    most = most_steps
+    limits = Limits(steps=asked.steps, messages=asked.steps)
     while True:
         try:
-            limits = Limits(steps=most_steps, messages=most)
-            return rank_programs(problem, hops, messages, buffers=buffers, limits=limits)
+            ranks = rank_programs(problem, hops, messages, buffers=buffers, limits=limits)
         except TooLong:
-            if most == 1:
+            if limits.messages == 1:
                 raise
-            most //= 2
+            limits = replace(limits, messages=limits.messages // 2)
+            continue
+        most = max(len(each.blocks) for each in ranks) * asked.instances
+        if most <= asked.blocks or limits.joined:
+            return ranks
+        limits = replace(limits, messages=asked.steps, joined=True)
 
 
 def _name(problem: Problem) -> str:

@@ -1,9 +1,11 @@
 """Messages become steps of thread blocks.
 
 Every connection, from a rank to another over a channel, has a thread block of its own at either
-end. A connection of more messages than a thread block has steps is spread over several channels,
-message after message; a channel takes so many thread blocks of a rank each way. Runs of more
-pieces than one step may have are several messages.
+end, so that nothing waits for what it does not need. Where these are too many, one block does both
+directions between two ranks, in the order of the messages, so that it cannot stand still (what is
+sent early keeps blocks of its own). A connection of more messages than a thread block has steps is
+spread over several channels, message after message; a channel takes so many thread blocks of a rank
+each way. Runs of more pieces than one step may have are several messages.
 
 The data of a part lies in the input of its holders, then in the output of those that need it, and
 in scratch at ranks that only pass it on. What is added up is added where it will stay: the first
@@ -31,6 +33,10 @@ BLOCKS_PER_CHANNEL = 32
 """Thread blocks that send on one channel of a rank at most, and as many that receive."""
 
 
+_Lane = tuple[int, int, int]
+"""From a rank to a rank, and which of several; below 0 for what is sent early."""
+
+
 class TooLong(ProblemError):
     """A thread block has more steps than it may have."""
 
@@ -45,10 +51,13 @@ class Limits:
         That a thread block may have.
     messages
         That a connection has before another channel is opened.
+    joined
+        Whether one block sends to a rank and receives from it.
     """
 
     steps: int
     messages: int
+    joined: bool = False
 
 
 def rank_programs(
@@ -61,8 +70,8 @@ def rank_programs(
     TooLong
         If a thread block has more steps than it may have.
     """
-    lanes = _lanes(messages, limits.messages)
-    ranks = [_Rank(problem, hops, number, buffers, limits.steps) for number in range(buffers.ranks)]
+    lanes = _lanes(messages, limits)
+    ranks = [_Rank(problem, hops, number, buffers, limits) for number in range(buffers.ranks)]
     for rank in ranks:
         rank.copy_own()
     for event in messages.events:
@@ -75,18 +84,17 @@ def rank_programs(
     return tuple(rank.program() for rank in ranks)
 
 
-def _lanes(messages: Messages, most: int) -> list[int]:
+def _lanes(messages: Messages, limits: Limits) -> list[int]:
     """Return the channel of each message.
 
     What is sent early has channels of its own, since on one channel what is sent first is
     received first.
     """
     count: defaultdict[tuple[int, int], int] = defaultdict(int)
-    lane: list[tuple[int, int, int]] = []
     order = {event.message: place for place, event in enumerate(messages.events) if event.sends}
     received = {e.message: place for place, e in enumerate(messages.events) if not e.sends}
-    last: defaultdict[tuple[int, int, int], int] = defaultdict(lambda: -1)
-    lanes: dict[int, tuple[int, int, int]] = {}
+    last: defaultdict[_Lane, int] = defaultdict(lambda: -1)
+    lanes: dict[int, _Lane] = {}
     for number in sorted(order, key=order.__getitem__):
         message = messages.messages[number]
         pair = message.src, message.dst
@@ -95,33 +103,39 @@ def _lanes(messages: Messages, most: int) -> list[int]:
             while last[*pair, which] > received[number]:
                 which -= 1
         else:
-            which = count[pair] // most
+            which = count[pair] // limits.messages
             count[pair] += 1
         last[*pair, which] = received[number]
         lanes[number] = (*pair, which)
     lane = [lanes[number] for number in range(len(messages.messages))]
-    channels = _channels(lane)
+    channels = _channels(lane, joined=limits.joined)
     return [channels[each] for each in lane]
 
 
-def _channels(lanes: list[tuple[int, int, int]]) -> dict[tuple[int, int, int], int]:
-    """Give each lane the first channel on which both its ranks have room."""
-    found: dict[tuple[int, int, int], int] = {}
-    sends: defaultdict[tuple[int, int], int] = defaultdict(int)
-    receives: defaultdict[tuple[int, int], int] = defaultdict(int)
+def _channels(lanes: list[_Lane], *, joined: bool) -> dict[_Lane, int]:
+    """Give each lane the first channel on which both its ranks have room.
+
+    A lane and the one back share theirs where one block does both.
+    """
+    found: dict[_Lane, int] = {}
+    used: defaultdict[tuple[str, int, int], int] = defaultdict(int)
     taken: set[tuple[int, int, int]] = set()
-    for src, dst, which in sorted(set(lanes), key=lambda lane: (abs(lane[2]), lane)):
+    for lane in sorted(set(lanes), key=lambda lane: (abs(lane[2]), lane)):
+        if lane in found:
+            continue
+        src, dst, which = lane
+        both = [lane, (dst, src, which)] if joined and which >= 0 else [lane]
+        ends = [end for src, dst, _ in both for end in (("out", src), ("in", dst))]
         channel = 0
-        while (
-            (src, dst, channel) in taken
-            or sends[src, channel] >= BLOCKS_PER_CHANNEL
-            or receives[dst, channel] >= BLOCKS_PER_CHANNEL
+        while any((*each[:2], channel) in taken for each in both) or any(
+            used[*end, channel] >= BLOCKS_PER_CHANNEL for end in ends
         ):
             channel += 1
-        taken.add((src, dst, channel))
-        sends[src, channel] += 1
-        receives[dst, channel] += 1
-        found[src, dst, which] = channel
+        for each in both:
+            taken.add((*each[:2], channel))
+            found[each] = channel
+        for end in ends:
+            used[*end, channel] += 1
     return found
 
 
@@ -129,13 +143,13 @@ class _Rank:
     """The thread blocks of a rank while they are written."""
 
     def __init__(
-        self, problem: Problem, hops: Hops, number: int, buffers: Buffers, most_steps: int
+        self, problem: Problem, hops: Hops, number: int, buffers: Buffers, limits: Limits
     ) -> None:
         self._number = number
         self._chunks = problem.collective.chunks
         self._parts = hops.parts
         self._buffers = buffers
-        self._most_steps = most_steps
+        self._limits = limits
         self._place: dict[int, Slot] = {}
         self._summed: set[int] = set()
         self._scratch = 0
@@ -173,8 +187,8 @@ class _Rank:
         """Send what the rank holds of a part."""
         place = self._here(message.part)
         for start, count in _runs(self._parts[message.part].count):
-            src = Slot(place.buffer, place.index + start)
-            self._add((message.dst, -1, channel), Step("s", src, None, count))
+            step = Step("s", Slot(place.buffer, place.index + start), None, count)
+            self._add((message.dst, self._back(message, message.dst), channel), step)
 
     def receive(self, message: Message, channel: int) -> None:
         """Put what comes in its place, or add it to what is held and put the sum there."""
@@ -187,8 +201,12 @@ class _Rank:
                 step = Step("r", None, dst, count)
             else:
                 step = Step("rrc", Slot(held.buffer, held.index + start), dst, count)
-            self._add((-1, message.src, channel), step)
+            self._add((self._back(message, message.src), message.src, channel), step)
         self._place[part] = target
+
+    def _back(self, message: Message, peer: int) -> int:
+        """Return to whom a block does the other direction as well."""
+        return peer if self._limits.joined and not message.early else -1
 
     def _here(self, part: int) -> Slot:
         """Return where the part lies: in the input unless something has come."""
@@ -223,9 +241,9 @@ class _Rank:
         place: Place = block, len(steps) - 1
         keep = self._waits.copied if step.operation == "cpy" else self._waits.done
         keep(place, reads=reads, writes=writes)
-        if len(steps) > self._most_steps:
+        if len(steps) > self._limits.steps:
             msg = (
-                f"a thread block of rank {self._number} has more than {self._most_steps} steps; "
+                f"a thread block of rank {self._number} has more than {self._limits.steps} steps; "
                 "allow more, or ask for fewer chunks"
             )
             raise TooLong(msg)

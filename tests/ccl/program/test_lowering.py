@@ -252,3 +252,16 @@ def test_a_program_is_executed_without_a_race_in_and_out_of_place(kind):
         assert done.manners == (
             ("out of place", "in place") if kind in IN_PLACE else ("out of place",)
         )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_block_does_both_directions_where_there_are_too_many(kind):
+    """8 GPUs with 14 blocks for 7 others, or 7 where one does both; one more copies."""
+    problem = asked("star:gpus=8", kind)
+    plan = solve(problem, "direct", time_limit=0.3).plan
+
+    program = lower(problem, plan, Options(blocks=8))
+
+    assert all(len(rank.blocks) <= 8 for rank in program.ranks)
+    check(program, seeds=2)
+    assert execute(program, interleavings=10).check().slots_needed == 1
