@@ -11,7 +11,7 @@ import typer
 
 from ccl import __version__
 from ccl.errors import CclError
-from designer.cli import bound, browse, compare, design, files, optimum, solve
+from designer.cli import bound, browse, compare, design, execute, files, optimum, solve
 from designer.cli.show import complain
 
 BAD_INPUT = 2
@@ -68,6 +68,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("optimum")(optimum.optimum)
     app.command("compare")(compare.compare)
     app.command("verify")(files.verify)
+    app.command("execute")(execute.execute)
     app.command("export")(files.export)
     app.command("import")(files.import_)
     app.command("formats")(files.formats)

@@ -6,12 +6,15 @@ import random
 
 import pytest
 
+from ccl.errors import FormatError
 from ccl.execute import execute
-from tests.ccl.execute.mutations import mutated
+from ccl.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
+from tests.ccl.execute.mutations import mutated, mutated_xml
 from tests.ccl.execute.oracle import verdict
 from tests.ccl.execute.programs import RIGHT
 
 MUTANTS = 640
+"""Of all programs together, and as many of their files."""
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -35,3 +38,22 @@ def test_every_mutant_is_found_or_proved_to_be_right_all_the_same(name):
         found += not execution.ok
 
     assert found > each / 2
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_mutated_file_is_refused_found_or_proved_to_be_right_all_the_same(name):
+    """A file that is read as another program than was meant passes only if that one is right."""
+    text, chance = program_to_xml(RIGHT[name]()), random.Random(name)
+    stopped = 0
+    for _ in range(MUTANTS // len(RIGHT)):
+        words, mutant = mutated_xml(text, chance)
+        try:
+            program = program_from_xml(mutant.encode())
+        except FormatError:
+            stopped += 1
+            continue
+        why, execution = verdict(program), execute(program, interleavings=20)
+        assert execution.ok == (why is None), (words, why, execution.findings)
+        stopped += not execution.ok
+
+    assert stopped > MUTANTS / len(RIGHT) / 2

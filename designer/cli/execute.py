@@ -1,0 +1,124 @@
+"""``topoloom execute``: a program run as its runtime runs it, in many orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ccl.errors import FormatError
+from ccl.execute import Execution, Finding
+from ccl.execute import execute as execute_program
+from ccl.formats.catalogue import read_content
+from ccl.formats.format import Asked, replayed
+from ccl.formats.runtimes import msccl_xml
+from ccl.formats.text import read_bytes
+from ccl.program import Program
+from ccl.program.lowering import lower
+from designer import text
+from designer.cli.asked import JsonOption
+from designer.cli.show import print_facts, print_json
+
+WRONG = 1
+
+
+def execute(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="MSCCL XML, or a plan, which becomes a program first."),
+    ],
+    *,
+    interleavings: Annotated[
+        int, typer.Option("--interleavings", min=1, help="Orders of thread blocks that are tried.")
+    ] = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Of the orders and of the values.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
+    execution = execute_program(_program(file), interleavings=interleavings, seed=seed)
+    if as_json:
+        print_json(_answer(execution))
+    else:
+        print_facts(_title(execution), _facts(execution))
+    if not execution.ok:
+        raise typer.Exit(WRONG)
+
+
+def _program(file: Path) -> Program:
+    """Return the program in a file or of the plan in it.
+
+    Raises
+    ------
+    FormatError
+        If the file has neither.
+    """
+    content, name = read_bytes(file), str(file)
+    if msccl_xml.READER.recognises(content):
+        # As a program alone: what is wrong with it need not be a plan of anything.
+        return msccl_xml.program_from_xml(content, name)
+    imported = read_content(content, Asked(name=name))
+    if imported.program is not None:
+        return imported.program
+    if imported.document.plan is None:
+        msg = f"{file} has no program and no plan; give MSCCL XML, a result or a plan"
+        raise FormatError(msg)
+    problem, plan, _ = replayed(imported.document)
+    return lower(problem, plan)
+
+
+def _title(execution: Execution) -> str:
+    program = execution.program
+    what = f"{program.collective} of {text.count(len(program.ranks), 'rank')}"
+    if execution.ok:
+        return f"{what}: right in {text.count(execution.interleavings, 'interleaving')}"
+    return f"{what}: wrong, {text.count(len(execution.findings), 'finding')}"
+
+
+def _facts(execution: Execution) -> list[tuple[str, str]]:
+    program, needed = execution.program, execution.slots_needed
+    blocks = text.count(sum(len(rank.blocks) for rank in program.ranks), "thread block")
+    steps, messages = text.count(program.steps, "step"), text.count(execution.messages, "message")
+    deviation = execution.deviation
+    facts = [
+        ("program", f"{blocks}, {text.count(program.channels, 'channel')}, {program.protocol}"),
+        ("done", f"{steps}, {messages}" if execution.ok else ""),
+        ("called", " and ".join(execution.manners)),
+        ("room", "" if needed is None else f"{text.count(needed, 'message')} to a connection"),
+        ("float32", "" if deviation is None else f"sums are {deviation:.2g} off at most"),
+        ("took", text.seconds(execution.seconds)),
+    ]
+    return [
+        *((each.kind, each.sentence) for each in execution.findings),
+        *facts,
+        *(("remark", each.sentence) for each in execution.remarks),
+    ]
+
+
+def _answer(execution: Execution) -> dict[str, Any]:
+    program = execution.program
+    return {
+        "right": execution.ok,
+        "collective": program.collective,
+        "ranks": len(program.ranks),
+        "thread_blocks": sum(len(rank.blocks) for rank in program.ranks),
+        "steps": program.steps,
+        "messages": execution.messages,
+        "called": list(execution.manners),
+        "interleavings": execution.interleavings,
+        "slots_needed": execution.slots_needed,
+        "float32_deviation": execution.deviation,
+        "findings": [_told(each) for each in execution.findings],
+        "remarks": [_told(each) for each in execution.remarks],
+        "seconds": execution.seconds,
+    }
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "sentence": finding.sentence,
+        "rank": finding.rank,
+        "thread_block": finding.block,
+        "step": finding.step,
+    }
