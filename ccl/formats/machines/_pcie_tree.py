@@ -134,6 +134,7 @@ class _Laying:
         self.numa = numa
         self.tree = Tree()
         self.names: set[str] = set()
+        self.reserved = {f"numa{each}" for each in numa.values()}
 
     def place(self, part: Branch | str, *, inside: bool) -> str:
         """Lay a part and return the name of its topmost device; `inside` a NUMA domain or not."""
@@ -186,7 +187,7 @@ class _Laying:
         count = self.tree.counts.get(sort, 0)
         self.tree.counts[sort] = count + 1
         name = f"{sort}{count if number is None else number}"
-        while name in self.names:
+        while name in self.names or (number is None and name in self.reserved):
             count += 1
             name = f"{sort}{count}"
         self.names.add(name)

@@ -256,7 +256,26 @@ class _Reading:
             apart[pair] = level if back is None else max(level, back)
         if odd:
             self.left_out.append(f"the nearer of two path classes of {count(odd, 'pair')}")
+        self.bring_together(apart)
         return apart
+
+    def bring_together(self, apart: dict[Pair, int]) -> None:
+        """Let GPUs of one NUMA domain meet in it, even if the matrix has SYS for them.
+
+        Root complexes of one socket may have nothing in common that the tool sees.
+        """
+        numa = {self.called[each]: told for each, told in self.matrix.numas.items()}
+        near = [
+            (a, b)
+            for (a, b), far in apart.items()
+            if far == LEVELS.index("SYS") and a in numa and numa[a] == numa.get(b)
+        ]
+        apart.update(dict.fromkeys(near, LEVELS.index("NODE")))
+        if near:
+            self.assumed.append(
+                f"{count(len(near), 'pair')} of GPUs that the matrix puts across NUMA domains meet "
+                "in the one that their NUMA affinity names"
+            )
 
     def guessed(self, links: Mapping[Pair, int], apart: Mapping[Pair, int]) -> dict[Pair, int]:
         """Return at most how far GPUs with NVLinks are, of which only the affinity tells it."""
@@ -301,7 +320,7 @@ class _Reading:
         if wrong:
             self.left_out.append(
                 f"that {count(wrong, 'pair is', 'pairs are')} further apart in the matrix than in "
-                "any tree"
+                "the tree"
             )
 
     def said_beside(self) -> None:

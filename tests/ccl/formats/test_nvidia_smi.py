@@ -151,6 +151,18 @@ def test_without_nvlinks_the_path_classes_are_a_tree():
     assert solve(Problem(made, all_gather(5, 5 * MB)), "list").bound is not None
 
 
+def test_gpus_of_one_numa_domain_meet_in_it_whatever_the_matrix_says():
+    """SYS between all four, NUMA 0 and 1 with two GPUs each: two domains, not four."""
+    names = [f"GPU{i}" for i in range(4)]
+    after = {name: ("0-63", str(i // 2)) for i, name in enumerate(names)}
+    found = read(printed(names, dict.fromkeys(combinations(names, 2), "SYS"), after=after))
+    way = ways(found.document.topology)
+
+    assert set(way.successors("numa0")) == {"gpu0", "gpu1", "numa1"}
+    assert set(way.successors("numa1")) == {"gpu2", "gpu3", "numa0"}
+    assert any(each.startswith("2 pairs of GPUs") for each in found.report.assumed)
+
+
 def test_the_tree_is_kept_beside_nvlinks_only_where_it_is_needed():
     """Two bridged pairs reach each other over the host; a full mesh does not need it."""
     names = [f"GPU{i}" for i in range(4)]
