@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ccl.formats.format import Report
-from ccl.formats.graphs._values import number_of, text_of, truth_of
+from ccl.formats.graphs._values import many, number_of, text_of, truth_of
 from ccl.formats.graphs._words import HOSTS, KINDS, kind_named
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, device
@@ -16,6 +16,7 @@ from ccl.topology import Device, DeviceKind, device
 Attributes = Mapping[str, Any]
 Places = dict[str, tuple[float, float]]
 
+_SPELT = {"gpu": "GPU", "nic": "NIC"}
 _KEPT = ("stores", "copies", "reduces", "buffer_bytes", "pos", "x", "y")
 
 
@@ -31,21 +32,29 @@ def devices_of(
     """
     keys = dict.fromkeys(key for each in attributes for key in each)
     kinds, hosts = _called(keys, KINDS), _called(keys, HOSTS)[:1]
-    guessed: Counter[str] = Counter()
+    guessed: Counter[tuple[str, str]] = Counter()
     made = []
     for name, each in zip(names, attributes, strict=True):
         kind, how = _kind(name, each, kinds)
         if how:
-            guessed[f"{kind} {how}"] += 1
+            guessed[kind, how] += 1
         made.append(_device(name, kind, each, hosts=hosts))
     places, wrong = _places(names, attributes)
     taken = [f"the attribute {key!r} names the hosts" for key in hosts if key != "host"]
     unknown = [key for key in keys if key not in {*kinds, *hosts, *_KEPT}]
     left_out = [f"the attributes of devices {listed(unknown)}"] if unknown else []
     if wrong:
-        left_out.append(f"the places of {wrong:,} devices, which are not two numbers")
-    assumed = [f"{count:,} x {how}" for how, count in sorted(guessed.items())]
+        left_out.append(f"the places of {many(wrong, 'device')}, which are not two numbers")
+    assumed = [
+        f"{many(count, _SPELT.get(kind, kind))} {how}"
+        for (kind, how), count in sorted(guessed.items())
+    ]
     return tuple(made), places, Report(tuple(taken), tuple(assumed), tuple(left_out))
+
+
+def means_something(key: str) -> bool:
+    """Say whether an attribute of a device is kept."""
+    return key.lower() in (*KINDS, *HOSTS) or key in _KEPT
 
 
 def listed(words: Sequence[str]) -> str:
@@ -72,13 +81,13 @@ def _kind(name: str, attributes: Attributes, keys: Sequence[str]) -> tuple[str, 
             return word, ""
         found = kind_named(word)
         if found is not None:
-            return found, f"because of the attribute {key!r}"
+            return found, f"by the attribute {key!r}"
         if key == "kind":
             return word, ""  # refused where the device is made
     found = kind_named(name)
     if found is None:
         return "gpu", "because nothing says otherwise"
-    return found, "because of the name"
+    return found, "by name"
 
 
 def _device(name: str, kind: str, attributes: Attributes, *, hosts: Sequence[str]) -> Device:

@@ -11,7 +11,7 @@ from typing import Any
 from ccl.errors import FormatError
 from ccl.formats.format import Asked, Question, Report
 from ccl.formats.graphs._devices import listed
-from ccl.formats.graphs._values import number_of, text_of
+from ccl.formats.graphs._values import many, number_of, text_of
 from ccl.formats.graphs._words import MEDIA, Measure, bandwidth_named, latency_named
 from ccl.many_links import many_links
 from ccl.topology import Link
@@ -136,16 +136,17 @@ def _assumed(
     missing = list(columns.get(rate.name, ())).count(None)
     default = _default(asked)
     if default is not None and (missing or not rate.name):
-        which = f"{missing:,} edges" if missing else "all edges"
-        yield f"{which} have the bandwidth that was set, {default:g} GB/s one way"
+        which = many(missing, "edge") if missing else "all edges"
+        yield f"the bandwidth of {which} is what was set, {default:g} GB/s one way"
     if rate.name and rate.name != "bandwidth":
         unit = f"which is in {rate.unit}" if rate.unit else "in GB/s one way"
         yield f"the attribute {rate.name!r} of edges is the bandwidth, {unit}"
     if late.name and late.name != "alpha":
         unit = f"which is in {late.unit}" if late.unit else "in µs"
         yield f"the attribute {late.name!r} of edges is the latency alpha, {unit}"
-    if not late.name:
-        yield "no edge has a latency; alpha is 0 µs"
+    silent = list(columns.get(late.name, ())).count(None)
+    if silent or not late.name:
+        yield f"{many(silent, 'edge') if silent else 'all edges'} without a latency: alpha is 0 µs"
 
 
 def _bandwidth(columns: Mapping[str, Column], asked: Asked) -> Measure:
@@ -196,13 +197,13 @@ def _numbers(
     """Return the values of a column in our unit."""
     name = measure.name
     column = edges.columns.get(name, [None] * len(edges.src))
-    if measure.factor == 1 and set(map(type, column)) <= {float}:
+    if measure.times == measure.per == 1 and set(map(type, column)) <= {float}:
         return column
     values = []
     for src, dst, each in zip(edges.src, edges.dst, column, strict=True):
         if each is not None:
             where = f"edge {src}->{dst} has the {name}"
-            values.append(number_of(each, where=where, unit=unit) * measure.factor)
+            values.append(number_of(each, where=where, unit=unit) * measure.times / measure.per)
         elif default is not None:
             values.append(default)
         else:

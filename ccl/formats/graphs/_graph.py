@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ccl.errors import FormatError
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, Question, Report
 from ccl.formats.graphs._devices import Attributes, devices_of
 from ccl.formats.graphs._edges import Edges, links_of
+from ccl.formats.graphs._values import many
 from ccl.topology import SharedLimit, Topology
 
 SETTINGS = {
@@ -72,8 +74,8 @@ def imported(graph: Graph, asked: Asked, *more: Report) -> Imported:
     topology = Topology(graph.name or "Imported", devices, links, graph.limits)
     joined = len(links) - len(topology.links)
     if joined:
-        why += (f"{joined:,} parallel links join others; their bandwidths add up",)
-    left_out = (f"{loops:,} edges that enter the device they leave",) if loops else ()
+        why += (f"{many(joined, 'parallel link')} to others; their bandwidths add up",)
+    left_out = (f"{many(loops, 'edge')} from a device to itself",) if loops else ()
     report = Report((_counted(topology),), why, left_out)
     for each in (of_devices, of_links, *more):
         report = report.joined(each)
@@ -87,6 +89,14 @@ def lost_of(content: Document) -> tuple[str, ...]:
         *(["the plan"] if content.plan is not None else []),
         *(["the bounds of the result and how it was found"] if content.result is not None else []),
     )
+
+
+def limits_to_json(limits: Sequence[SharedLimit]) -> list[dict[str, Any]]:
+    """Return shared limits as the attribute ``limits`` of a graph keeps them."""
+    return [
+        {"name": each.name, "links": list(map(list, each.links)), "bandwidth": each.bandwidth}
+        for each in limits
+    ]
 
 
 def _goes_both_ways(graph: Graph, edges: Edges, asked: Asked) -> tuple[bool, tuple[str, ...]]:
@@ -105,7 +115,7 @@ def _goes_both_ways(graph: Graph, edges: Edges, asked: Asked) -> tuple[bool, tup
         msg = f"{said}, and both {src}->{dst} and {dst}->{src} are there; is each edge one way?"
         choices = {"yes": "each edge is one way", "no": "each edge is both ways; the two add up"}
         raise Question(msg, key="directed", choices=choices)
-    told = f"{said}: each of {len(edges.src):,} edges is two links, with its bandwidth each way"
+    told = f"{said}: {many(len(edges.src), 'edge')} both ways, with the bandwidth each way"
     return True, (told,) if pairs else ()
 
 
@@ -117,7 +127,5 @@ def _counted(topology: Topology) -> str:
         (len(topology.limits), "shared limit"),
     ]
     return ", ".join(
-        f"{count:,} {word}{'s' * (count != 1)}"
-        for count, word in counts
-        if count or word in ("GPU", "link")
+        many(count, word) for count, word in counts if count or word in ("GPU", "link")
     )

@@ -35,8 +35,9 @@ def number_of(value: Any, *, where: str, unit: str) -> float:
         If it is none.
     """
     try:
+        # Python, and nobody else, reads 1_000 as a number.
         if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-            return float(value)
+            return float(value.replace("_", "x") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         pass
     msg = f"{where} {shown(value)}; give a number in {unit}"
@@ -68,3 +69,12 @@ def shown(value: Any) -> str:
     except ValueError:  # a whole number of more digits than Python writes
         return "a number of thousands of digits"
     return word if len(word) <= 40 else word[:37] + "..."
+
+
+def many(count: int, word: str) -> str:
+    """Return a count with its word: 1 edge, 2 edges, 2 switches, 2 memories."""
+    if count == 1:
+        return f"1 {word}"
+    if word.endswith("y"):
+        return f"{count:,} {word[:-1]}ies"
+    return f"{count:,} {word}{'es' if word.endswith('ch') else 's'}"

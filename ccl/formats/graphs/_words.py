@@ -16,12 +16,17 @@ KINDS = ("kind", "type", "typ", "device_type", "devicetype", "role", "category",
 """Names of kinds of devices, the best first."""
 MEDIA = ("medium", "link_type", "linktype", "interconnect", "technology")
 
-_SCALES = {"": 1e-9, "k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
-_SECONDS = {"us": 1.0, "µs": 1.0, "usec": 1.0, "ns": 1e-3, "ms": 1e3, "s": 1e6, "sec": 1e6}
+LONGEST = 40
+"""Signs of a name that is looked into; matching a longer one would take time in their square."""
+
+_SCALES = {"": (1, 10**9), "k": (1, 10**6), "m": (1, 1000), "g": (1, 1), "t": (1000, 1)}
+_SECONDS = {
+    **dict.fromkeys(("us", "µs", "usec"), (1, 1)),
+    "ns": (1, 1000),
+    "ms": (1000, 1),
+    **dict.fromkeys(("s", "sec"), (10**6, 1)),
+}
 _RATE = re.compile(r"([kKMGTmgt]?)(B|b|bits?|[Bb]ytes?)(?:ps|/s|_s|_per_s|)")
-_NAME = re.compile(
-    r"(?:link|edge)?[ _-]?([a-z]+)(?:[ _.\-/(\[]*([A-Za-zµ/_]+)[)\]]?)?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -34,15 +39,16 @@ class Measure:
         Of the attribute.
     rank
         Place of its stem in the list above; the smaller is the better.
-    factor
-        What makes GB/s or µs of its values.
+    times, per
+        Its values, multiplied by the one and divided by the other, are GB/s or µs.
     unit
         As its name says, or empty.
     """
 
     name: str
     rank: int = 0
-    factor: float = 1.0
+    times: int = 1
+    per: int = 1
     unit: str = ""
 
 
@@ -54,8 +60,9 @@ def bandwidth_named(name: str) -> Measure | None:
     found = _RATE.fullmatch(unit)
     if found is None:
         return None
-    scale = _SCALES[found[1].lower()]
-    return Measure(name, stem, scale / 8 if found[2] in ("b", "bit", "bits") else scale, unit)
+    times, per = _SCALES[found[1].lower()]
+    bits = found[2] in ("b", "bit", "bits")
+    return Measure(name, stem, times, per * 8 if bits else per, unit)
 
 
 def latency_named(name: str) -> Measure | None:
@@ -63,12 +70,17 @@ def latency_named(name: str) -> Measure | None:
     stem, unit = _split(name, LATENCIES)
     if stem is None or (unit and unit.lower() not in _SECONDS):
         return None
-    return Measure(name, stem, _SECONDS[unit.lower()] if unit else 1.0, unit)
+    times, per = _SECONDS[unit.lower()] if unit else (1, 1)
+    return Measure(name, stem, times, per, unit)
 
 
 def _split(name: str, stems: tuple[str, ...]) -> tuple[int | None, str]:
-    found = _NAME.fullmatch(name)
-    if found is None or found[1].lower() not in stems:
+    """Return the place of the stem of a name, and the unit behind it."""
+    if len(name) > LONGEST:
+        return None, ""
+    pattern = rf"(?:link|edge)?[ _-]?({'|'.join(stems)})(?:[ _.\-/(\[]*([A-Za-zµ/_]+)[)\]]?)?"
+    found = re.fullmatch(pattern, name, re.IGNORECASE)
+    if found is None:
         return None, ""
     return stems.index(found[1].lower()), found[2] or ""
 
@@ -95,5 +107,5 @@ def kind_named(word: str) -> DeviceKind | None:
 
     A CPU is a switch here: what passes it is not kept in it.
     """
-    low = word.lower()
+    low = word[:LONGEST].lower()
     return next((kind for kind, pattern in _KINDS.items() if pattern.search(low)), None)

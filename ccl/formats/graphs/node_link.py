@@ -32,7 +32,7 @@ from ccl.formats.format import (
 )
 from ccl.formats.graphs._devices import listed
 from ccl.formats.graphs._edges import Column, Edges, edges_of
-from ccl.formats.graphs._graph import SETTINGS, Graph, imported, lost_of
+from ccl.formats.graphs._graph import SETTINGS, Graph, imported, limits_to_json, lost_of
 from ccl.formats.graphs._values import shown, text_of
 from ccl.formats.text import decode_json, laid_out
 from ccl.formats.topoloom import shaped
@@ -118,11 +118,7 @@ def node_link_text(content: Document) -> str:
         _Edge(each.src, each.dst, each.bandwidth, each.alpha, each.medium, each.count)
         for each in topology.links
     )
-    limits = [
-        {"name": each.name, "links": list(map(list, each.links)), "bandwidth": each.bandwidth}
-        for each in topology.limits
-    ]
-    about = laid_out({"name": topology.name, "limits": limits}, " ")
+    about = laid_out({"name": topology.name, "limits": limits_to_json(topology.limits)}, " ")
     lines = ",\n  ".join(nodes), ",\n  ".join(msgspec.json.encode(each).decode() for each in edges)
     return (
         f'{{\n "directed": true,\n "multigraph": false,\n "graph": {about},\n'
@@ -173,13 +169,16 @@ def _decoded(content: bytes) -> _Graph | _OtherGraph:
 
 
 def _imported(graph: _Graph | _OtherGraph, asked: Asked) -> Imported:
-    ids, more = _ids(graph.nodes)
+    key = "id" if not graph.nodes or any("id" in each for each in graph.nodes) else "name"
+    ids = _ids(graph.nodes, key)
     names = list(map(text_of, ids))
     hosts = [] if any("host" in each for each in graph.nodes) else _hosts(ids)
-    if hosts:
-        more = more.joined(Report(assumed=("the first part of a name numbers its host",)))
+    more = Report(
+        () if key == "id" else ("devices are called by the attribute 'name' of nodes",),
+        ("the first part of a name numbers its host",) if hosts else (),
+    )
     devices = [
-        {key: value for key, value in each.items() if key != "id"} | hosted
+        {name: value for name, value in each.items() if name != key} | hosted
         for each, hosted in zip(graph.nodes, hosts or [{}] * len(ids), strict=True)
     ]
     edges, told = _edges(graph, ids)
@@ -204,9 +203,8 @@ def _imported(graph: _Graph | _OtherGraph, asked: Asked) -> Imported:
     )
 
 
-def _ids(nodes: Sequence[Json]) -> tuple[list[Any], Report]:
+def _ids(nodes: Sequence[Json], key: str) -> list[Any]:
     """Return what identifies each node: its id, or its name where no node has an id."""
-    key = "id" if not nodes or any("id" in each for each in nodes) else "name"
     ids = []
     for number, each in enumerate(nodes):
         found = each.get(key)
@@ -216,7 +214,7 @@ def _ids(nodes: Sequence[Json]) -> tuple[list[Any], Report]:
             msg = f"at nodes[{number}].{key}: expected a text or a number, got {got}"
             raise FormatError(msg)
         ids.append(found)
-    return ids, Report() if key == "id" else Report(taken=("nodes are identified by their names",))
+    return ids
 
 
 def _hosts(ids: Sequence[Any]) -> list[Json]:
