@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
 
 from ccl.errors import CclError, ProblemError
+from ccl.execute.blocks import machine_of
 from ccl.execute.checks import mismatched, misplaced
 from ccl.execute.finding import Finding
-from ccl.execute.memory import Promise, promise, wrong_sizes
-from ccl.execute.room import SLOTS
+from ccl.execute.memory import Memory, Promise, promise, wrong_sizes
+from ccl.execute.room import SLOTS, full_chunks, slots_needed
 from ccl.execute.run import MOST, Run
 from ccl.program import Program
 from ccl.program.program import RECEIVES
 
 CELLS = 8_000_000
 """Chunks of all buffers and messages that are kept in memory, 32 bytes each."""
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -124,15 +123,14 @@ def execute(
     if found:
         return _wrong(program, found, began)
     _small(program, promised)
-    manners = [manner for manner in (False, True) if _called(program, in_place=manner)]
-    parts = [Run(program, promised, in_place=manner, slots=slots) for manner in manners]
-    done = []
-    for part in parts:
-        part.execute(interleavings, seed=seed, keep_input=keep_input)
-        done.append(part)
-        if part.findings:
-            break
-    return _together(program, done, began)
+    done: list[Run] = []
+    for in_place in (False, True):
+        if _called(program, in_place=in_place) and not any(run.findings for run in done):
+            memory = Memory(program, promised, in_place=in_place)
+            run = Run(machine_of(program, memory), memory, promised, slots=slots)
+            run.execute(interleavings, seed=seed, keep_input=keep_input)
+            done.append(run)
+    return _together(program, done, slots, began)
 
 
 def _wrong(program: Program, findings: Sequence[Finding], began: float) -> Execution:
@@ -176,32 +174,34 @@ def _small(program: Program, promised: Promise) -> None:
         raise ProblemError(msg)
 
 
-def _together(program: Program, runs: Sequence[Run], began: float) -> Execution:
-    """Return what the runs in place and out of place found, each sentence once."""
+def _together(program: Program, runs: Sequence[Run], slots: int, began: float) -> Execution:
+    """Return what the runs in place and out of place found, each remark once."""
     both = program.in_place and program.out_of_place
     findings = [
-        each.prefixed("in place, ") if both and run.in_place else each
+        each.prefixed("in place, ") if both and run.memory.in_place else each
         for run in runs
         for each in run.findings
     ]
-    remarks = list(dict.fromkeys(each for run in runs for each in run.remarks))
+    remarks = [each for run in runs for each in run.remarks]
+    # Whether threads finish has nothing to do with where the buffers lie.
+    first, needed = runs[0], None
+    if first.finishes:
+        needed = slots_needed(first.machine, most=slots)
+        large = full_chunks(program, first.memory, slots=slots)
+        remarks += [] if large is None else [large]
     if program.collective == "custom":
         words = "a custom collective promises nothing to compare with; its orders agree"
-        remarks.append(Finding("custom", words))
+        remarks += [] if findings else [Finding("custom", words)]
     return Execution(
         program,
         tuple(findings[:MOST]),
-        tuple(remarks),
+        tuple(dict.fromkeys(remarks)),
         interleavings=sum(run.interleavings for run in runs),
         manners=tuple(run.manner for run in runs),
         messages=sum(
             step.operation in RECEIVES for _, _, block in program.blocks() for step in block.steps
         ),
-        slots_needed=_largest(run.slots_needed for run in runs),
-        deviation=_largest(run.deviation for run in runs),
+        slots_needed=needed,
+        deviation=max((run.deviation for run in runs if run.deviation is not None), default=None),
         seconds=time.perf_counter() - began,
     )
-
-
-def _largest(found: Iterable[Number | None]) -> Number | None:
-    return max((each for each in found if each is not None), default=None)

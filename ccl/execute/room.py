@@ -21,6 +21,8 @@ from ccl.program.program import RECEIVES, SENDS
 
 SLOTS: Mapping[Protocol, int] = {"Simple": 2, "LL": 8, "LL128": 8}
 """Messages that a connection holds."""
+MOST_MESSAGES = 200_000
+"""Chunks moved by all steps up to which it is tried what single ones do."""
 
 
 def slots_needed(machine: Machine, *, most: int) -> int:
@@ -33,10 +35,17 @@ def slots_needed(machine: Machine, *, most: int) -> int:
 
 
 def full_chunks(program: Program, memory: Memory, *, slots: int) -> Finding | None:
-    """Return what hangs if every chunk is a message of its own, or None if nothing does."""
-    steps = (step for _, _, block in program.blocks() for step in block.steps)
+    """Return what hangs if every chunk is a message of its own, or None if nothing."""
+    steps = [step for _, _, block in program.blocks() for step in block.steps]
     if not any(step.count > slots and step.operation in SENDS | RECEIVES for step in steps):
         return None
+    parts = sum(map(_parts, steps))
+    if parts > MOST_MESSAGES:
+        words = (
+            f"whether it hangs with large buffers is open: it moves {parts:,} chunks, and at most "
+            f"{MOST_MESSAGES:,} are tried as messages of their own"
+        )
+        return Finding("room", words)
     machine = machine_of(_alone(program), memory)
     order = finishing_order(machine, slots=slots)
     if len(order) == len(machine.actions):

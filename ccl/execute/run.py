@@ -6,16 +6,14 @@ from itertools import islice
 
 import numpy as np
 
-from ccl.execute.blocks import machine_of
 from ccl.execute.finding import Finding
 from ccl.execute.hazards import hazards, overlaps, told, unwritten
 from ccl.execute.interpreter import Interpreter
+from ccl.execute.machine import Machine
 from ccl.execute.memory import SUMS, Memory, Promise
 from ccl.execute.order import deadlock, finishing_order
-from ccl.execute.room import full_chunks, slots_needed
 from ccl.execute.schedule import Walk, shuffled
 from ccl.execute.values import Values, difference, integers, reals
-from ccl.program import Program
 
 MOST = 20
 """Findings that are told."""
@@ -26,32 +24,38 @@ class Run:
 
     Parameters
     ----------
-    program, promised
-        What is executed and what it must keep.
-    in_place
-        Whether input and output overlap.
+    machine
+        What its runtime does.
+    memory
+        The buffers among the machine's cells, in place or out of place.
+    promised
+        What it must keep.
     slots
         Messages that a connection holds.
     """
 
-    def __init__(self, program: Program, promised: Promise, *, in_place: bool, slots: int) -> None:
-        self.program = program
+    def __init__(
+        self, machine: Machine, memory: Memory, promised: Promise, *, slots: int | None
+    ) -> None:
+        self.machine = machine
+        self.memory = memory
         self.promised = promised
-        self.in_place = in_place
         self.slots = slots
-        self.memory = Memory(program, promised, in_place=in_place)
-        self.machine = machine_of(program, self.memory)
         self.findings: list[Finding] = []
         self.remarks: list[Finding] = []
         self.order: list[int] = []
         self.interleavings = 0
-        self.slots_needed: int | None = None
         self.deviation: float | None = None
 
     @property
     def manner(self) -> str:
         """How it is called."""
-        return "in place" if self.in_place else "out of place"
+        return "in place" if self.memory.in_place else "out of place"
+
+    @property
+    def finishes(self) -> bool:
+        """Whether all its threads do, once it was executed."""
+        return len(self.order) == len(self.machine.actions)
 
     def execute(self, interleavings: int, *, seed: int, keep_input: bool) -> None:
         """Analyse it, then run it in many orders."""
@@ -59,11 +63,8 @@ class Run:
         self.order = finishing_order(machine, slots=self.slots)
         stuck = deadlock(machine, self.order, slots=self.slots)
         if stuck is not None:
-            self.findings.append(self._sentence_of_room(stuck))
+            self.findings.append(self._with_room(stuck))
             return
-        self.slots_needed = slots_needed(machine, most=self.slots)
-        large = full_chunks(self.program, self.memory, slots=self.slots)
-        self.remarks += [] if large is None else [large]
         self.findings += islice(overlaps(machine), MOST)
         pairs = hazards(machine, self.order)
         self.findings += [told(machine, each) for each in pairs]
@@ -72,14 +73,14 @@ class Run:
         defined = bytearray(values.defined)
         early = unwritten(machine, self.order, defined=defined, racing=racing)
         self.findings += islice(early, MOST)
-        if not self.in_place:
+        if not self.memory.in_place:
             kind = self.findings if keep_input else self.remarks
             kind += self._input_written()
         self._interleave(values, interleavings, seed=seed)
         if not self.findings and self.promised.kind in SUMS:
             self.deviation = self._float32(seed)
 
-    def _sentence_of_room(self, stuck: Finding) -> Finding:
+    def _with_room(self, stuck: Finding) -> Finding:
         """Return a deadlock with what more room would change."""
         if len(finishing_order(self.machine, slots=None)) < len(self.machine.actions):
             return stuck

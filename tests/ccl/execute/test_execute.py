@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.errors import CclError, ProblemError
-from ccl.execute import execute
+from ccl.execute import execute, room
 from ccl.program import Slot, Step, ThreadBlock
 from tests.ccl.execute.programs import (
     RIGHT,
@@ -460,6 +460,27 @@ def test_an_input_that_is_written_out_of_place_is_a_remark_or_a_finding():
 
     assert (remark.kind, remark.rank, remark.block, remark.step) == ("input", 1, 0, 1)
     said(program, "input", "rank 1, thread block 0, step 1 writes the input", keep_input=True)
+
+
+def test_whether_too_many_chunks_hang_is_left_open(monkeypatch):
+    """3 ranks move their own shard of 3 chunks with 4 steps, so 36 in all."""
+    program = ring_all_gather(3, shard=3)
+    monkeypatch.setattr(room, "MOST_MESSAGES", 36)
+    (tried,) = execute(program).check().remarks
+    monkeypatch.setattr(room, "MOST_MESSAGES", 35)
+    (left_open,) = execute(program).check().remarks
+
+    assert "large buffers hang" in tried.sentence
+    assert "is open: it moves 36 chunks" in left_open.sentence
+
+
+@pytest.mark.alone
+def test_a_16_gpu_all_to_all_takes_less_than_a_second():
+    """496 steps, 100 interleavings."""
+    program = direct_all_to_all(16)
+
+    assert program.steps == 496
+    assert execute(program).check().seconds < 1
 
 
 def test_check_raises_the_first_sentence():

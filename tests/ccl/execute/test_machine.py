@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -157,6 +158,35 @@ def _without(those, lost):
     stopped[thread] = Thread(thread, 0, tuple(kept))
     halted = Machine(tuple(stopped), (*those.counters, "nobody"), those.cells, those.cells, str)
     return set(finishing_order(halted, slots=None))
+
+
+def test_five_thousand_threads_and_a_hundred_thousand_actions_take_less_than_20_s():
+    """Thread t reads at step k what thread t - 1 wrote at step k, for which it waits.
+
+    All 5,000 share cells with their neighbours, so every clock has 5,000 columns.
+    """
+    those = chained(5000, 20)
+
+    began = time.perf_counter()
+    assert races(those) == []
+    assert time.perf_counter() - began < 20
+
+
+def test_one_missing_wait_among_many_is_found():
+    assert races(chained(300, 20, without=(123, 19))) == [122 * 20 + 19]
+
+
+def chained(many, steps, without=None):
+    """Return a machine in which each thread follows the one before, step by step."""
+    threads = []
+    for t in range(many):
+        own = []
+        for k in range(steps):
+            waits = [] if t == 0 or (t, k) == without else [(t - 1, k + 1)]
+            reads = [max(t - 1, 0) * steps + k]
+            own.append(act(k, waits=waits, posts=[t], writes=t * steps + k, reads=reads))
+        threads.append(own)
+    return machine(*threads, counters=many, cells=many * steps)
 
 
 def test_a_wait_for_what_nobody_posts_is_told():
