@@ -1,0 +1,55 @@
+"""Every cluster of the gallery, every collective that it can do: solved, exported, executed."""
+
+import pytest
+
+from ccl.collective import make_collective
+from ccl.errors import CclError, ProblemError
+from ccl.execute import execute
+from ccl.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
+from ccl.problem import Problem
+from ccl.program.lint import lint
+from ccl.program.lowering import lower
+from formulations import formulation, solve
+from gallery import catalog
+
+KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
+ONE_WAY = ("te-ccl-2a", "te-ccl-2b", "te-ccl-2c")
+"""Clusters whose GPUs do not all reach one another: no collective among all of them exists."""
+LARGE = ("gb200-nvl72", "tpu-v4")
+
+
+def cases():
+    for entry in catalog():
+        for kind in KINDS:
+            marks = [pytest.mark.slow] if entry.name in LARGE else []
+            yield pytest.param(entry, kind, id=f"{entry.name}-{kind}", marks=marks)
+
+
+def solved(problem):
+    """Solve as a user does; sums that go through a memory are a matter of trees."""
+    name = "auto" if formulation("auto").why_not(problem) is None else "orbit-trees"
+    return solve(problem, name, time_limit=0.5)
+
+
+@pytest.mark.parametrize(("entry", "kind"), list(cases()))
+def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
+    """The file is read again, so what is executed is what a runtime would load."""
+    topology = entry.make()
+    if entry.name in ONE_WAY:
+        with pytest.raises(ProblemError, match="cannot be reached"):
+            Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
+        return
+    problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
+    try:
+        result = solved(problem)
+    except CclError as error:
+        assert formulation("orbit-trees").why_not(problem), error  # nothing else can either
+        return
+
+    program = lower(problem, result.plan)
+    loaded = program_from_xml(program_to_xml(program).encode())
+
+    assert loaded == program
+    assert [str(each) for each in lint(loaded) if each.severe] == []
+    done = execute(loaded, interleavings=100).check()
+    assert done.interleavings >= 100

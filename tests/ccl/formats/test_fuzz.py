@@ -1,0 +1,17 @@
+"""Broken files are refused in words; ``python tools/fuzz.py`` does this for as long as one likes."""
+
+import pytest
+
+from ccl.formats.catalogue import readers
+from tools.fuzz import fuzz
+
+MANY = 30
+
+
+@pytest.mark.parametrize("name", [each.name for each in readers()])
+def test_broken_files_are_refused_and_nothing_else_happens(name):
+    """Nothing but our errors, no file opened, no memory or time out of proportion."""
+    (tally,) = fuzz([name], seconds=120, seed=1, most=MANY).values()
+
+    assert tally.findings == []
+    assert tally.files == MANY

@@ -1,0 +1,301 @@
+"""Feed every reader broken files: ``python tools/fuzz.py --seconds 600``.
+
+Good files (the samples of the tests, and what the writers make of small clusters) are cut, spliced,
+repeated and filled with numbers and words that break programs. A reader may return or raise one of
+our errors, with the name of the file first; anything else is a finding: another exception, a file
+opened, a process or a connection begun, more memory or time than the file's size explains. The
+same seed makes the same files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import resource
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from ccl.collective import make_collective  # noqa: E402  the repository is on the path only now
+from ccl.errors import CclError  # noqa: E402
+from ccl.formats.catalogue import readers, writers  # noqa: E402
+from ccl.formats.documents import document  # noqa: E402
+from ccl.formats.format import Asked, Question, Reader  # noqa: E402
+from ccl.problem import Problem  # noqa: E402
+from ccl.topology import Topology  # noqa: E402
+from formulations import solve  # noqa: E402
+from gallery import open_cluster  # noqa: E402
+
+SAMPLES = ROOT / "tests" / "ccl" / "formats" / "samples"
+
+CLUSTERS = ("ring:gpus=4", "star:gpus=4", "dgx-1v", "dgx-a100:hosts=2")
+MOST_BYTES = 200_000
+"""Of a good file that is broken; larger ones only slow it down."""
+
+SLOW = 20.0
+"""Seconds that a read may take."""
+
+MOST_MEMORY = 256 * 2**20
+"""Bytes that Python may take for a read of these sizes."""
+
+ADDRESS_SPACE = 8 * 2**30
+"""Bytes for the whole process: what takes more ends with a MemoryError, which is a finding."""
+
+WORDS = (
+    b"0", b"-1", b"1", b"2147483648", b"18446744073709551616", b"1e999", b"-1e999", b"NaN", b"nan",
+    b"inf", b"Infinity", b"1e-320", b"0.1", b"999999999", b"100000", b"0x", b"0xffffffffffffffff",
+    b"null", b"true", b"[]", b"{}", b'""', b'"', b"'", b"<", b">", b"&", b"&lol;", b"]]>", b"<!--",
+    b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"../../etc/passwd", b"file:///etc/passwd", b"\x00", b"\xff",
+    b"\xef\xbb\xbf", "\u202e\U0001f600".encode(), b"%s%n", b"\r\n", b"\t", b" ", b",", b":", b"/",
+    b"gpu0", b"GPU0", b"a" * 300, b"[" * 200, b"{\"a\":" * 100, b"&a *a", b"!!python/object:os",
+)  # fmt: skip
+_TOKEN = re.compile(rb"[A-Za-z_]+|\d+(?:\.\d+)?|\s+|[^\w\s]")
+
+
+@dataclass
+class Tally:
+    """What came of one reader's files."""
+
+    read: int = 0
+    refused: int = 0
+    asked: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def files(self) -> int:
+        """How many were tried."""
+        return self.read + self.refused + self.asked + len(self.findings)
+
+
+class Watch:
+    """Sees what a reader does outside of its content."""
+
+    EVENTS = (
+        "open",
+        "socket.connect",
+        "subprocess.Popen",
+        "os.system",
+        "os.exec",
+        "urllib.Request",
+    )
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen: list[str] = []
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.on and event in self.EVENTS and not _of_python(arguments):
+            self.seen.append(f"{event} {arguments[:1]}")
+
+
+def _of_python(arguments: tuple[Any, ...]) -> bool:
+    """Say whether Python opens a module, which happens at the first read."""
+    name = str(arguments[0]) if arguments else ""
+    return name.endswith((".py", ".pyc", ".so", ".pth")) or "__pycache__" in name
+
+
+def good_files(name: str) -> list[bytes]:
+    """Return good files of a format: samples, and what its writer makes."""
+    found = [
+        path.read_bytes()
+        for path in sorted(SAMPLES.rglob("*"))
+        if path.is_file() and path.stat().st_size <= MOST_BYTES
+    ]
+    (reader,) = (each for each in readers() if each.name == name)
+    own = [content for content in found if reader.recognises(content)]
+    return [*own, *_written(name)]
+
+
+def _written(name: str) -> Iterator[bytes]:
+    for writer in writers():
+        if writer.name != name:
+            continue
+        for cluster in CLUSTERS:
+            topology = open_cluster(cluster)
+            problem = Problem(topology, make_collective("all-gather", len(topology.ranks), 1e6))
+            result = solve(
+                problem, "forestcoll" if name == "forestcoll" else "list", time_limit=0.3
+            )
+            try:
+                made = writer.write(document(result), writer.options())
+            except CclError:
+                continue
+            if len(made.files) == 1 and len(made.content) <= MOST_BYTES:
+                yield made.content
+
+
+def broken(good: bytes, others: list[bytes], chance: random.Random) -> bytes:
+    """Break a file in one way or several."""
+    content = good
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
+        content = chance.choice(_BREAKS)(content, others, chance)
+    return content[: 4 * MOST_BYTES]
+
+
+def _token(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Put a word in the place of another."""
+    tokens = [each.span() for each in _TOKEN.finditer(content)]
+    if not tokens:
+        return chance.choice(WORDS)
+    start, end = chance.choice(tokens)
+    return content[:start] + chance.choice(WORDS) + content[end:]
+
+
+def _number(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Put a number in the place of another, that of all places where it stands at times."""
+    numbers = [each.span() for each in re.finditer(rb"\d+(?:\.\d+)?", content)]
+    if not numbers:
+        return content
+    start, end = chance.choice(numbers)
+    other = chance.choice(
+        [*WORDS[:20], b"%d" % chance.randrange(-3, 70), b"%g" % chance.gauss(0, 1e6)]
+    )
+    if chance.random() < 0.2:
+        return content.replace(content[start:end], other)
+    return content[:start] + other + content[end:]
+
+
+def _cut(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Take a stretch out."""
+    start = chance.randrange(len(content) + 1)
+    return content[:start] + content[start + chance.choice((1, 2, 10, 100, len(content))) :]
+
+
+def _again(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Repeat a stretch."""
+    start = chance.randrange(len(content) + 1)
+    stretch = content[start : start + chance.choice((1, 20, 200, 2000))]
+    return content[:start] + stretch * chance.choice((2, 3, 30)) + content[start:]
+
+
+def _line(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Take out, repeat or move a line."""
+    lines = content.split(b"\n")
+    line = lines.pop(chance.randrange(len(lines)))
+    for _ in range(chance.choice((0, 1, 2))):
+        lines.insert(chance.randrange(len(lines) + 1), line)
+    return b"\n".join(lines)
+
+
+def _splice(content: bytes, others: list[bytes], chance: random.Random) -> bytes:
+    """Go on with another file."""
+    other = chance.choice(others)
+    return content[: chance.randrange(len(content) + 1)] + other[chance.randrange(len(other) + 1) :]
+
+
+def _byte(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
+    """Change a byte."""
+    if not content:
+        return b"\x00"
+    at = chance.randrange(len(content))
+    return content[:at] + bytes([chance.randrange(256)]) + content[at + 1 :]
+
+
+_BREAKS = (_token, _token, _number, _number, _cut, _again, _line, _splice, _byte)
+
+
+def read_one(
+    reader: Reader, content: bytes, tally: Tally, *, topology: Topology, watch: Watch
+) -> None:
+    """Read one file and note what came of it."""
+    began = time.perf_counter()
+    watch.on, watch.seen = True, []
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    trouble = ""
+    try:
+        reader.recognises(content)
+        reader.read(content, Asked(name="fuzzed", topology=topology))
+        tally.read += 1
+    except Question:
+        tally.asked += 1
+    except CclError as error:
+        tally.refused += 1
+        if not str(error).startswith("fuzzed"):
+            trouble = f"the error does not begin with the file's name: {error}"
+    except BaseException as error:  # whatever it is, it is a finding
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        trouble = f"{type(error).__name__}: {error}"
+    watch.on = False
+    took = time.perf_counter() - began
+    grown = tracemalloc.get_traced_memory()[1] - before
+    trouble = trouble or (f"did {', '.join(watch.seen)}" if watch.seen else "")
+    trouble = trouble or (f"took {took:.1f} s" if took > SLOW else "")
+    trouble = trouble or (f"took {grown / 2**20:.0f} MiB" if grown > MOST_MEMORY else "")
+    if trouble:
+        tally.findings.append(trouble)
+
+
+def fuzz(
+    names: list[str],
+    *,
+    seconds: float,
+    seed: int,
+    most: int | None = None,
+    keep: Path | None = None,
+) -> dict[str, Tally]:
+    """Try files on each reader in turn until the time is over, or `most` on each."""
+    watch = Watch()
+    topology = open_cluster("ring:gpus=4")
+    by_name = {each.name: each for each in readers()}
+    good = {name: good_files(name) or [b""] for name in names}
+    every = [content for listed in good.values() for content in listed]
+    tallies = {name: Tally() for name in names}
+    chances = {name: random.Random(f"{seed} {name}") for name in names}
+    kinds: Counter[tuple[str, str]] = Counter()
+    tracemalloc.start()
+    until = time.monotonic() + seconds
+    turns = 0
+    while time.monotonic() < until and turns != most:
+        turns += 1
+        for name in names:
+            content = broken(chances[name].choice(good[name]), every, chances[name])
+            tally = tallies[name]
+            had = len(tally.findings)
+            read_one(by_name[name], content, tally, topology=topology, watch=watch)
+            if len(tally.findings) > had:
+                kinds[name, tally.findings[-1][:60]] += 1
+                if keep is not None and kinds[name, tally.findings[-1][:60]] == 1:
+                    (keep / f"{name}-{len(tally.findings)}").write_bytes(content)
+    tracemalloc.stop()
+    return tallies
+
+
+def main() -> int:
+    """Print a row for each reader; 1 if anything was found."""
+    asked = argparse.ArgumentParser(description="Feed every reader broken files.")
+    asked.add_argument("--seconds", type=float, default=60.0)
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--reader", action="append", help="by name; by default all")
+    asked.add_argument("--keep", type=Path, help="folder for files that broke a reader")
+    given = asked.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    if given.keep is not None:
+        given.keep.mkdir(parents=True, exist_ok=True)
+    names = given.reader or [each.name for each in readers()]
+    tallies = fuzz(names, seconds=given.seconds, seed=given.seed, keep=given.keep)
+    print(f"{'reader':18}{'files':>9}{'read':>9}{'refused':>9}{'asked':>7}{'found':>7}")
+    for name, tally in tallies.items():
+        counts = f"{tally.files:9,}{tally.read:9,}{tally.refused:9,}{tally.asked:7,}"
+        print(f"{name:18}{counts}{len(tally.findings):7,}")
+        for each, many in Counter(finding[:160] for finding in tally.findings).most_common(8):
+            print(f"    {many} x {each}")
+    total = sum(tally.files for tally in tallies.values())
+    found = sum(len(tally.findings) for tally in tallies.values())
+    print(f"{total:,} files, {found:,} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
