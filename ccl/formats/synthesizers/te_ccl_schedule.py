@@ -1,0 +1,256 @@
+"""Schedules of TE-CCL (microsoft/TE-CCL:teccl/solvers): read, replayed and held to what they say.
+
+A file names devices by number and holds no cluster: it is about the one that is open or that the
+setting ``cluster`` names; else its links are made of its flows. Its chunk is the one from which
+its bandwidth follows. The plan is a schedule in the epochs of the file where these hold, with
+epochs a little longer where TE-CCL drops latencies, or else in the order of the file. The report
+says what the file states, what the replay takes, and which rule explains a difference of more than
+an epoch. A file that breaks a rule whatever latencies count for is refused with the rule, the
+epoch and the link, or with ``lenient`` played in order, each send when it can go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.formats.documents import document
+from ccl.formats.format import Asked, Imported, Reader, Report, Writer
+from ccl.formats.synthesizers._te_ccl_clusters import (
+    CLUSTERS,
+    Named,
+    as_released,
+    cluster,
+    out_of_range,
+)
+from ccl.formats.synthesizers._te_ccl_demand import Wanted, chunk_bytes, wanted
+from ccl.formats.synthesizers._te_ccl_devices import (
+    Cluster,
+    able,
+    crossed_gpus,
+    derived,
+    placed,
+    sources_and_ends,
+)
+from ccl.formats.synthesizers._te_ccl_file import Output, looks_like_output, parse_output
+from ccl.formats.synthesizers._te_ccl_moves import Moves, moves_of, plain_sends
+from ccl.formats.synthesizers._te_ccl_report import Findings
+from ccl.formats.synthesizers._te_ccl_rules import Rules
+from ccl.formats.synthesizers._te_ccl_timing import Timed, in_turn, lengthened, on_grid
+from ccl.formats.synthesizers._te_ccl_write import write_schedule
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.topology import Topology
+from ccl.verify import verify
+
+SETTINGS = {
+    "cluster": "the cluster of TE-CCL that it is about: " + ", ".join(CLUSTERS),
+    "chassis": "number of its chassis, 1 unless given",
+    "side_length": "GPUs along a side of a Mesh, 4 unless given",
+    "alpha": "latencies in seconds of links and of links of switches, where the cluster leaves "
+    "them open: 7e-7,1.3e-6",
+    "chunk_size": "GB of a chunk, where the bandwidth of the file does not tell",
+    "lenient": "true plays a file that breaks a rule in its order, each send when it can go",
+}
+_AS_RELEASED = "the cluster is as TE-CCL's released code builds it, slips included"
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What was typed."""
+
+    named: Named | None
+    chunk_size: float | None
+    lenient: bool
+
+
+def _read(content: bytes, asked: Asked) -> Imported:
+    try:
+        return _imported(content, asked)
+    except ScheduleError as error:
+        msg = f"{asked.name}: {error}"
+        raise FormatError(msg) from None
+    except (FormatError, ProblemError) as error:
+        msg = f"{asked.name}: {error}"
+        raise type(error)(msg) from None
+
+
+def _imported(content: bytes, asked: Asked) -> Imported:
+    output = parse_output(content)
+    if not output.flows:
+        msg = "it has no flows, so there is no plan in it"
+        raise FormatError(msg)
+    settings = _settings(asked.settings)
+    on, nbytes, told = _cluster(output, asked.topology, settings)
+    want = wanted(output, on, nbytes)
+    moves = moves_of(output, on, want)
+    timed, broken = _timed(output, on, (want, moves, settings.lenient))
+    report = Findings(output, want, moves, timed).report()
+    assumed = (*told, *on.told, *want.told, *broken, *report.assumed)
+    return Imported(
+        document(want.problem, plan=timed.schedule),
+        Report(report.taken, assumed, report.left_out),
+    )
+
+
+def _settings(typed: Mapping[str, str]) -> _Settings:
+    """Read the settings.
+
+    Raises
+    ------
+    FormatError
+        If one is not what it should be.
+    """
+    named = None
+    if typed.get("cluster"):
+        name = typed["cluster"].strip()
+        link, switch = _alphas(typed.get("alpha", ""))
+        named = Named(
+            name={each.lower(): each for each in CLUSTERS}.get(name.lower(), name),
+            chassis=_whole(typed, "chassis", 1),
+            side=_whole(typed, "side_length", 4),
+            alpha=(link, switch),
+            copies=False,
+        )
+        wrong = out_of_range(named)
+        if wrong is not None:
+            raise FormatError(wrong)
+    size = None
+    if typed.get("chunk_size"):
+        size = _real(typed["chunk_size"], "chunk_size", "GB") * 1e9
+    return _Settings(named, size, typed.get("lenient", "").lower() in ("true", "yes", "1"))
+
+
+def _alphas(text: str) -> tuple[float, float]:
+    if not text.strip():
+        return 0.0, 0.0
+    parts = text.strip(" []()").split(",")
+    if len(parts) > 2:
+        msg = f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
+        raise FormatError(msg)
+    seconds = [_real(part, "alpha", "seconds", least=0.0) for part in parts]
+    values = [float(f"{1e6 * each:.15g}") for each in seconds]
+    return values[0], values[-1]
+
+
+def _real(text: str, name: str, unit: str, *, least: float = 1e-15) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value < 1e9:
+        msg = f"setting {name} is {text[:40]!r}; give a number of {unit}"
+        raise FormatError(msg)
+    return value
+
+
+def _whole(typed: Mapping[str, str], name: str, usual: int) -> int:
+    text = typed.get(name, "").strip()
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        msg = f"setting {name} is {text[:40]!r}; give a whole number"
+        raise FormatError(msg)
+    return int(text)
+
+
+def _cluster(
+    output: Output, topology: Topology | None, settings: _Settings
+) -> tuple[Cluster, float, tuple[str, ...]]:
+    """Return the cluster, the bytes of a chunk, and what of these is assumed."""
+    tried: list[tuple[Topology, tuple[str, ...]]] = []
+    if topology is not None:
+        tried = [(topology, ())]
+    if settings.named is not None:
+        tried = [cluster(settings.named), (as_released(settings.named), (_AS_RELEASED,))]
+    counted = len(tried[0][0].ranks if tried else sources_and_ends(output))
+    nbytes, size_told = chunk_bytes(output, max(counted, 1), given=settings.chunk_size)
+    if not tried:
+        return able(output, derived(output, nbytes)), nbytes, (size_told,)
+    lacks = ""
+    for each, told in tried:
+        found = placed(output, each)
+        # TE-CCL's own plans may cross what its released code takes for a switch.
+        last = each is tried[-1][0]
+        if isinstance(found, Cluster) and (last or not crossed_gpus(output, found)):
+            return able(output, found), nbytes, (size_told, *told)
+        lacks = lacks or str(found)
+    msg = (
+        f"{lacks}, which does not fit {tried[0][0].name}; open the cluster that it is "
+        f"about, or set cluster to one of {', '.join(CLUSTERS)}"
+    )
+    raise FormatError(msg)
+
+
+def _timed(
+    output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]
+) -> tuple[Timed, tuple[str, ...]]:
+    """Return the schedule, and the rules that the file breaks if it may.
+
+    Raises
+    ------
+    FormatError
+        If it breaks a rule and may not, or so that no order of its sends is a plan.
+    ScheduleError
+        If that order is none.
+    """
+    want, moves, lenient = about
+    problem, tau = want.problem, output.epoch_duration
+    rules = Rules(problem, tau, output.fluid)
+    epochs = output.epochs or 1
+    joined = [move.send for move in moves.moves]
+    for sends in (plain_sends(output, on, want), joined):
+        found = _verified(problem, sends, tau=tau, epochs=epochs)
+        if found is not None:
+            return Timed(found), ()
+    breaches = rules.breaches(moves.moves, moves.short)
+    fatal = [each for each in breaches if not lenient or "demand not met" in each.sentence]
+    if fatal or moves.short:
+        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        msg = f"{(fatal or breaches)[0].sentence}{more}"
+        raise FormatError(msg)
+    longer = lengthened(rules, moves.moves)
+    found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)
+    if found is not None:
+        told = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
+        return Timed(found, told), ()
+    made = in_turn(problem, moves.moves, tau)
+    verify(problem, made)
+    told = (
+        f"sends keep their order and go as early as they can, in epochs of "
+        f"{made.epoch_duration:g} µs: those of the file, {tau:g} µs, do not hold them"
+    )
+    broken = tuple(f"a rule is broken: {each.sentence}" for each in breaches[:3])
+    return Timed(made, told, in_turn=True), broken
+
+
+def _verified(
+    problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int
+) -> Schedule | None:
+    """Return a schedule if it is a plan."""
+    made = on_grid(problem, sends, tau=tau, epochs=epochs)
+    try:
+        verify(problem, made)
+    except ScheduleError:
+        return None
+    return made
+
+
+READER = Reader(
+    name="te-ccl-schedule",
+    title="TE-CCL schedule",
+    endings=("json",),
+    recognises=looks_like_output,
+    read=_read,
+    settings=SETTINGS,
+)
+
+WRITER = Writer(
+    name="te-ccl-schedule",
+    title="TE-CCL schedule",
+    ending="json",
+    needs="plan",
+    write=write_schedule,
+)
