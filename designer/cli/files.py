@@ -11,8 +11,9 @@ import typer
 
 from ccl.errors import FormatError, ScheduleError
 from ccl.formats import catalogue
-from ccl.formats.documents import document_text, read_document
+from ccl.formats.documents import Document, document_text, read_document
 from ccl.formats.format import Asked, Imported, Question, Written, replayed
+from ccl.formats.merging import merge
 from ccl.formats.text import write_bytes
 from ccl.metrics import algbw, busbw
 from ccl.options import option_fields
@@ -147,14 +148,27 @@ def import_(
             show_default=False,
         ),
     ] = None,
+    merged: Annotated[
+        Path | None,
+        typer.Option(
+            "--merge",
+            metavar="FILE",
+            help="Another description of the same machine; what only it has is added.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Read what a machine or another program wrote, say what was made of it, and keep it."""
     writable(out)
     topology = None if cluster is None else open_document(cluster).topology
     asked = Asked(topology=topology, settings=_told(settings))
     found = _read(file, asked, format_name)
-    opened = found.document
-    for each in exchange.sentences(found.report):
+    opened, report = found.document, found.report
+    if merged is not None:
+        other = _read(merged, asked, None)
+        opened, joined = merge(opened, other.document)
+        report = report.joined(other.report).joined(joined)
+    for each in exchange.sentences(report):
         remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")

@@ -370,3 +370,58 @@ def test_the_designer_opens_what_it_had_when_it_is_given_nothing(run, monkeypatc
 
     assert run("design", "--port", "8952", "--no-browser")[0] == 0
     assert served == [None]
+
+
+MATRIX = """\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity
+GPU0\t X \tNV12\tNV12\tNV12\t0-31
+GPU1\tNV12\t X \tNV12\tNV12\t0-31
+GPU2\tNV12\tNV12\t X \tNV12\t32-63
+GPU3\tNV12\tNV12\tNV12\t X \t32-63
+"""
+
+
+def test_a_file_of_a_machine_is_imported_once_the_question_is_answered(run, saved):
+    (saved / "topo.txt").write_text(MATRIX, "utf-8")
+
+    code, _, err = run("import", "topo.txt", "--out", "t.json")
+    assert code == 2
+    assert "--set nvlink=switch" in err
+    assert not (saved / "t.json").exists()
+
+    code, _, err = run("import", "topo.txt", "--set", "nvlink=switch", "--out", "t.json")
+    assert code == 0
+    assert all(
+        line.startswith(("taken: ", "assumed: ", "left out: ")) for line in err.splitlines()[:-1]
+    )
+    made = read_document(saved / "t.json").topology
+    assert [each.kind for each in made.devices].count("gpu") == 4
+    assert [each.kind for each in made.devices].count("switch") == 1
+
+
+def test_two_descriptions_of_one_machine_are_merged(run, saved):
+    (saved / "topo.txt").write_text(MATRIX, "utf-8")
+    answered = ("--set", "nvlink=switch", "--out")
+    assert run("import", "topo.txt", *answered, "a.json")[0] == 0
+
+    code, _, _ = run("import", "topo.txt", "--merge", "a.json", *answered, "b.json")
+
+    assert code == 0
+    assert read_document(saved / "b.json").topology == read_document(saved / "a.json").topology
+    assert run("import", "a.json", "--merge", "result.json")[0] == 0
+    assert run("import", "t.json", "--format", "nvidia-smi")[0] == 2
+
+
+@pytest.mark.parametrize("setting", ["nvlink", "unknown=1", "=1"])
+def test_a_setting_that_is_none_is_told(run, saved, setting):
+    code, out, _ = run("export", "result.json", "--to", "nccl", "--set", setting)
+
+    assert (code, out) == (2, "")
+
+
+def test_formats_are_listed(run):
+    code, out, _ = run("formats", "--json")
+
+    told = json.loads(out)["formats"]
+    assert code == 0
+    assert {"read", "write"} == {each["direction"] for each in told}
+    assert {"nvidia-smi", "msccl-xml", "html", "topoloom"} <= {each["name"] for each in told}

@@ -1,4 +1,4 @@
-"""Broken files are refused in words; ``python tools/fuzz.py`` does this for as long as one likes."""
+"""Broken files are refused in words; ``tools/fuzz.py`` does this for as long as one likes."""
 
 import pytest
 
