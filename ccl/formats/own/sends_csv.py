@@ -1,0 +1,76 @@
+"""The sends of a schedule as CSV: one row each, in the order of the schedule."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+from ccl.errors import FormatError
+from ccl.formats.documents import Document
+from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
+from ccl.problem import Problem
+from ccl.schedule import Schedule
+
+COLUMNS = (
+    "epoch",
+    "chunk",
+    "src",
+    "via",
+    "dst",
+    "fraction",
+    "bytes",
+    "holders",
+    "destinations",
+    "reduced",
+)
+
+
+def sends_csv(problem: Problem, schedule: Schedule) -> str:
+    """Return the sends as a table.
+
+    `via` lists the devices that are crossed without a stop, `holders` and `destinations` the ranks
+    of the chunk; lists are CSV again, with semicolons.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    ends = [
+        (_listed(each.holders), _listed(each.destinations), "yes" if each.reduced else "no")
+        for each in problem.collective.chunks
+    ]
+    for send in schedule.sends:
+        nbytes = problem.collective.chunks[send.chunk].size * send.fraction
+        row = (send.epoch, send.chunk, send.src, _listed(send.via), send.dst, send.fraction)
+        writer.writerow([*row, f"{nbytes:.9g}", *ends[send.chunk]])
+    return text.getvalue()
+
+
+def write(content: Document, _options: NoOptions) -> Written:
+    """Write the sends of a document's schedule."""
+    problem, plan, _ = replayed(content)
+    if not isinstance(plan, Schedule):
+        what = type(plan).__name__.lower()
+        msg = f"a {what} has no sends in epochs; write its transfers, the format csv"
+        raise FormatError(msg)
+    lost = (
+        f"that there are {plan.horizon:,} epochs of {plan.epoch_duration:.6g} µs",
+        "the topology",
+        "tenants and priorities of chunks, and windows",
+    )
+    return one_file(sends_csv(problem, plan), ending="csv", lost=lost)
+
+
+def _listed(values: Iterable[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=";", lineterminator="").writerow(list(values))
+    return text.getvalue()
+
+
+WRITER = Writer(
+    name="sends-csv",
+    title="Sends as a table (CSV)",
+    ending="csv",
+    needs="plan",
+    write=write,
+)
