@@ -89,8 +89,8 @@ def execute(
 
     First its places, waits and connections are checked. Then it is run in place and out of place,
     as far as it may be called so: does it finish, are any two accesses to a chunk unordered, and
-    is the result right in every one of many orders of its thread blocks. It goes on from each of
-    these only if nothing was found before.
+    is the result right in every one of many orders of its thread blocks. What does not pass the
+    checks or does not finish is not run, and what is wrong out of place is not tried in place.
 
     Parameters
     ----------
@@ -159,13 +159,14 @@ def _small(program: Program, promised: Promise) -> None:
     Raises
     ------
     ProblemError
-        If there are more than `CELLS` chunks, or steps move more than eight times as many.
+        If the buffers and what steps move have more than `CELLS` chunks together.
     """
     kept = sum(
         max(each.input, promised.input) + max(each.output, promised.output) + each.scratch
         for each in program.ranks
     )
-    moved = sum(step.count for _, _, block in program.blocks() for step in block.steps)
+    steps = (step for _, _, block in program.blocks() for step in block.steps)
+    moved = sum(step.count for step in steps if step.operation != "nop")
     if kept + moved > CELLS:
         msg = (
             f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "

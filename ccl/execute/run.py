@@ -91,14 +91,15 @@ class Run:
         inputs = [self.memory.range(rank, "input") for rank in range(self.promised.ranks)]
         found: dict[int, int] = {}
         for number in self.order:
-            rank, _, _ = self.machine.where(number)
-            touched = self.machine.touched(number)
-            if rank not in found and any(w and cell in inputs[rank] for cell, _, w in touched):
-                found[rank] = number
+            for cell, _, writes in self.machine.touched(number):
+                if writes and cell < self.machine.memory:
+                    rank = self.memory.rank(cell)
+                    if cell in inputs[rank]:
+                        found.setdefault(rank, number)
         if not found:
             return []
         first = next(iter(found.values()))
-        others = f" (and steps of {len(found) - 1} other ranks do)" if len(found) > 1 else ""
+        others = f" (and {len(found) - 1} other ranks' are written)" if len(found) > 1 else ""
         words = f"{self.machine.place(first)} writes the input{others}"
         told_ = f"{words}, which an out-of-place call leaves to its caller"
         return [Finding("input", told_, *self.machine.where(first))]
