@@ -5,25 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections import defaultdict
-from itertools import pairwise
 
 import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document, document_text
 from ccl.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
 from ccl.formats.own.transfers_csv import transfers_csv
-from ccl.formats.simulators.chrome_trace import chrome_trace
 from ccl.formats.size import format_size, parse_size
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
-from ccl.simulate import simulate
-from tests.ccl.clusters import line, line_all_gather, ring
 from tests.ccl.documents import solved, topologies
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -97,69 +89,6 @@ def test_the_table_has_a_row_per_transfer():
         "bytes": "1000000",
         "epoch": "0",
     }
-
-
-def slices(trace):
-    """Return begin and end in ns of the slices of each thread."""
-    found = defaultdict(list)
-    for event in trace["traceEvents"]:
-        if event["ph"] == "X":
-            begin = round(event["ts"] * 1000)
-            found[event["pid"], event["tid"]].append((begin, begin + round(event["dur"] * 1000)))
-    return found
-
-
-def test_slices_of_a_thread_of_the_trace_never_overlap():
-    """With a latency of 50 µs, chunks sent every 20 µs are under way together."""
-    problem, _ = line_all_gather(line(5, alpha=50.0))
-    sends = tuple(
-        Send(chunk * 30 + abs(g - chunk) * 10, chunk, f"g{g}", f"g{g + step}")
-        for chunk in range(5)
-        for step in (1, -1)
-        for g in range(chunk, 4 if step == 1 else 0, step)
-    )
-    problem = Problem(problem.topology, all_gather(5, 5e6))
-    timeline = simulate(problem, Schedule(sends, 4.0, 200))
-    trace = json.loads(chrome_trace(problem, timeline))
-    threads = slices(trace)
-
-    assert sum(map(len, threads.values())) == len(timeline.transfers) == len(sends)
-    assert len(threads) > len(problem.topology.links)
-    for each in threads.values():
-        ordered = sorted(each)
-        assert all(one[1] <= two[0] for one, two in pairwise(ordered))
-
-
-def test_a_link_with_two_crossings_under_way_has_two_threads():
-    """Two chunks follow each other at once over 100 µs of latency."""
-    problem = Problem(ring(2, alpha=100.0), all_gather(2, 4e6, chunks=2))
-    sends = tuple(Send(0, chunk, f"g{chunk // 2}", f"g{1 - chunk // 2}") for chunk in range(4))
-    trace = json.loads(chrome_trace(problem, simulate(problem, Schedule(sends, 200.0, 1))))
-    names = [
-        (event["pid"], event["args"]["name"])
-        for event in trace["traceEvents"]
-        if event["name"] == "thread_name"
-    ]
-
-    assert names == [(0, "g0 → g1"), (0, "g0 → g1 (2)"), (1, "g1 → g0"), (1, "g1 → g0 (2)")]
-
-
-def test_the_trace_says_when_and_where_in_us():
-    full = solved()
-    assert full.problem is not None
-    assert full.result is not None
-    trace = json.loads(chrome_trace(full.problem, full.result.timeline))
-    first = next(event for event in trace["traceEvents"] if event["ph"] == "X")
-    processes = {
-        event["pid"]: event["args"]["name"]
-        for event in trace["traceEvents"]
-        if event["name"] == "process_name"
-    }
-
-    assert processes == {0: "g0", 1: "g1", 2: "g2", 3: "g3"}
-    assert (first["ts"], first["dur"], first["pid"]) == (0.0, 20.0, 0)
-    assert first["args"] == {"dst": "g1", "bytes": 1e6, "sent_us": 20.0, "epoch": 0}
-    assert trace["otherData"]["makespan_us"] == pytest.approx(60.0)
 
 
 @quick
