@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ccl.errors import FormatError
 from ccl.formats.text import decode_json
 
-MOST_GPUS = 1024
+MOST_GPUS = 256
 
 Pair = tuple[int, int]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from ccl.errors import FormatError
 from ccl.formats.machines._pcie_tree import LEVELS
 
-MOST_SIDE = 1024
-"""Devices of a matrix; a rack has 72 GPUs."""
+MOST_SIDE = 256
+"""Devices of a matrix; a host has 16 GPUs and some dozens of adapters."""
 
 MOST_LINKS = 1024
 """NVLinks of a cell; a GPU has 18."""

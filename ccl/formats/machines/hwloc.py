@@ -9,8 +9,6 @@ Source of the shape: open-mpi/hwloc, its documentation of objects, attributes an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report
@@ -22,6 +20,9 @@ from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device
 
 SPEEDS = {"file": "as the file tells", "pcie": "as the setting pcie says"}
 NICS = {"rdma": "those with RDMA, if any has it", "all": "all", "none": "none"}
+MOST_LEAVES = 4096
+"""GPUs and adapters of a host, virtual ones too."""
+
 IDLE = 8.0
 """GB/s below which the link of a GPU looks as if it saved power."""
 
@@ -72,6 +73,7 @@ class _Reading:
         self.limits: list[SharedLimit] = []
         self.names: dict[int, str] = {}
         self.used: set[str] = set()
+        self.numbers: dict[str, int] = {}
         self.untold = 0
         self.generation = choice(asked, "pcie", among=PCIE, usual="4")
         self.speeds = choice(asked, "speeds", among=SPEEDS, usual="file")
@@ -87,6 +89,10 @@ class _Reading:
             (each for each in top.everything() if each.sort == "gpu"),
             key=lambda each: (*each.rank, each.name),
         )
+        leaves = sum(each.sort in {"gpu", "nic"} for each in top.everything())
+        if leaves > MOST_LEAVES:
+            msg = f"it has {leaves:,} GPUs and adapters; a host is read up to {MOST_LEAVES:,}"
+            raise FormatError(msg)
         if not gpus:
             msg = (
                 "it has no GPU; write it where lstopo sees PCI devices (lstopo --whole-io --of xml)"
@@ -171,9 +177,10 @@ class _Reading:
     def make(self, part: Part, kind: DeviceKind, name: str) -> str:
         """Make the device of a part, with the first number that is free where a name is not."""
         stem = name.rstrip("0123456789") or name
-        numbers = _numbers()
         while name in self.used:
-            name = f"{stem}{next(numbers)}"
+            number = self.numbers.get(stem, 0)
+            self.numbers[stem] = number + 1
+            name = f"{stem}{number}"
         self.used.add(name)
         self.names[id(part)] = name
         self.devices.append(device(kind, name, host=self.host))
@@ -254,13 +261,6 @@ def _medium(speed: float, generation: str) -> str:
     fitting = (each for each, rate in PCIE.items() if abs(speed - rate) < 0.02 * rate)
     number = next(fitting, "") if speed else generation
     return f"PCIe {number}".strip()
-
-
-def _numbers() -> Iterator[int]:
-    number = 0
-    while True:
-        yield number
-        number += 1
 
 
 READER = Reader(

@@ -189,3 +189,14 @@ def test_whatever_is_done_to_a_file_is_read_or_refused_in_words(data):
         old, new = data.draw(st.sampled_from(found)), data.draw(st.sampled_from(words))
         content = content.replace(old, new, data.draw(st.integers(1, 4)))
     assert refusal(content).startswith(("box.xml", "read"))
+
+
+def test_adapters_without_a_name_are_numbered_and_too_many_are_refused():
+    adapter = '<object type="PCIDev" pci_type="0207 [15b3:0]"/>'
+    many = topology(machine(GPU.format("a", ""), adapter * 500))
+
+    assert {each.name for each in many.devices if each.kind == "nic"} == {
+        f"nic{i}" for i in range(500)
+    }
+    with pytest.raises(FormatError, match="it has 5,001 GPUs and adapters; a host is read up to"):
+        read(machine(GPU.format("a", ""), adapter * 5000))

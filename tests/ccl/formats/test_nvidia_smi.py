@@ -219,8 +219,8 @@ def test_what_is_wrong_is_told_with_its_line(old, new, told):
     assert told in str(error.value)
 
 
-def test_more_columns_than_a_rack_has_are_refused_before_they_are_read():
-    with pytest.raises(FormatError, match="it has 2,000 columns; a matrix is read up to 1,024"):
+def test_more_columns_than_any_host_has_are_refused_before_they_are_read():
+    with pytest.raises(FormatError, match="it has 2,000 columns; a matrix is read up to 256"):
         read(("\t" + "\t".join(f"GPU{i}" for i in range(2000)) + "\nGPU0\t X \n").encode())
 
 

@@ -156,7 +156,7 @@ def test_a_setting_that_is_unknown_is_told(said, told):
 
 def test_more_gpus_than_any_host_has_are_refused():
     system = {f"(Topology) Link type between DRM devices 0 and {i}": "XGMI" for i in range(1, 1500)}
-    with pytest.raises(FormatError, match="1,500 GPUs; they are read up to 1,024"):
+    with pytest.raises(FormatError, match="1,500 GPUs; they are read up to 256"):
         read(json.dumps({"system": system}).encode())
 
 
