@@ -7,6 +7,7 @@ mlcommons/chakra, schema/protobuf/et_def.proto.
 
 import json
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,10 @@ from ccl.formats.format import Asked, Written
 from ccl.formats.simulators.chakra import MOST_MESSAGES, Options
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
 from tests.ccl.clusters import (
+    line,
+    line_all_gather,
     mesh,
     ring,
     ring_all_gather,
@@ -380,3 +384,62 @@ def test_too_many_messages_are_refused():
 
     with pytest.raises(FormatError, match="messages; at most 500,000 are written"):
         write(content, parts=MOST_MESSAGES // many + 1)
+
+
+def simulated(problem: Problem, nodes: list[list[Node]]) -> float:
+    """Return the µs that the traces take where each link serves one message at a time.
+
+    Of the messages that wait for a link the lowest node goes first; links join GPUs directly.
+    """
+    ranks, waits = problem.topology.ranks, {n.id: set(n.deps) for own in nodes for n in own}
+    free: dict[tuple[int, int], float] = {}
+    arrivals: list[tuple[float, int, int]] = []  # time, tag, rank
+    ready = sorted((n.id, rank) for rank, own in enumerate(nodes) for n in own if n.type == SEND)
+    by_id = {n.id: n for own in nodes for n in own}
+    receipts = {n.number("comm_tag"): n.id for n in by_id.values() if n.type == RECEIVE}
+    now = end = 0.0
+    while ready or arrivals:
+        for number, rank in list(ready):
+            each = by_id[number]
+            ends = rank, each.number("comm_dst")
+            if not waits[number] and free.get(ends, 0.0) <= now + 1e-9:
+                link = problem.topology.link(*(ranks[place] for place in ends))
+                free[ends] = now + each.number("comm_size") * link.beta
+                heappush(arrivals, (free[ends] + link.alpha, each.number("comm_tag"), ends[1]))
+                ready.remove((number, rank))
+        later = [time for time in free.values() if time > now + 1e-9]
+        now = min([*later, *(time for time, _, _ in arrivals[:1])])
+        while arrivals and arrivals[0][0] <= now + 1e-9:
+            end, tag, rank = heappop(arrivals)
+            for each in nodes[rank]:
+                waits[each.id].discard(receipts[tag])
+    return end
+
+
+@pytest.mark.parametrize("alpha", [0.0, 3.0, 50.0])
+@pytest.mark.parametrize(
+    ("made", "topology"),
+    [
+        (ring_all_gather, ring(6, alpha=1.0)),
+        (ring_reduce_scatter, ring(5, alpha=1.0)),
+        (ring_all_reduce, ring(5, alpha=1.0)),
+        (line_all_gather, line(5, alpha=1.0)),
+    ],
+)
+def test_traces_take_as_long_as_the_replay(made, topology, alpha):
+    """A send waits for what it needs and for its link, in the trace as in the replay."""
+    links = tuple(replace(link, alpha=alpha) for link in topology.links)
+    slow = replace(topology, links=links)
+    problem, plan = made(slow, epoch_duration=20.0 + alpha)
+    nodes = traces(write(document(problem, plan=plan)), len(slow.ranks))
+
+    assert simulated(problem, nodes) == pytest.approx(simulate(problem, plan).makespan)
+
+
+def test_parts_of_a_forest_take_about_as_long_as_the_replay():
+    """Up to GPU 0 of a mesh of 4 and down again, in 8 parts."""
+    problem, forest = sums_at_one(4)
+    nodes = traces(write(document(problem, plan=forest), parts=8), 4)
+    replayed = simulate(problem, forest, chunks=8).makespan
+
+    assert simulated(problem, nodes) == pytest.approx(replayed, rel=0.05)
