@@ -1,8 +1,8 @@
 """Schedules of TE-CCL (microsoft/TE-CCL:teccl/solvers): read, replayed and held to what they say.
 
 A file names devices by number and holds no cluster: it is about the one that is open or that the
-setting ``cluster`` names; else its links are made of its flows. Its chunk is the one from which
-its bandwidth follows. The plan is a schedule in the epochs of the file where these hold, with
+setting ``cluster`` names; without either its links are made of its flows. Its chunk is the one from
+which its bandwidth follows. The plan is a schedule in the epochs of the file where these hold, with
 epochs a little longer where TE-CCL drops latencies, or else in the order of the file. The report
 says what the file states, what the replay takes, and which rule explains a difference of more than
 an epoch. A file that breaks a rule whatever latencies count for is refused with the rule, the
@@ -11,20 +11,12 @@ epoch and the link, or with ``lenient`` played in order, each send when it can g
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.formats.documents import document
-from ccl.formats.format import Asked, Imported, Reader, Report, Writer
-from ccl.formats.synthesizers._te_ccl_clusters import (
-    CLUSTERS,
-    Named,
-    as_released,
-    cluster,
-    out_of_range,
-)
+from ccl.formats.format import Asked, Imported, Question, Reader, Report, Writer
+from ccl.formats.synthesizers._te_ccl_clusters import Named, as_released, cluster
 from ccl.formats.synthesizers._te_ccl_demand import Wanted, chunk_bytes, wanted
 from ccl.formats.synthesizers._te_ccl_devices import (
     Cluster,
@@ -38,6 +30,7 @@ from ccl.formats.synthesizers._te_ccl_file import Output, looks_like_output, par
 from ccl.formats.synthesizers._te_ccl_moves import Moves, moves_of, plain_sends
 from ccl.formats.synthesizers._te_ccl_report import Findings
 from ccl.formats.synthesizers._te_ccl_rules import Rules
+from ccl.formats.synthesizers._te_ccl_settings import SETTINGS, Settings, settings_of
 from ccl.formats.synthesizers._te_ccl_timing import Timed, in_turn, lengthened, on_grid
 from ccl.formats.synthesizers._te_ccl_write import write_schedule
 from ccl.problem import Problem
@@ -45,30 +38,15 @@ from ccl.schedule import Schedule, Send
 from ccl.topology import Topology
 from ccl.verify import verify
 
-SETTINGS = {
-    "cluster": "the cluster of TE-CCL that it is about: " + ", ".join(CLUSTERS),
-    "chassis": "number of its chassis, 1 unless given",
-    "side_length": "GPUs along a side of a Mesh, 4 unless given",
-    "alpha": "latencies in seconds of links and of links of switches, where the cluster leaves "
-    "them open: 7e-7,1.3e-6",
-    "chunk_size": "GB of a chunk, where the bandwidth of the file does not tell",
-    "lenient": "true plays a file that breaks a rule in its order, each send when it can go",
-}
 _AS_RELEASED = "the cluster is as TE-CCL's released code builds it, slips included"
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """What was typed."""
-
-    named: Named | None
-    chunk_size: float | None
-    lenient: bool
 
 
 def _read(content: bytes, asked: Asked) -> Imported:
     try:
         return _imported(content, asked)
+    except Question as question:
+        msg = f"{asked.name}: {question}"
+        raise Question(msg, key=question.key, choices=question.choices) from None
     except ScheduleError as error:
         msg = f"{asked.name}: {error}"
         raise FormatError(msg) from None
@@ -82,7 +60,7 @@ def _imported(content: bytes, asked: Asked) -> Imported:
     if not output.flows:
         msg = "it has no flows, so there is no plan in it"
         raise FormatError(msg)
-    settings = _settings(asked.settings)
+    settings = settings_of(asked.settings)
     on, nbytes, told = _cluster(output, asked.topology, settings)
     want = wanted(output, on, nbytes)
     moves = moves_of(output, on, want)
@@ -95,76 +73,18 @@ def _imported(content: bytes, asked: Asked) -> Imported:
     )
 
 
-def _settings(typed: Mapping[str, str]) -> _Settings:
-    """Read the settings.
-
-    Raises
-    ------
-    FormatError
-        If one is not what it should be.
-    """
-    named = None
-    if typed.get("cluster"):
-        name = typed["cluster"].strip()
-        link, switch = _alphas(typed.get("alpha", ""))
-        named = Named(
-            name={each.lower(): each for each in CLUSTERS}.get(name.lower(), name),
-            chassis=_whole(typed, "chassis", 1),
-            side=_whole(typed, "side_length", 4),
-            alpha=(link, switch),
-            copies=False,
-        )
-        wrong = out_of_range(named)
-        if wrong is not None:
-            raise FormatError(wrong)
-    size = None
-    if typed.get("chunk_size"):
-        size = _real(typed["chunk_size"], "chunk_size", "GB") * 1e9
-    return _Settings(named, size, typed.get("lenient", "").lower() in ("true", "yes", "1"))
-
-
-def _alphas(text: str) -> tuple[float, float]:
-    if not text.strip():
-        return 0.0, 0.0
-    parts = text.strip(" []()").split(",")
-    if len(parts) > 2:
-        msg = f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
-        raise FormatError(msg)
-    seconds = [_real(part, "alpha", "seconds", least=0.0) for part in parts]
-    values = [float(f"{1e6 * each:.15g}") for each in seconds]
-    return values[0], values[-1]
-
-
-def _real(text: str, name: str, unit: str, *, least: float = 1e-15) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value < 1e9:
-        msg = f"setting {name} is {text[:40]!r}; give a number of {unit}"
-        raise FormatError(msg)
-    return value
-
-
-def _whole(typed: Mapping[str, str], name: str, usual: int) -> int:
-    text = typed.get(name, "").strip()
-    if not text:
-        return usual
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        msg = f"setting {name} is {text[:40]!r}; give a whole number"
-        raise FormatError(msg)
-    return int(text)
-
-
 def _cluster(
-    output: Output, topology: Topology | None, settings: _Settings
+    output: Output, topology: Topology | None, settings: Settings
 ) -> tuple[Cluster, float, tuple[str, ...]]:
     """Return the cluster, the bytes of a chunk, and what of these is assumed."""
     tried: list[tuple[Topology, tuple[str, ...]]] = []
-    if topology is not None:
-        tried = [(topology, ())]
     if settings.named is not None:
-        tried = [cluster(settings.named), (as_released(settings.named), (_AS_RELEASED,))]
+        clean, mended = cluster(settings.named)
+        mended = (*mended, *settings.told)
+        released = as_released(settings.named)
+        tried = [(clean, mended), (released, (_AS_RELEASED, *settings.told))]
+    elif topology is not None and not settings.flows:
+        tried = [(topology, ())]
     counted = len(tried[0][0].ranks if tried else sources_and_ends(output))
     nbytes, size_told = chunk_bytes(output, max(counted, 1), given=settings.chunk_size)
     if not tried:
@@ -178,10 +98,30 @@ def _cluster(
             return able(output, found), nbytes, (size_told, *told)
         lacks = lacks or str(found)
     msg = (
-        f"{lacks}, which does not fit {tried[0][0].name}; open the cluster that it is "
-        f"about, or set cluster to one of {', '.join(CLUSTERS)}"
+        f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it"
     )
-    raise FormatError(msg)
+    raise Question(msg, key="cluster", choices=_fitting(output))
+
+
+def _fitting(output: Output) -> dict[str, str]:
+    """Return the clusters of TE-CCL on which a file is possible, as settings."""
+    chassis = (
+        ("DGX2", 2),
+        ("NDv2", 1),
+        ("NDv2", 2),
+        ("NDv2", 3),
+        ("NDv2", 4),
+        ("AMD", 1),
+        ("AMD", 2),
+    )
+    tried = [Named(name="DGX1"), *(Named(name=name, chassis=many) for name, many in chassis)]
+    tried += [Named(name="Mesh", side=side) for side in range(2, 9)]
+    choices = {}
+    for each in tried:
+        if isinstance(placed(output, as_released(each)), Cluster):
+            count = each.side if each.name == "Mesh" else each.chassis
+            choices[f"{each.name}:{count}"] = f"TE-CCL's {cluster(each)[0].name}"
+    return choices | {"flows": "the links that its flows use, and nothing else"}
 
 
 def _timed(

@@ -7,7 +7,7 @@ import pytest
 
 from ccl.collective import all_gather, all_to_all
 from ccl.errors import FormatError
-from ccl.formats.format import Asked
+from ccl.formats.format import Asked, Question
 from ccl.formats.synthesizers.te_ccl_schedule import READER
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
@@ -257,6 +257,23 @@ def test_gpu_0_of_ndv2_is_crossed_as_a_switch():
         assert replay(imported) == pytest.approx(6252.7)
 
 
+def test_a_file_of_another_cluster_asks_which():
+    """Links 4->9 through number 0 and 8->1 are those of two NDv2, and of no other cluster."""
+    flows = ["0 from 4: 4->9 in epoch 0 via switches 0", "0 from 8: 8->1 in epoch 0"]
+    demands = {"GPU 9": {"GPU 4": {"Chunk 0": 1.0}}, "GPU 1": {"GPU 8": {"Chunk 0": 1.0}}}
+    value = schedule(flows, tau=5000, epochs=1, gpus=16, chunk=62.5 * MB)
+    value["6-Demand_Met"] = demands
+
+    with pytest.raises(
+        Question, match=r"^plan\.json: it uses the link 4->0 \(and 2 more\)"
+    ) as asks:
+        read(value, line(3))
+    assert asks.value.key == "cluster"
+    assert list(asks.value.choices) == ["NDv2:2", "flows"]
+    assert len(read(value, line(3), cluster="NDv2:2").document.topology.ranks) == 15
+    assert len(read(value, line(3), cluster="flows").document.topology.links) == 3
+
+
 def test_a_mesh_may_have_the_links_that_the_released_code_adds():
     """Side 2: GPU 1 is joined with GPU 2, the beginning of the next row."""
     demands = {"GPU 2": {"GPU 1": {"Chunk 0": 1e-5}}}
@@ -299,7 +316,7 @@ def changed(value, line, into):
         (
             "0 from 0 traveled over 3->4",
             "Chunk 0 from 0 traveled over 2->4 in epoch 3",
-            "it uses the link 2->4, which does not fit line",
+            "it uses the link 2->4, which line has not",
         ),
         ("0 from 0 traveled over 3->4", "Chunk 0 von 0", r"at Flows\[3\]: 'Chunk 0 von 0'"),
     ],
