@@ -40,7 +40,8 @@ def shown(label):
 
 def statements(text):
     """Return label and attributes of each node, ends and attributes of each edge, and labels."""
-    nodes, edges, labels, row = {}, [], [], []
+    nodes, edges, labels = {}, [], []
+    row: list[tuple[str, str]] = []
     for kind, word in tokens(text):
         if kind == "sign" and word in "{}":
             row = []

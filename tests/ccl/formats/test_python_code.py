@@ -1,0 +1,173 @@
+"""Code that makes a document again when it is run."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import gallery
+from ccl.collective import all_gather
+from ccl.errors import FormatError
+from ccl.flow import Flow, Rate
+from ccl.formats.catalogue import writer
+from ccl.formats.documents import document
+from ccl.formats.format import NoOptions
+from ccl.formats.own import python_code as module
+from ccl.formats.own.python_code import python_code
+from ccl.problem import Problem
+from ccl.topology import Link, Topology, device
+from formulations import solve
+from tests.ccl.clusters import mesh, ring, ring_all_gather
+from tests.ccl.documents import problems as any_problems
+from tests.ccl.documents import topologies as any_topologies
+from tests.ccl.formats.strategies import drawings, planned
+
+WRITE = writer("python").write
+quick = settings(max_examples=60, deadline=None)
+SMALL = ["dgx-1v", "dgx-a100", "thesis-2.3", "torus", "fat-tree", "ndv2"]
+
+
+def run(content):
+    """Return what the code defines."""
+    defined: dict[str, Any] = {}
+    code = WRITE(content, NoOptions()).content.decode()
+    exec(compile(code, "code", "exec"), defined)
+    return defined
+
+
+@quick
+@given(drawings())
+def test_a_drawing_is_made_again(content):
+    made = run(content)
+
+    assert made["topology"] == content.topology
+    assert made.get("positions", {}) == content.positions
+
+
+@quick
+@given(any_topologies())
+def test_any_name_and_number_is_made_again(topology):
+    """Control signs, too; numbers keep their types, so that fingerprints do not change."""
+    made = run(document(topology))["topology"]
+
+    assert made == topology
+    assert repr(made) == repr(topology)
+
+
+@quick
+@given(any_problems())
+def test_any_problem_is_made_again(problem):
+    """Custom demands, priorities, tenants and windows included."""
+    made = run(document(problem))["problem"]
+
+    assert made == problem
+    assert made.fingerprint == problem.fingerprint
+
+
+@quick
+@given(planned())
+def test_a_schedule_is_made_again_and_verified(content):
+    made = run(content)
+
+    assert made["plan"] == content.plan
+    assert made["problem"] == content.problem
+
+
+@pytest.mark.parametrize("formulation", ["orbit-trees", "forestcoll"])
+def test_a_forest_is_made_again_with_its_trees_written_out(formulation):
+    """A symmetric forest equals the one in which every image is a tree of its own."""
+    problem = Problem(mesh(4), all_gather(4, 4e6))
+    forest = solve(problem, formulation).plan
+    content = document(problem, plan=forest)
+
+    assert run(content)["plan"] == forest.unfolded(problem.topology)
+    assert bool(WRITE(content, NoOptions()).lost) is (forest.symmetry is not None)
+
+
+def test_a_flow_is_made_again():
+    problem = Problem(mesh(2), all_gather(2, 2e6))
+    flow = Flow((Rate(0, "g0", "g1", 1.0), Rate(1, "g1", "g0", 1.0)))
+
+    assert run(document(problem, plan=flow))["plan"] == flow
+
+
+def test_a_forest_of_too_many_trees_is_refused(monkeypatch):
+    """4 roots reach 3 others each: 12 routes."""
+    problem = Problem(mesh(4), all_gather(4, 4e6))
+    forest = solve(problem, "forestcoll").plan
+    monkeypatch.setattr(module, "MOST_ROUTES", 11)
+
+    with pytest.raises(FormatError, match=r"the forest has \d+ routes, and at most 11"):
+        python_code(document(problem, plan=forest))
+
+
+def test_a_result_is_solved_again_with_its_options():
+    problem = Problem(ring(4), all_gather(4, 4e6))
+    result = solve(problem, "te-ccl-milp", options={"horizon": 4})
+    made = run(document(result))["result"]
+
+    assert made.problem == problem
+    assert made.plan == result.plan
+    assert dict(made.options) == dict(result.options)
+
+
+@pytest.mark.parametrize(
+    "name", ['"""', "'", "\\", '"); raise SystemExit; ("', "{i}", "\n", "\x00", "é→名", "' \""]
+)
+def test_no_name_gets_out_of_its_quotes(name):
+    name = f"a{name}"
+    topology = Topology(name, (device("gpu", name), device("gpu", "b")), (Link("b", name, 1.0),))
+
+    assert run(document(topology))["topology"] == topology
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_code_of_a_small_cluster_is_as_formatters_leave_it(name):
+    topology = gallery.open_cluster(name)
+    ranks = len(topology.ranks)
+    code = python_code(document(Problem(topology, all_gather(ranks, 1e6 * ranks, chunks=2))))
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "--diff", "-"],
+        input=code,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == ""
+    assert done.returncode == 0
+
+
+def test_the_code_of_a_schedule_is_as_formatters_leave_it():
+    problem, plan = ring_all_gather(ring(5))
+    code = python_code(document(problem, plan=plan, positions={"g0": (1.0, 2.0)}))
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--isolated", "--check", "-"],
+        input=code,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_that_are_alike_are_one_loop():
+    """A DGX-1V has 8 pairs with two NVLinks and 8 with one, both ways each."""
+    code = python_code(document(gallery.open_cluster("dgx-1v")))
+
+    assert code.count("bandwidth=") == 2
+    assert code.count('("g') == 16
+
+
+def test_devices_that_are_alike_and_numbered_are_one_line():
+    """Not where a number is missing, has a zero in front or the host is another."""
+    names = ["g8", "g9", "g10", "g12", "x0", "x01", "x2"]
+    topology = Topology("t", tuple(device("gpu", name) for name in names), ())
+    code = python_code(document(topology))
+
+    assert '*(device("gpu", f"g{i}") for i in range(8, 11)),' in code
+    assert all(f'device("gpu", "{name}"),' in code for name in names[3:])
+    assert run(document(topology))["topology"] == topology
