@@ -159,7 +159,7 @@ def test_links_that_are_alike_are_one_loop():
     code = python_code(document(gallery.open_cluster("dgx-1v")))
 
     assert code.count("bandwidth=") == 2
-    assert code.count('("g') == 16
+    assert code.count('    ("g') == 16
 
 
 def test_devices_that_are_alike_and_numbered_are_one_line():
