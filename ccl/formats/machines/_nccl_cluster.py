@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,8 +20,10 @@ NETWORK_ALPHA = 1.3
 """µs of a link in the network; assumed, as in the gallery."""
 
 MOST_GPUS = 16_384
-MOST_DEVICES = 400_000
-MOST_LINKS = 4_000_000
+MOST_DEVICES = 200_000
+MOST_LINKS = 1_000_000
+MOST_CPU_LINKS = 100_000
+"""Between the CPUs of a file."""
 
 FOUND = 5000
 """Devices below which all symmetries are looked for, of which those of hosts are only a part."""
@@ -147,21 +150,21 @@ class _Builder:
     def _collapse(self) -> int:
         """Make a link of each bridge with one thing below, and return how many there were."""
         bound = {end for bond in self.bonds for end in (bond.src, bond.dst)}
-        below: dict[int, list[int]] = {}
+        many: Counter[int] = Counter()
+        last: dict[int, int] = {}
         for number, part in enumerate(self.listed):
             if self.alive[number] and part.above >= 0:
-                below.setdefault(part.above, []).append(number)
+                many[part.above] += 1
+                last[part.above] = number
         chains = 0
         for number in range(len(self.listed) - 1, -1, -1):
-            part, under = self.listed[number], below.get(number, [])
-            if part.role != "pcie" or len(under) != 1 or number in bound:
+            part = self.listed[number]
+            if part.role != "pcie" or many[number] != 1 or number in bound:
                 continue
-            if not self.alive[number] or part.above < 0:
-                continue
-            child = self.listed[under[0]]
+            child = self.listed[last[number]]
             child.above, child.wire = part.above, _narrower(child.wire, part.wire)
-            siblings = below[part.above]
-            siblings[siblings.index(number)] = under[0]
+            if many[part.above] == 1:
+                last[part.above] = last[number]
             self.alive[number] = False
             chains += 1
         return chains
@@ -171,6 +174,9 @@ class _Builder:
         by_host: dict[int, list[int]] = {}
         for number in cpus:
             by_host.setdefault(self.listed[number].host, []).append(number)
+        if sum(len(many) ** 2 for many in by_host.values()) > MOST_CPU_LINKS:
+            msg = f"its CPUs have more than {MOST_CPU_LINKS:,} links among them; that is too many"
+            raise FormatError(msg)
         for first, second in ((a, b) for many in by_host.values() for a in many for b in many):
             cpu = self.listed[first].cpu
             if first != second and cpu is not None:
@@ -255,13 +261,13 @@ class _Builder:
                 raise FormatError(msg)
             return [], []
         rails: list[list[tuple[str, Part]]] = [[]]
-        for host in range(self.hosts):
-            nics = [n for n in self.numbers["nic"] if self.listed[n].host == host]
-            for place, number in enumerate(nics):
-                rail = place if fabric == "rails" else 0
-                rails += [[] for _ in range(rail + 1 - len(rails))]
-                part = self.listed[number]
-                rails[rail] += [(self.name(number, copy), part) for copy in range(self.copies)]
+        places: Counter[int] = Counter()
+        for number in self.numbers["nic"]:
+            part = self.listed[number]
+            rail = places[part.host] if fabric == "rails" else 0
+            places[part.host] += 1
+            rails += [[] for _ in range(rail + 1 - len(rails))]
+            rails[rail] += [(self.name(number, copy), part) for copy in range(self.copies)]
         names = ["fabric"] if fabric == "flat" else [f"rail{i}" for i in range(len(rails))]
         links = [
             link

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -42,7 +43,7 @@ def difference(
             f"{kept[renamed[0]]}"
         )
     elif not told and drawn != back:
-        told.append("the name of the cluster and the order of its devices and links")
+        told.append("the name of the cluster, the order of devices and links, or last digits")
     return differing + len(drawn.limits), tuple(told)
 
 
@@ -90,12 +91,12 @@ def _links(drawn: Topology, back: Topology, kept: Mapping[str, str], told: list[
     ]
     if new:
         told.append(f"{count(len(new), 'link')} that NCCL takes to be there: {_some(new)}")
-    other = [(a, b) for a, b in pairs if a.bandwidth != b.bandwidth]
+    other = [(a, b) for a, b in pairs if not math.isclose(a.bandwidth, b.bandwidth)]
     if other:
         first, read = other[0]
         told.append(
-            f"the bandwidth of {count(len(other), 'link')}, such as {first}: {first.bandwidth:g} "
-            f"GB/s becomes {read.bandwidth:g} GB/s"
+            f"the bandwidth of {count(len(other), 'link')}, such as {first}: {first.bandwidth:.8g} "
+            f"GB/s becomes {read.bandwidth:.8g} GB/s"
         )
     late = [(a, b) for a, b in pairs if a.alpha != b.alpha]
     if late:

@@ -71,7 +71,7 @@ XGMIS = (
     Generation("gfx906", "Infinity Fabric", 24.0, 50.0),
 )
 
-_GCN_NUMBERS = {910: "gfx90a", 908: "gfx908", 906: "gfx906", 900: "gfx906"}
+_GCN_NUMBERS = {"910": "gfx90a", "908": "gfx908", "906": "gfx906"}
 """RCCL before 5.7 writes the GCN as a number, and 910 for an MI200."""
 
 
@@ -85,7 +85,7 @@ def nvlink(sm: int) -> Generation:
 
 def xgmi(gcn: str) -> Generation:
     """Return the xGMI link of a GCN name; what is unknown is as the oldest, as RCCL has it."""
-    name = _GCN_NUMBERS.get(int(gcn), "gfx906") if gcn.isascii() and gcn.isdigit() else gcn.lower()
+    name = _GCN_NUMBERS.get(gcn, gcn.lower())
     return next((each for each in XGMIS if name.startswith(each.key)), XGMIS[-1])
 
 

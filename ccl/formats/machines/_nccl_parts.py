@@ -30,7 +30,7 @@ from ccl.formats.xml import Element
 Role = Literal["gpu", "nvswitch", "cpu", "pcie", "nic"]
 """What a part is; with a number it is the name of the device."""
 
-MOST_CPUS = 64
+MOST_CPUS = 32
 """Of a host; each is joined with each."""
 
 MOST_PARTS = 60_000
@@ -89,7 +89,7 @@ class Parts:
 
     listed: list[Part] = field(default_factory=list)
     bonds: list[Bond] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
+    hosts: dict[str, int] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
 
     def add(self, part: Part) -> int:
@@ -151,9 +151,7 @@ class _Reading:
     def cpu(self, element: Element) -> None:
         """Take a CPU and everything below it."""
         key = element.attributes.get("host_hash", "")
-        if key not in self.parts.hosts:
-            self.parts.hosts.append(key)
-        self.host = self.parts.hosts.index(key)
+        self.host = self.parts.hosts.setdefault(key, len(self.parts.hosts))
         self.parts.seen[f"cpus {self.host}"] += 1
         if self.parts.seen[f"cpus {self.host}"] > MOST_CPUS:
             msg = f"line {element.line}: a host has more than {MOST_CPUS} CPUs; that is too many"

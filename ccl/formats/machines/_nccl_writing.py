@@ -15,6 +15,7 @@ from ccl.formats.machines._nccl_difference import difference
 from ccl.formats.machines._nccl_figures import (
     CPUS,
     DEFAULT_SM,
+    MOST_LANES,
     NVLINKS,
     PCIES,
     UNKNOWN_CPU,
@@ -108,6 +109,8 @@ class _Writing:
         self.nics = [name for name, role in shape.roles.items() if role == "nic"]
         for names, role in ((self.gpus, "gpu"), (self.nics, "nic")):
             self.called.update({name: f"{role}{i}" for i, name in enumerate(names)})
+        numbered: tuple[list[Spot], ...] = ([*self.gpus], [*self.nics], [*shape.ports])
+        self.place = {each: i for many in numbered for i, each in enumerate(many)}
         self.addresses: dict[Spot, str] = {}
         self._address_all()
         self.generations = {name: self._generation(name) for name in self.gpus}
@@ -161,9 +164,9 @@ class _Writing:
             return []
         found = [self._gpu(name) for name in self._local_gpus(above)]
         nics = [
-            Element("nic", {}, [self._net(name)])
-            for name in self.nics
-            if self._is_local(name) and self._link(above, name) is not None
+            Element("nic", {}, [self._net(link.dst)])
+            for link in self.topology.links_out[above]
+            if self.shape.roles.get(link.dst) == "nic" and self._is_local(link.dst)
         ]
         crossings = [
             Element("pcilink", {"target": self.addresses[link.dst]})
@@ -173,8 +176,8 @@ class _Writing:
         return [*found, *nics, *crossings]
 
     def _local_gpus(self, card: Spot) -> list[str]:
-        many = self.shape.below.get(card, [])
-        return [name for name in self.gpus if name in many and self._is_local(name)]
+        many = [each for each in self.shape.below.get(card, []) if isinstance(each, str)]
+        return [each for each in many if self.shape.roles[each] == "gpu" and self._is_local(each)]
 
     def _speakers(self, name: str) -> list[str]:
         """Return the devices whose NVLinks a GPU lists: its own, for a card's first GPU its too."""
@@ -232,21 +235,21 @@ class _Writing:
         medium = link.medium if link is not None else "PCIe 4"
         bandwidth = link.bandwidth if link is not None else PCIES[3].planned * 16
         usual = sorted(PCIES, key=lambda each: f"PCIe {each.number}" != medium)
+        lanes = [(usual[0], width) for width in (*_WIDTHS, *range(1, MOST_LANES + 1))]
+        lanes += [(each, width) for each in usual[1:] for width in _WIDTHS if exact]
         rates = [
-            (each.wire(width, planned=self.planned).bandwidth, each, width)
-            for each in usual
-            for width in _WIDTHS
+            (each.wire(width, planned=self.planned).bandwidth, each, width) for each, width in lanes
         ]
         same = next((row for row in rates if row[0] == bandwidth), None)
         if same is not None:
             return same[1:]
-        near = [row for row in rates if row[1] is usual[0]]
+        near = rates[: len(_WIDTHS)]
         if not exact:
             near = [row for row in near if row[0] >= bandwidth] or near
         return min(near, key=lambda row: abs(row[0] - bandwidth))[1:]
 
     def _gpu(self, name: str) -> Element:
-        rank, generation = self.gpus.index(name), self.generations[name]
+        rank, generation = self.place[name], self.generations[name]
         said = {"dev": str(rank), "sm": "90" if self.amd else generation.key}
         if self.amd:
             gcn = {"gfx94": "gfx942", "gfx95": "gfx950"}.get(generation.key, generation.key)
@@ -261,11 +264,10 @@ class _Writing:
             if link.dst not in self.shape.roles
         ]
         inside = [link.bandwidth for link in self.topology.links_out[name]]
-        return _port(self.nics.index(name), max(outside or inside, default=1.25))
+        return _port(self.place[name], max(outside or inside, default=1.25))
 
     def _port(self, spot: Spot, link: Link) -> Element:
-        number = len(self.nics) + list(self.shape.ports).index(int(spot))
-        return _port(number, link.bandwidth)
+        return _port(len(self.nics) + self.place[spot], link.bandwidth)
 
     def _links(self, name: str) -> list[Element]:
         """Return what hangs on a GPU: NVLinks, and C2C."""

@@ -21,7 +21,7 @@ from ccl.formats.xml import Element, begins_with, parse_xml
 from ccl.overlay import Overlay
 from ccl.topology import Topology
 
-MOST_ELEMENTS = 400_000
+MOST_ELEMENTS = 200_000
 
 KINDS = {0: "ring", 1: "tree", 2: "collnet-chain", 3: "nvls", 4: "collnet-direct"}
 _PATTERNS = {

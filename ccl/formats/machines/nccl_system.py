@@ -16,13 +16,15 @@ from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report, Writer
 from ccl.formats.machines._figures import DIRECT_ALPHA, HOP_ALPHA
 from ccl.formats.machines._nccl_cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
-from ccl.formats.machines._nccl_figures import LOCAL, UNSAID_NIC
+from ccl.formats.machines._nccl_figures import LOCAL, NVLINKS, UNSAID_NIC, XGMIS
 from ccl.formats.machines._nccl_parts import Parts, Role, read_parts, without_comments
 from ccl.formats.machines._nccl_writing import Options, write
 from ccl.formats.machines._told import choice, count
 from ccl.formats.xml import begins_with, parse_xml
 
-MOST_ELEMENTS = 400_000
+MOST_ELEMENTS = 200_000
+
+_GPU_MEDIA = {each.medium for each in (*NVLINKS, *XGMIS)}
 
 SETTINGS = {
     "bandwidths": (
@@ -103,10 +105,21 @@ def _taken(parts: Parts, built: Built) -> list[str]:
     said = [f"{number} of {medium}" for medium, number in links.items() if medium != "local"]
     if said:
         taken.append(f"one-way links beside PCIe: {', '.join(said)}")
+    bare = _bare(built)
+    if bare:
+        told = f"{count(len(bare), 'GPU')} without NVLink beside others that have it"
+        taken.append(f"{told}: {', '.join(bare[:8])}")
     speeds = sorted({part.speed * 8 for part in parts.listed if part.role == "nic"})
     if speeds:
         taken.append(f"NICs of {', '.join(f'{speed:g}' for speed in speeds[:4])} Gb/s")
     return taken
+
+
+def _bare(built: Built) -> list[str]:
+    """Return the GPUs without any link beside PCIe, where others have some: mostly broken ones."""
+    cluster = built.topology
+    fast = {end for link in cluster.links if link.medium in _GPU_MEDIA for end in link.ends}
+    return [name for name in cluster.ranks if name not in fast] if fast else []
 
 
 def _assumed(parts: Parts, built: Built, *, planned: bool, merged: bool) -> list[str]:
@@ -124,9 +137,11 @@ def _assumed(parts: Parts, built: Built, *, planned: bool, merged: bool) -> list
     if built.found["nvswitch"] > 1 and not merged:
         told.append("each NVSwitch is a switch of its own, which NCCL merges (switches=merged)")
     if built.copies > 1:
-        told.append(f"{built.copies:,} hosts are like this one, and a network joins their NICs")
-    elif len(parts.hosts) > 1 and built.found["nic"]:
-        told.append("a network joins the NICs of all hosts")
+        told.append(f"{built.copies:,} hosts are like this one")
+    if built.copies * len(parts.hosts) > 1 and built.found["nic"]:
+        rails = "rail0" in built.topology.index
+        how = "a switch for each place, and a spine" if rails else "one switch (network=rails)"
+        told.append(f"the NICs of all hosts are joined by {how}")
     unsaid = (
         ("implied GPUs", "GPU", "of which only the PCI class is said"),
         ("implied NICs", "NIC", "of which only the PCI class is said, as fast as their PCIe"),
@@ -137,6 +152,8 @@ def _assumed(parts: Parts, built: Built, *, planned: bool, merged: bool) -> list
     told += [f"{count(seen[key], what)} {said}" for key, what, said in unsaid if seen[key]]
     if any(part.wire and part.wire.bandwidth == LOCAL for part in parts.listed):
         told.append(f"GPUs of one card are joined at {LOCAL:g} GB/s, by which NCCL means no limit")
+    if built.found["gpu"] > 1 and not any(bond.wire.medium in _GPU_MEDIA for bond in parts.bonds):
+        told.append("no NVLinks, which NCCL looks for on the machine when a file has none")
     if built.one_way:
         told.append(f"{count(built.one_way, 'link')} that one GPU alone names go one way")
     return told

@@ -250,6 +250,17 @@ def test_links_that_one_gpu_alone_names_go_one_way_and_are_told():
     assert "2 links to GPUs that are not in the file" in found.report.left_out
 
 
+def test_a_gpu_without_nvlink_beside_others_is_told():
+    """A driver that loses the links of one GPU slows all, and the file alone shows it."""
+    link = '<nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>'
+    gpus = "".join(gpu(f"0:{i + 1}:0.0", i, link if i != 2 else "") for i in range(4))
+    report = read(one_cpu(gpus).encode(), Asked(name="x.xml")).report
+
+    assert "1 GPU without NVLink beside others that have it: gpu2" in report.taken
+    none = read(one_cpu(gpu("0:1:0.0", 0) + gpu("0:2:0.0", 1)).encode(), Asked(name="x.xml")).report
+    assert any("no NVLinks" in each for each in none.assumed)
+
+
 def test_a_port_listed_below_every_cpu_is_one_nic():
     """NCCL lists a port without PCI address below each NUMA domain."""
     net = '<nic><net name="eth0" dev="0" speed="10000"/></nic>'
@@ -337,7 +348,7 @@ def test_what_is_read_has_the_throughput_of_its_cut(name, rate):
         (one_cpu(nic("0:1:0.0", 0)), "it has no GPU"),
         (one_cpu(gpu("0:1:0.0", 0) + nic("0:2:0.0", 0, 10**12)), "has a speed of"),
         (one_cpu("", cpu='arch="x86_64" familyid="six"'), '<cpu familyid="six"> is not a whole'),
-        ("<system>" + '<cpu numaid="0"/>' * 65 + "</system>", "more than 64 CPUs"),
+        ("<system>" + '<cpu numaid="0"/>' * 65 + "</system>", "more than 32 CPUs"),
     ],
 )
 def test_wrong_files_are_refused_in_a_sentence(text, told):
