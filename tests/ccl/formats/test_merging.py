@@ -192,13 +192,13 @@ def test_a_problem_stays_where_nothing_is_added_and_is_told_where_something_is()
     assert any(each.startswith("the problem of DGX-1V") for each in report.left_out)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(documents())
 def test_merged_with_itself_a_document_is_itself(drawn):
     assert merge(drawn, drawn)[0] is drawn
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(drawings())
 def test_links_of_gpus_and_all_others_make_the_whole_again(drawn):
     """Split into links between two GPUs and links to other devices, nothing is told twice."""
@@ -219,7 +219,7 @@ def test_links_of_gpus_and_all_others_make_the_whole_again(drawn):
     assert made.topology.ranks == whole.ranks
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
 @given(drawings(), drawings())
 def test_the_first_stays_whole_and_in_front(one, other):
     assume(len(one.topology.ranks) == len(other.topology.ranks))
