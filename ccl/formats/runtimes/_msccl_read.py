@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from ccl.collective import CHUNK_LIMIT
+from ccl.collective import CHUNK_LIMIT, CollectiveKind
 from ccl.errors import FormatError
 from ccl.formats.format import Report
 from ccl.formats.runtimes._msccl_names import BUFFERS, COLLECTIVES, ROOTED
@@ -28,7 +28,7 @@ from ccl.program import (
     Step,
     ThreadBlock,
 )
-from ccl.program.program import READS, WRITES
+from ccl.program.program import READS, RECEIVES, SENDS, WRITES
 
 MOST_CHANNEL = 1023
 """Highest channel that is read; no executor has more than 128."""
@@ -116,7 +116,7 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
     inplace = _flag(algo, "inplace", notes, default=False)
     smallest, largest = _window(algo, notes)
     if root is None and collective in ROOTED and "root" not in algo.attributes:
-        notes.assumed.append("the root is rank 0")
+        root = _root(collective, ranks, notes)
     program = Program(
         name=algo.text("name", name),
         collective=collective,
@@ -134,6 +134,26 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
         raise FormatError(msg)
     _look_over(algo, program, notes)
     return program
+
+
+def _root(kind: CollectiveKind, ranks: Sequence[RankProgram], notes: _Notes) -> int:
+    """Return the only rank that receives nothing, or sends nothing where all go to the root."""
+    gathers = kind in ("reduce", "gather")
+    idle = [
+        number
+        for number, rank in enumerate(ranks)
+        if not any(
+            step.operation in (SENDS if gathers else RECEIVES)
+            for block in rank.blocks
+            for step in block.steps
+        )
+    ]
+    if len(idle) == 1:
+        what = "sends" if gathers else "receives"
+        notes.assumed.append(f"the root is rank {idle[0]}, which alone {what} nothing")
+        return idle[0]
+    notes.assumed.append("the root is rank 0")
+    return 0
 
 
 def _look_over(algo: Element, program: Program, notes: _Notes) -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccl.collective import make_collective
@@ -20,8 +20,10 @@ from ccl.program.lint import lint
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
+from tests.ccl.formats.strategies import planned
 from tests.ccl.program.programs import gathered, programs, summed
 
+KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "reduce")
 READ = reader("msccl-xml")
 WRITE = writer("msccl-xml")
 
@@ -172,6 +174,26 @@ def test_what_a_file_does_not_say_is_assumed_and_told():
     assert not placed.out_of_place
 
 
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("broadcast", "the root is rank 2, which alone receives nothing"),
+        ("reduce", "the root is rank 2, which alone sends nothing"),
+    ],
+)
+def test_a_root_that_is_not_said_is_found(kind, told):
+    """A star of three GPUs, of which the last is the root; without `root`, as most files are."""
+    topology = open_cluster("full-mesh:gpus=3")
+    problem = Problem(topology, make_collective(kind, 3, 2.0**20, root=2))
+    written = WRITE.write(document(solve(problem, "direct")), WRITE.options()).content
+    imported = read(written.decode().replace(' root="2"', ""))
+
+    assert imported.program.root == 2
+    assert told in imported.report.assumed
+    assert imported.document.kind == "plan"
+    assert READ.read(written, Asked(name="x")).program.root == 2
+
+
 def test_what_executors_ignore_is_left_out_and_told():
     copies = '<gpu id="1" i_chunks="1" o_chunks="2" s_chunks="0"><copy i_off="0" o_off="1"/>'
     text = RING.replace('<gpu id="1" i_chunks="1" o_chunks="2" s_chunks="0">', copies)
@@ -273,6 +295,20 @@ def test_a_plan_that_is_written_reads_back_as_one_as_good(kind, executor):
     assert f" in {result.timeline.makespan:.4g} µs" in imported.report.taken[1]
     assert imported.document.problem == problem
     assert any("epochs and times" in told for told in written.lost)
+
+
+@given(planned().filter(lambda content: content.problem.collective.kind in KINDS))
+@settings(max_examples=40)
+def test_any_plan_that_is_written_reads_back_as_a_plan(content):
+    """On any cluster: the collective is the same, the ways may be others, and it is verified."""
+    written = WRITE.write(content, WRITE.options(executor="rccl"))
+    size = {"size": repr(content.problem.collective.size)}
+    asked = Asked(name="x", topology=content.topology, settings=size)
+    imported = READ.read(written.content, asked)
+
+    assert imported.document.problem == content.problem
+    assert imported.document.plan is not None
+    assert imported.report.left_out == ()
 
 
 def test_what_an_executor_would_not_take_is_not_written():

@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ccl.collective import make_collective
 from ccl.errors import FormatError
+from ccl.execute import execute
 from ccl.problem import Problem
 from ccl.program import Program, RankProgram, Slot, Step, ThreadBlock
 from ccl.program.lifting import BANDWIDTH, lift, mesh_of
@@ -277,6 +280,42 @@ def test_equally_quick_ways_are_shared():
 
     ways = {(send.src, send.dst): send.via for send in lifted.schedule.sends}
     assert sorted(ways.values()) == [("s0",), ("s0",), ("s1",), ("s1",)]
+
+
+@given(st.sampled_from([gathered(3), gathered(4, 2), summed(4), _exchanged(3)]), st.data())
+@settings(max_examples=60)
+def test_what_executes_right_is_not_called_wrong_and_the_other_way_round(program, data):
+    """One place of one step is another: the interpreter of programs says what comes of it.
+
+    It says more, since it looks at hazards too; of what comes out both say the same.
+    """
+    places = [
+        (rank, number, turn)
+        for rank, number, block in program.blocks()
+        for turn, step in enumerate(block.steps)
+        if step.operation != "nop"
+    ]
+    rank, number, turn = data.draw(st.sampled_from(places))
+    block = program.ranks[rank].blocks[number]
+    step = block.steps[turn]
+    end = data.draw(st.sampled_from([each for each in ("src", "dst") if getattr(step, each)]))
+    slot = getattr(step, end)
+    size = getattr(program.ranks[rank], slot.buffer)
+    moved = replace(slot, index=data.draw(st.integers(0, max(0, size - step.count))))
+    steps = (*block.steps[:turn], replace(step, **{end: moved}), *block.steps[turn + 1 :])
+    blocks = list(program.ranks[rank].blocks)
+    blocks[number] = replace(block, steps=steps)
+    ranks = list(program.ranks)
+    ranks[rank] = replace(ranks[rank], blocks=tuple(blocks))
+    edited = replace(program, ranks=tuple(ranks))
+
+    lifted = lift(edited, mesh_of(edited), 4 * MB)
+    found = {each.kind for each in execute(edited, interleavings=3).findings}
+
+    if "must hold" in lifted.why:
+        assert found
+    elif not found:
+        assert lifted.why == "" or "apart from" in lifted.why or "cannot all leave" in lifted.why
 
 
 @pytest.mark.parametrize("cluster", ["ring", "star", "dgx-1v", "dgx-a100"])
