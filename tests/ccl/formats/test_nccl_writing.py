@@ -107,7 +107,7 @@ def systems(draw: st.DrawFn) -> str:
         switches = draw(st.lists(st.sampled_from(["f0", "f1", "f2"]), unique=True))
         gpu.children += [_nvlink(f"0000:{each}:00.0", "0x068000", draw) for each in switches]
         if draw(st.booleans()):
-            gpu.children.append(Element("c2c", {"bw": "44712", "count": "5"}))
+            gpu.children.append(Element("c2c", {"bw": "45125", "count": "4"}))
     return xml_text(root)
 
 
