@@ -193,6 +193,17 @@ def _mesh(named: Named) -> tuple[Topology, tuple[str, ...]]:
     return Topology(f"Mesh {side}x{side}", devices, tuple(links)), (told,)
 
 
+def slip(named: Named) -> str:
+    """Say how the released code's cluster differs from the one that is meant."""
+    if named.name == "NDv2" and named.chassis < 3:
+        return "GPU 0 is a switch" if named.chassis == 2 else "a switch leads from GPU 0 to GPU 1"
+    return {
+        "AMD": "of each chassis a GPU is a switch and a switch a GPU",
+        "DGX2": "it has two chassis",
+        "Mesh": "the end of each row is joined with the beginning of the next",
+    }.get(named.name, "it is the same")
+
+
 def as_released(named: Named) -> Topology:
     """Build a cluster whose numbers are in range with the slips of the released code."""
     if named.name == "DGX2":

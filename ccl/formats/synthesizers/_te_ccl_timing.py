@@ -30,11 +30,24 @@ MOST_EPOCHS = 2**40
 
 @dataclass(frozen=True)
 class Timed:
-    """A schedule, in words how its epochs differ from the file's, and whether it has its own."""
+    """A schedule made of a file.
+
+    Parameters
+    ----------
+    schedule
+        What is sent when.
+    told
+        How its epochs differ from the file's, in words, or nothing.
+    in_turn
+        Whether it has epochs of its own.
+    broken
+        The rules that the file breaks, in sentences, where it may.
+    """
 
     schedule: Schedule
     told: str = ""
     in_turn: bool = False
+    broken: tuple[str, ...] = ()
 
 
 def on_grid(problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int) -> Schedule:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Question, Reader, Report, Writer
-from ccl.formats.synthesizers._te_ccl_clusters import Named, as_released, cluster
+from ccl.formats.synthesizers._te_ccl_clusters import Named, as_released, cluster, slip
 from ccl.formats.synthesizers._te_ccl_demand import Wanted, chunk_bytes, wanted
 from ccl.formats.synthesizers._te_ccl_devices import (
     Cluster,
@@ -37,8 +37,6 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Topology
 from ccl.verify import verify
-
-_AS_RELEASED = "the cluster is as TE-CCL's released code builds it, slips included"
 
 
 def _read(content: bytes, asked: Asked) -> Imported:
@@ -64,9 +62,9 @@ def _imported(content: bytes, asked: Asked) -> Imported:
     on, nbytes, told = _cluster(output, asked.topology, settings)
     want = wanted(output, on, nbytes)
     moves = moves_of(output, on, want)
-    timed, broken = _timed(output, on, (want, moves, settings.lenient))
+    timed = _timed(output, on, (want, moves, settings.lenient))
     report = Findings(output, want, moves, timed).report()
-    assumed = (*told, *on.told, *want.told, *broken, *report.assumed)
+    assumed = (*told, *on.told, *want.told, *report.assumed)
     return Imported(
         document(want.problem, plan=timed.schedule),
         Report(report.taken, assumed, report.left_out),
@@ -81,8 +79,8 @@ def _cluster(
     if settings.named is not None:
         clean, mended = cluster(settings.named)
         mended = (*mended, *settings.told)
-        released = as_released(settings.named)
-        tried = [(clean, mended), (released, (_AS_RELEASED, *settings.told))]
+        slips = f"the cluster is as TE-CCL's released code builds it: {slip(settings.named)}"
+        tried = [(clean, mended), (as_released(settings.named), (slips, *settings.told))]
     elif topology is not None and not settings.flows:
         tried = [(topology, ())]
     counted = len(tried[0][0].ranks if tried else sources_and_ends(output))
@@ -124,10 +122,8 @@ def _fitting(output: Output) -> dict[str, str]:
     return choices | {"flows": "the links that its flows use, and nothing else"}
 
 
-def _timed(
-    output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]
-) -> tuple[Timed, tuple[str, ...]]:
-    """Return the schedule, and the rules that the file breaks if it may.
+def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Timed:
+    """Return the schedule.
 
     Raises
     ------
@@ -144,7 +140,7 @@ def _timed(
     for sends in (plain_sends(output, on, want), joined):
         found = _verified(problem, sends, tau=tau, epochs=epochs)
         if found is not None:
-            return Timed(found), ()
+            return Timed(found)
     breaches = rules.breaches(moves.moves, moves.short)
     fatal = [each for each in breaches if not lenient or "demand not met" in each.sentence]
     if fatal or moves.short:
@@ -155,7 +151,7 @@ def _timed(
     found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)
     if found is not None:
         told = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
-        return Timed(found, told), ()
+        return Timed(found, told)
     made = in_turn(problem, moves.moves, tau)
     verify(problem, made)
     told = (
@@ -163,7 +159,7 @@ def _timed(
         f"{made.epoch_duration:g} µs: those of the file, {tau:g} µs, do not hold them"
     )
     broken = tuple(f"a rule is broken: {each.sentence}" for each in breaches[:3])
-    return Timed(made, told, in_turn=True), broken
+    return Timed(made, told, in_turn=True, broken=broken)
 
 
 def _verified(

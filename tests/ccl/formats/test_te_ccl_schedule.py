@@ -148,7 +148,8 @@ def test_epochs_of_the_slowest_link_are_no_rule_of_the_replay():
     imported = read(value, topology)
     assert imported.document.plan.duration == pytest.approx(1600)
     assert replay(imported) == pytest.approx(400)
-    assert "every hop takes whole epochs in the file" in told(imported)
+    assert "its flows take 1600 µs as it counts: they agree within one epoch" in told(imported)
+    assert "3 epochs earlier: every hop takes whole epochs in the file" in told(imported)
 
 
 def test_bandwidth_is_of_all_chunks():
@@ -356,6 +357,15 @@ def test_figures_that_do_not_fit_the_flows_are_told(more, said):
     topology, value = line_all_gather(5)
 
     assert said in told(read(value | more, topology))
+
+
+def test_a_file_that_says_far_more_epochs_than_it_takes_is_told():
+    """Four epochs of 100 µs are all that the line takes, and it says ten."""
+    topology, value = line_all_gather(5)
+    value |= {"3-Epochs_Required": 10, "4-Collective_Finish_Time": 1e-3, "5-Algo_Bandwidth": 5.0}
+
+    said = told(read(value, topology))
+    assert "6 epochs earlier: its flows are done after 400 µs" in said
 
 
 def test_the_size_of_a_chunk_may_be_given():
