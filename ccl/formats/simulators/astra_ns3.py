@@ -239,7 +239,7 @@ class _Reading:
             taken.append(f"{hosts} and {nvswitches}, whose links are NVLink")
         pairs = len(topology.links) // 2
         if pairs < header.links:
-            taken.append(f"{header.links - pairs} links beside others are added to them")
+            taken.append(f"{many(header.links - pairs, 'link')} beside others, added to them")
         left = []
         if header.gpu:
             left.append(f"the type of the GPUs, {short(header.gpu)}")

@@ -55,7 +55,7 @@ def test_simai_says_which_gpus_share_a_server():
     assert topology.link("g3", "s1") == Link("g3", "s1", 50.0, 0.5)
     assert topology.link("s0", "s1") == Link("s0", "s1", 200.0, 0.5, "", 2)
     assert found.report.left_out == ("the type of the GPUs, 'H800'",)
-    assert "1 links beside others are added to them" in found.report.taken
+    assert "1 link beside others, added to them" in found.report.taken
 
 
 def test_gpus_are_numbered_by_rank_where_switches_come_first():
