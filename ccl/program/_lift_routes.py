@@ -1,10 +1,11 @@
-"""Ways from rank to rank over a topology: links and devices that pass on and keep nothing."""
+"""Ways from rank to rank over a topology: links, and devices that pass on or memories between."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ccl.errors import FormatError
@@ -14,16 +15,35 @@ BANDWIDTH = 25.0
 """GB/s, one way, of a link between two ranks about which nothing is known."""
 
 
+Pair = tuple[int, int]
+"""Where a message leaves and arrives."""
+
 _SAME = 1e-9
 """Shares of a time by which ways that are equally quick may differ."""
 
 
-def routes_of(
-    topology: Topology, pairs: Iterable[tuple[int, int]], nbytes: float
-) -> dict[tuple[int, int], tuple[Link, ...]]:
+@dataclass(frozen=True)
+class Routes:
+    """Ways of pairs of ranks.
+
+    Parameters
+    ----------
+    legs
+        For each pair the places where a way begins, stops and ends, two by two. Places are ranks,
+        and memories by their place among the devices after all ranks.
+    links
+        The links of each leg.
+    """
+
+    legs: dict[Pair, tuple[Pair, ...]]
+    links: dict[Pair, tuple[Link, ...]]
+
+
+def routes_of(topology: Topology, pairs: Iterable[Pair], nbytes: float) -> Routes:
     """Return the quickest way of `nbytes` bytes for each pair of ranks, the direct link if any.
 
-    Of ways that are equally quick, a pair takes one over devices that the fewest others take.
+    Where devices that only pass on do not join two ranks, a way may stop at memories. Of ways that
+    are equally quick, a pair takes one over devices that the fewest others take.
 
     Raises
     ------
@@ -31,38 +51,55 @@ def routes_of(
         If there is none.
     """
     ranks = topology.ranks
-    found: dict[tuple[int, int], tuple[Link, ...]] = {}
-    trees: dict[int, dict[str, list[str]]] = {}
+    trees: dict[tuple[int, bool], dict[str, list[str]]] = {}
     taken: Counter[str] = Counter()
+    found = Routes({}, {})
     for src, dst in sorted(set(pairs)):
-        direct = topology.link_index.get((ranks[src], ranks[dst]))
-        if direct is not None:
-            found[src, dst] = (topology.links[direct],)
-            continue
-        if src not in trees:
-            trees[src] = _tree(topology, ranks[src], nbytes)
-        way = _back(trees[src], ranks[src], ranks[dst], taken=taken)
+        way: list[str] | None = None
+        if (ranks[src], ranks[dst]) in topology.link_index:
+            way = [ranks[src], ranks[dst]]
+        for stops in (False, True):
+            if way is None:
+                if (src, stops) not in trees:
+                    trees[src, stops] = _tree(topology, ranks[src], nbytes, stops=stops)
+                way = _back(trees[src, stops], ranks[src], ranks[dst], taken=taken)
         if way is None:
             msg = (
                 f"{topology} has no way from rank {src} ({ranks[src]}) to rank {dst} "
-                f"({ranks[dst]}) through devices that only pass on, and the program sends there; "
-                "add links, or read it for another cluster or a mesh"
+                f"({ranks[dst]}) but over other GPUs, and the program sends there; add links, or "
+                "read it for another cluster or a mesh"
             )
             raise FormatError(msg)
         taken.update(way[1:-1])
-        found[src, dst] = tuple(topology.link(*ends) for ends in pairwise(way))
+        _laid(found, (src, dst), topology, way)
     return found
 
 
-def mesh(name: str, ranks: int, pairs: Iterable[tuple[int, int]]) -> Topology:
+def _laid(found: Routes, pair: Pair, topology: Topology, way: list[str]) -> None:
+    """Add a way, in legs from one device that stores to the next."""
+    many = len(topology.ranks)
+    stops = [turn for turn, name in enumerate(way) if topology.device(name).stores]
+    legs = []
+    for begin, end in pairwise(stops):
+        ends = [topology.rank.get(way[at], many + topology.index[way[at]]) for at in (begin, end)]
+        legs.append((ends[0], ends[1]))
+        links = tuple(topology.link(*each) for each in pairwise(way[begin : end + 1]))
+        found.links.setdefault(legs[-1], links)
+    found.legs[pair] = tuple(legs)
+
+
+def mesh(name: str, ranks: int, pairs: Iterable[Pair]) -> Topology:
     """Return a cluster with a link for each pair of ranks, of `BANDWIDTH` and no latency."""
     devices = tuple(device("gpu", f"gpu{rank}") for rank in range(ranks))
     links = tuple(Link(f"gpu{src}", f"gpu{dst}", BANDWIDTH) for src, dst in sorted(set(pairs)))
     return Topology(name, devices, links)
 
 
-def _tree(topology: Topology, start: str, nbytes: float) -> dict[str, list[str]]:
-    """Return from where each device is reached the quickest, over what stores nothing."""
+def _tree(topology: Topology, start: str, nbytes: float, *, stops: bool) -> dict[str, list[str]]:
+    """Return from where each device is reached the quickest, over no other GPU.
+
+    Memories are on the way only where it may stop there.
+    """
     times = {start: 0.0}
     before: dict[str, list[str]] = {start: []}
     queue = [(0.0, start)]
@@ -72,7 +109,8 @@ def _tree(topology: Topology, start: str, nbytes: float) -> dict[str, list[str]]
         if here in done:
             continue
         done.add(here)
-        if here != start and topology.device(here).stores:
+        passed = topology.device(here)
+        if here != start and passed.stores and not (stops and passed.kind == "memory"):
             continue
         for link in topology.links_out[here]:
             there = time + link.transfer_time(nbytes)

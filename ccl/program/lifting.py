@@ -18,7 +18,7 @@ from ccl.problem import Problem
 from ccl.program._lift_cells import layout_of
 from ccl.program._lift_order import ordered
 from ccl.program._lift_place import Held, Key, Placer
-from ccl.program._lift_routes import BANDWIDTH, mesh, routes_of
+from ccl.program._lift_routes import BANDWIDTH, Routes, mesh, routes_of
 from ccl.program._lift_run import Carry, Ran, run
 from ccl.program.program import SENDS, Program
 from ccl.schedule import Schedule
@@ -75,17 +75,18 @@ def lift(program: Program, topology: Topology, size: float) -> Lifted:
         ran = run(layout)
         if ran.wrong:
             return Lifted(problem, None, ran.wrong)
-        carried = _fresh(ran.carried, problem)
-        held = _levels(carried, problem)
-        if not carried:
+        once = _fresh(ran.carried, problem)
+        if not once:
             return Lifted(problem, None, "it sends nothing")
+        carried = _fresh(_legs(once, routes), problem)
+        held = _levels(carried, problem)
         sizes = [chunk.size for chunk in problem.collective.chunks]
-        placer = Placer(topology, routes, sizes)
+        placer = Placer(topology, routes.links, sizes)
         schedule = placer.schedule(ordered(carried, held, placer.ways), held)
         verify(problem, schedule)
     except (FormatError, ScheduleError) as error:
         return Lifted(problem, None, str(error))
-    return Lifted(problem, schedule, notes=_notes(ran, again=len(ran.carried) - len(carried)))
+    return Lifted(problem, schedule, notes=_notes(ran, again=len(ran.carried) - len(once)))
 
 
 def mesh_of(program: Program) -> Topology:
@@ -114,6 +115,15 @@ def _notes(ran: Ran, *, again: int) -> tuple[str, ...]:
             f"{ran.unwritten:,} chunks that stay at their rank are not copied to its output"
         )
     return tuple(notes)
+
+
+def _legs(carried: Sequence[Carry], routes: Routes) -> list[Carry]:
+    """Part what stops at memories on its way."""
+    return [
+        Carry(*leg, carry.chunk, carry.mask)
+        for carry in carried
+        for leg in routes.legs[carry.src, carry.dst]
+    ]
 
 
 def _own(problem: Problem, key: Key) -> int:
@@ -157,16 +167,18 @@ def _levels(carried: Sequence[Carry], problem: Problem) -> dict[Key, Held]:
             for mask in came[key]:
                 total |= 0 if mask & ~sum_ else mask
             if total != sum_ or before & ~sum_:
-                raise FormatError(_apart(key, sum_, total | before))
+                raise FormatError(_apart(problem, key, sum_=sum_, total=total | before))
             before = sum_
         held[key] = Held(sums, [0.0] * (len(sums) + 1), [0.0] * (len(sums) + 1))
     return held
 
 
-def _apart(key: Key, sum_: int, total: int) -> str:
-    chunk, rank = key
+def _apart(problem: Problem, key: Key, *, sum_: int, total: int) -> str:
+    chunk, place = key
+    many = len(problem.topology.ranks)
+    who = f"rank {place}" if place < many else problem.topology.devices[place - many].name
     return (
-        f"rank {rank} sends {sum_.bit_count()} contributions to chunk {chunk} apart from the "
-        f"others of the {(total | sum_).bit_count()} that it has then, and a schedule sends all "
-        "that was added up"
+        f"{who} sends {sum_.bit_count()} contributions to chunk {chunk} apart from the others of "
+        f"the {(total | sum_).bit_count()} that it has then, and a schedule sends all that was "
+        "added up"
     )

@@ -255,6 +255,36 @@ def test_ranks_without_a_way_are_named():
         lift(gathered(2), line, 2 * MB)
 
 
+def test_a_way_may_stop_at_a_memory():
+    """Two GPUs on a memory: half of 2 MB goes up and down at 25 GB/s, 40 µs each, both at once.
+
+    A GPU sends to the memory while it reads from there, so the two ways do not wait for each other.
+    """
+    gpus = (device("gpu", "g0"), device("gpu", "g1"))
+    links = [link for name in ("g0", "g1") for link in duplex(name, "m", bandwidth=25.0)]
+    topology = Topology("server", (device("memory", "m"), *gpus), tuple(links))
+    lifted = lift(gathered(2), topology, 2 * MB)
+
+    assert makespan(lifted) == pytest.approx(80.0)
+    assert {(send.src, send.dst) for send in lifted.schedule.sends} == {
+        ("g0", "m"),
+        ("m", "g1"),
+        ("g1", "m"),
+        ("m", "g0"),
+    }
+
+
+def test_sums_that_meet_in_a_memory_are_no_schedule():
+    """Two contributions to a chunk for the third rank stop at one memory, which cannot add."""
+    gpus = tuple(device("gpu", f"g{i}") for i in range(3))
+    links = [link for each in gpus for link in duplex(each.name, "m", bandwidth=25.0)]
+    topology = Topology("server", (*gpus, device("memory", "m")), tuple(links))
+    lifted = lift(_exchanged(3), topology, 3 * MB)
+
+    assert lifted.schedule is None
+    assert lifted.why.startswith("m sends 1 contributions to chunk 0 apart from the others of the")
+
+
 def test_shared_limits_are_kept():
     """Two of three links of 25 GB/s share 25 GB/s: their shards of 1 MB take 80 µs each step."""
     mesh = mesh_of(gathered(3))
