@@ -27,6 +27,9 @@ MOST_GPUS = 4_096
 MOST_LINKS = 250_000
 """Of what copies of a host make."""
 
+MOST_JOINED = 1_100_000
+"""Pairs in a matrix: 1,024 GPUs, each with each."""
+
 MOST_COUNT = 10**9
 """Parallel links; MSCCL-tools says bandwidths with them."""
 
@@ -70,6 +73,10 @@ def _counted(file: TopologyFile, asked: Asked, told: Told, sends: set[tuple[int,
     assert file.links is not None  # the caller looked
     side = len(file.links)
     _linked_right(file.links, "links", side)
+    joined = sum(sum(map(bool, row)) for row in file.links)
+    if joined > MOST_JOINED:
+        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_JOINED:,} at most are read"
+        raise FormatError(msg)
     fits: Callable[[bool], bool] | None = None
     if sends:
         fits = _Fits(file.links, sends)

@@ -23,6 +23,7 @@ from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.flow import Flow
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, NoOptions, Question, Written
+from ccl.formats.synthesizers import _msccl_cluster
 from ccl.formats.synthesizers.msccl_tools import READER, WRITER
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
@@ -46,7 +47,7 @@ from tests.ccl.formats.strategies import clusters, planned
 LINE = {"msccl_type": "topology", "name": "Line", "switches": [], "links": [[0, 0], [2, 0]]}
 """By destination: two links from 0 to 1 and none back."""
 
-HUB = {
+HUB: dict[str, Any] = {
     "msccl_type": "topology",
     "name": "HubAndSpoke(n=3)",
     "links": [[0, 1, 1], [1, 0, 1], [1, 1, 0]],
@@ -118,6 +119,12 @@ def test_a_link_counts_as_much_as_the_setting_says():
     found = read(LINE, direction="destination-major", bandwidth="20.6", alpha="0.7")
     assert found.document.topology.links == (Link("g0", "g1", 41.2, 0.7, count=2),)
     assert not any("25 GB/s" in each for each in found.report.assumed)
+
+
+def test_a_matrix_of_too_many_pairs_is_refused(monkeypatch):
+    monkeypatch.setattr(_msccl_cluster, "MOST_JOINED", 5)
+    with pytest.raises(FormatError, match="6 pairs of GPUs are joined; 5 at most"):
+        read(HUB)
 
 
 def test_switches_limit_what_goes_together():
@@ -343,7 +350,7 @@ def test_a_switch_is_a_limit_in_and_out_of_each_gpu():
     value, written = made(document(star(3, bandwidth=50.0)))
     assert value["links"] == HUB["links"]
     assert sorted(each[:3] for each in value["switches"]) == sorted(
-        each[:3] for each in HUB["switches"]
+        list(each[:3]) for each in HUB["switches"]
     )
     assert any("6 pairs of GPUs are joined over them" in each for each in written.lost)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.format import Asked, Imported, Question
 from ccl.formats.synthesizers.taccl_topology import READER
+from ccl.topology import Link
 from gallery.cube_mesh import ndv2
 from gallery.nvidia import dgx_2_te_ccl
 
@@ -218,7 +219,8 @@ FIELDS = sorted({*DGX2, *CHAIN})
 @given(st.sampled_from([DGX2, CHAIN, NDV2]), st.dictionaries(st.sampled_from(FIELDS), VALUES))
 def test_anything_is_read_or_refused_with_the_name_of_the_file(base, change):
     settings = {"direction": "destination-major", "hosts": "2"}
-    links, told = (), "t.json: "
+    links: tuple[Link, ...] = ()
+    told = "t.json: "
     try:
         found = READER.read(
             json.dumps(base | change).encode(), Asked(name="t.json", settings=settings)
