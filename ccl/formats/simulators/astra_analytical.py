@@ -90,7 +90,7 @@ def write(content: Document, _options: NoOptions) -> Written:
         "bandwidth": [_with_point(text_of(each.bandwidth)) for each in dimensions],
         "latency": [_with_point(text_of(each.alpha, shift=3)) for each in dimensions],
     }
-    units = {"bandwidth": "  # GB/s", "latency": "  # ns"}
+    units = {"bandwidth": "  # GB/s; ASTRA-sim takes 2^30 bytes for a GB", "latency": "  # ns"}
     lines = [f"{key}: [ {', '.join(row)} ]{units.get(key, '')}\n" for key, row in rows.items()]
     return one_file("".join(lines), ending="yml", lost=_lost(topology, product(dimensions)))
 
