@@ -220,6 +220,15 @@ def test_what_is_wrong_is_said_with_the_place(before, after, words):
         READER.read(text.encode(), Asked(name="f.xml"))
 
 
+def test_no_send_of_a_tree_can_be_missing():
+    """Each GPU is reached by one send, after which others may go on from it."""
+    lines = RING.splitlines()
+    for number, line in enumerate(lines):
+        if "<send" in line:
+            with pytest.raises(FormatError, match="does not reach"):
+                read("\n".join(lines[:number] + lines[number + 1 :]))
+
+
 def test_a_file_without_trees_is_refused():
     with pytest.raises(FormatError, match=r"^f\.xml: line 1: <Algo> holds no <tree>"):
         READER.read(b"<Algo><bush/></Algo>", Asked(name="f.xml"))

@@ -195,6 +195,16 @@ def test_a_broken_plan_is_refused_with_the_rule(change, words):
         read(value)
 
 
+def test_no_send_of_a_plan_can_be_missing():
+    """Around a one-way ring every rank gets every chunk once, so that each send is needed."""
+    for step in range(3):
+        for place in range(4):
+            value = round_about(4)
+            del value["steps"][step]["sends"][place]
+            with pytest.raises(FormatError, match="does not hold it|is not in g"):
+                read(value)
+
+
 def test_rounds_are_kept_by_links_and_switches():
     """Around a hub a GPU sends one chunk a round: two need two, and one is refused."""
     value = round_about(3) | {"topology": HUB}
