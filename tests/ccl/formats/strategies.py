@@ -1,19 +1,21 @@
 """Random small clusters and plans for the tests of formats, one strategy for all of them.
 
 `clusters` draws topologies, `drawings` topology documents with positions, `planned` documents with
-a schedule that is valid, `solved` results, `documents` whatever a writer needs. What they draw is
-odd on purpose: names with quotes, commas and signs of XML, one-way links, shared limits, hosts
-left out.
+a schedule that is valid, `forested` ones with a forest, `solved` results, `documents` whatever a
+writer needs. What they draw is odd on purpose: names with quotes, commas and signs of XML, one-way
+links, shared limits, hosts left out.
 """
 
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 from hypothesis import strategies as st
 
 from ccl.bound import Bound
 from ccl.collective import CollectiveKind, make_collective
+from ccl.forest import Forest, Tree
 from ccl.formats.documents import Document, Kind, document
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
@@ -167,6 +169,41 @@ def _roomy(topology: Topology) -> Topology:
         for each in topology.devices
     )
     return Topology(topology.name, tuple(devices), topology.links)
+
+
+@st.composite
+def forested(draw: st.DrawFn, *, names: st.SearchStrategy[str] = NAMES) -> Document:
+    """A plan document whose forest is valid: an all-gather with a random tree for each root."""
+    drawn = draw(clusters(names=names))
+    topology = _roomy(drawn)
+    ranks = len(topology.ranks)
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    trees = tuple(
+        Tree(root, _random_tree(topology, topology.ranks[root], rng), weight)
+        for root in range(ranks)
+        for weight in draw(st.sampled_from([(Fraction(1),), (Fraction(1, 3), Fraction(2, 3))]))
+    )
+    problem = Problem(topology, make_collective("all-gather", ranks, ranks * MB))
+    return document(problem, plan=Forest(trees), positions=draw(_positions(topology)))
+
+
+def _random_tree(topology: Topology, root: str, rng: random.Random) -> tuple[tuple[str, ...], ...]:
+    """Grow a tree from a root, each time along a way that crosses no GPU."""
+    inside: list[str] = [root]
+    routes = []
+    while len(inside) < len(topology.ranks):
+        ways = [(name,) for name in inside]
+        found = []
+        while ways:
+            way = ways.pop()
+            for link in topology.links_out[way[-1]]:
+                if link.dst in topology.rank and link.dst not in inside:
+                    found.append((*way, link.dst))
+                elif link.dst not in topology.rank and link.dst not in way:
+                    ways.append((*way, link.dst))
+        routes.append(rng.choice(found))
+        inside.append(routes[-1][-1])
+    return tuple(routes)
 
 
 @st.composite
