@@ -201,7 +201,7 @@ def test_no_send_of_a_plan_can_be_missing():
         for place in range(4):
             value = round_about(4)
             del value["steps"][step]["sends"][place]
-            with pytest.raises(FormatError, match="does not hold it|is not in g"):
+            with pytest.raises(FormatError, match=r"does not hold it|is not in g"):
                 read(value)
 
 
