@@ -100,6 +100,13 @@ def _topology(program: Program, asked: Asked) -> tuple[Topology, tuple[str, ...]
         msg = "no cluster is open; open one, or give mesh for the setting topology"
         raise FormatError(msg)
     if chosen == "open" and asked.topology is not None:
+        have, want = len(asked.topology.ranks), len(program.ranks)
+        if have != want:
+            msg = (
+                f"the program is for {want} ranks and {asked.topology} has {have} GPUs; open a "
+                f"cluster of {want}, or give mesh for the setting topology"
+            )
+            raise FormatError(msg)
         return asked.topology, ()
     mesh = mesh_of(program)
     told = (

@@ -137,7 +137,8 @@ def test_the_open_cluster_and_a_size_are_taken():
 
 
 def test_a_cluster_of_other_ranks_is_refused():
-    with pytest.raises(FormatError, match=r"^x: the program is for 2 ranks and .* has 8 GPUs"):
+    told = r"^x: the program is for 2 ranks and .* has 8 GPUs; .* or give mesh for the setting"
+    with pytest.raises(FormatError, match=told):
         READ.read(RING.encode(), Asked(name="x", topology=open_cluster("dgx-1v")))
 
 
