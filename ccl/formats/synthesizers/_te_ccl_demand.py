@@ -211,10 +211,12 @@ def _custom(demands: _Demands, chunk_size: float) -> _Made:
 
 
 def _lacking(demands: _Demands) -> str:
-    """Say how far a demand is from that of an all-gather."""
-    pairs = sum(len(ends) for ends in demands.ends.values())
-    all_pairs = len(demands.ends) * (demands.ranks - 1)
+    """Say how far a demand is from that of an all-gather or an all-to-all."""
+    pairs, ranks = sum(len(ends) for ends in demands.ends.values()), demands.ranks
     what = f"the demand is a custom one of {len(demands.ends)} chunks for {pairs} GPUs in all"
-    if pairs > all_pairs / 2 and len(demands.by_holder()) > 1:
-        return f"{what}; an all-gather of these chunks would be for {all_pairs}"
-    return what
+    if len(demands.by_holder()) < 2:
+        return what
+    single = pairs == len(demands.ends)
+    whole = ranks * (ranks - 1) if single else len(demands.ends) * (ranks - 1)
+    kind = "an all-to-all of one chunk" if single else "an all-gather of these chunks"
+    return f"{what}; {kind} would be for {whole}"

@@ -43,6 +43,8 @@ class Moves:
         Each after those of earlier epochs.
     twice, unwanted
         How many lines bring what is there already, and how many are of chunks that nobody wants.
+    apart
+        Pieces whose ways have other hops than their flows, which count.
     short
         Amounts that are missing, in sentences: the first rule that a file can break.
     """
@@ -50,6 +52,7 @@ class Moves:
     moves: Sequence[Move] = ()
     twice: int = 0
     unwanted: int = 0
+    apart: list[Piece] = field(default_factory=list)
     short: list[str] = field(default_factory=list)
 
 
@@ -213,14 +216,18 @@ def _ways_of(
         for way in output.ways.get((end, piece), ())
         if _leads(way, piece.source, end)
     ]
+    if {hop for _, way in ways for hop in way} != set(lines):
+        made.apart.append(piece)
+        ways = []
     if abs(sum(amount for amount, _ in ways) - 1) > NEARLY:
         followed = fifo_ways(lines, piece.source, made.short)
         ways = [each for end in ends for each in followed.get(end, [])]
     total = sum(amount for amount, _ in ways)
     if total < 1 - NEARLY:
+        came, total = total, 1.0  # what is missing stays missing
         made.short.append(
-            f"{total:g} of chunk {piece.chunk} from {piece.source} comes to {goal}, which wants "
-            "all of it"
+            f"demand not met: {came:g} of chunk {piece.chunk} from {piece.source} comes to {goal}, "
+            "which wants all of it"
         )
     return [(amount / total, way) for amount, way in ways if amount > 0]
 

@@ -82,6 +82,12 @@ class Findings:
         needed = last.epoch + 1 if self.timed.in_turn else self.timed.schedule.horizon
         if epochs is not None and needed > epochs:
             told.append(f"its flows need {needed} epochs, the last {last}, and it says {epochs}")
+        apart = self.moves.apart
+        if apart and self.output.ways:
+            told.append(
+                f"the flows of {len(apart)} chunks are not those of their paths and count: first, "
+                f"chunk {apart[0].chunk} from {apart[0].source}"
+            )
         return [*told, *self._early()]
 
     def _early(self) -> list[str]:

@@ -137,7 +137,8 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     rules = Rules(problem, tau, output.fluid)
     epochs = output.epochs or 1
     joined = [move.send for move in moves.moves]
-    for sends in (plain_sends(output, on, want), joined):
+    plain = plain_sends(output, on, want)
+    for sends in (plain, joined) if not moves.short else (plain,):
         found = _verified(problem, sends, tau=tau, epochs=epochs)
         if found is not None:
             return Timed(found)

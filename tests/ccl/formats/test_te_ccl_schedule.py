@@ -206,6 +206,42 @@ def test_amounts_without_ways_leave_in_the_order_in_which_they_came():
     assert "an all-to-all among 3 GPUs is wanted; the file does not say" in told(imported)
 
 
+HALVES = [f"1 from 0: 0->1 with volume 0.5 in epoch {k}" for k in (0, 1)]
+DEMAND = "Demand at 1 for chunk 1 from 0 met by epoch 1"
+
+
+def test_amounts_that_are_missing_are_a_demand_that_is_not_met():
+    """Of a chunk one half is sent; nothing makes it whole."""
+    value = schedule(HALVES[:1], tau=100, epochs=2, gpus=2, chunk=MB)
+    value["6-Demand_Met"] = {"GPU 1": {"GPU 0": {"Chunk 1": 1.0}}}
+    for lenient in ("true", "false"):
+        with pytest.raises(
+            FormatError, match=r"demand not met: 0\.5 of chunk 1 from 0 comes to g1"
+        ):
+            read(value, line(2), lenient=lenient)
+
+
+def test_more_than_a_device_holds_is_not_sent():
+    flows = [*HALVES, "1 from 0: 0->1 with volume 0.25 in epoch 2"]
+    value = schedule(flows, tau=100, epochs=3, gpus=2, chunk=MB)
+    value["6-Demand_Met"] = {"GPU 1": {"GPU 0": {"Chunk 1": 1.0}}}
+
+    with pytest.raises(FormatError, match=r"epoch 2: 0 sends 0\.25 of a chunk of GPU 0 to 1 that"):
+        read(value, line(2))
+
+
+def test_ways_that_are_not_those_of_the_flows_do_not_count():
+    """The flows send both halves in time, the ways one of them much later."""
+    late = HALVES[1].split(": ")[1].replace("epoch 1", "epoch 9")
+    ways = [[[0, HALVES[0].split(": ")[1]]], [[9, late]]]
+    value = schedule(HALVES, tau=100, epochs=2, gpus=2, chunk=MB)
+    value["8-Chunk paths"] = {DEMAND: ways}
+
+    imported = read(value, line(2))
+    assert [send.epoch for send in imported.document.plan.sends] == [0, 1]
+    assert "the flows of 1 chunks are not those of their paths and count" in told(imported)
+
+
 def test_what_stops_at_a_switch_is_joined_to_what_leaves_it():
     """TE-CCL's A* writes link by link, and the switch sends on in the next epoch.
 
