@@ -6,11 +6,12 @@ here and in the modules beside it, and said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ccl.errors import FormatError
+from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, Question, Report
 from ccl.formats.graphs._devices import Attributes, devices_of
@@ -23,6 +24,9 @@ SETTINGS = {
     "directed": "yes if every edge is one way, no if each is both",
     "weight": "bandwidth if the weight of an edge is its GB/s, ignored if it is something else",
 }
+
+LONGEST = 1000
+"""Signs of an error; a name in it may be as long as the file."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,23 @@ class Graph:
     devices: Sequence[Attributes]
     edges: Edges
     limits: tuple[SharedLimit, ...] = ()
+
+
+@contextmanager
+def errors_named(asked: Asked) -> Iterator[None]:
+    """Begin the errors of a reader with the name of its file, and cut those with endless names."""
+    try:
+        yield
+    except Question as question:
+        msg = f"{asked.name}: {question}"
+        raise Question(msg, key=question.key, choices=question.choices) from None
+    except (FormatError, ProblemError) as error:
+        told = str(error)
+        cut = (
+            told if len(told) <= LONGEST else f"{told[: LONGEST // 2]} ... {told[-LONGEST // 2 :]}"
+        )
+        msg = f"{asked.name}: {cut}"
+        raise type(error)(msg) from None
 
 
 def imported(graph: Graph, asked: Asked, *more: Report) -> Imported:

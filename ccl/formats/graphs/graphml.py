@@ -19,14 +19,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.formats import wire
 from ccl.formats.documents import Document
 from ccl.formats.format import (
     Asked,
     Imported,
     NoOptions,
-    Question,
     Reader,
     Report,
     Writer,
@@ -35,7 +34,14 @@ from ccl.formats.format import (
 )
 from ccl.formats.graphs._devices import listed, means_something
 from ccl.formats.graphs._edges import Edges, edges_of
-from ccl.formats.graphs._graph import SETTINGS, Graph, imported, limits_to_json, lost_of
+from ccl.formats.graphs._graph import (
+    SETTINGS,
+    Graph,
+    errors_named,
+    imported,
+    limits_to_json,
+    lost_of,
+)
 from ccl.formats.graphs._values import many
 from ccl.formats.text import decode_json, laid_out
 from ccl.formats.xml import Element, begins_with, parse_xml, xml_text
@@ -69,15 +75,8 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Asked) -> Imported:
     """Read a graph."""
-    try:
-        with no_collection():
-            return _imported(parse_xml(content), asked)
-    except Question as question:
-        msg = f"{asked.name}: {question}"
-        raise Question(msg, key=question.key, choices=question.choices) from None
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    with errors_named(asked), no_collection():
+        return _imported(parse_xml(content), asked)
 
 
 def write(content: Document, _options: NoOptions) -> Written:

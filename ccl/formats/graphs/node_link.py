@@ -16,14 +16,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Raw, Struct, field
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.formats import wire
 from ccl.formats.documents import Document
 from ccl.formats.format import (
     Asked,
     Imported,
     NoOptions,
-    Question,
     Reader,
     Report,
     Writer,
@@ -32,7 +31,14 @@ from ccl.formats.format import (
 )
 from ccl.formats.graphs._devices import listed
 from ccl.formats.graphs._edges import Column, Edges, edges_of
-from ccl.formats.graphs._graph import SETTINGS, Graph, imported, limits_to_json, lost_of
+from ccl.formats.graphs._graph import (
+    SETTINGS,
+    Graph,
+    errors_named,
+    imported,
+    limits_to_json,
+    lost_of,
+)
 from ccl.formats.graphs._values import shown, text_of
 from ccl.formats.text import decode_json, laid_out
 from ccl.formats.topoloom import shaped
@@ -85,15 +91,8 @@ class _Head(Struct):
 
 def read(content: bytes, asked: Asked) -> Imported:
     """Read a graph."""
-    try:
-        with no_collection():
-            return _imported(_decoded(content), asked)
-    except Question as question:
-        msg = f"{asked.name}: {question}"
-        raise Question(msg, key=question.key, choices=question.choices) from None
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    with errors_named(asked), no_collection():
+        return _imported(_decoded(content), asked)
 
 
 def recognises(content: bytes) -> bool:

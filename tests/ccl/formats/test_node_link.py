@@ -247,6 +247,24 @@ def test_what_is_wrong_is_told_with_its_place(value, sentence):
     assert str(refused.value).startswith("g.json: ")
 
 
+def test_an_endless_name_does_not_make_an_endless_error():
+    with pytest.raises(ProblemError) as refused:
+        read(graph(("a", "z" * 10**6, {"bandwidth": 1})))
+
+    assert len(str(refused.value)) < 1_100
+    assert str(refused.value).startswith("g.json: link a->zzz")
+
+
+@pytest.mark.parametrize("name", ["bandwidth", "latency"])
+def test_an_endless_name_of_an_attribute_takes_no_time(name):
+    """A pattern over a million underscores would try every split of them in two."""
+    start = time.process_time()
+    found = read(graph(("a", "b", {"bandwidth": 1, f"{name}{'_' * 10**6}!": 1})))
+
+    assert time.process_time() - start < 1.0
+    assert len(found.report.left_out[0]) < 100
+
+
 def test_many_names_of_one_thing_are_refused_before_columns_are_made():
     names = [f"bandwidth{' ' * count}GBps" for count in range(20)]
 
