@@ -38,6 +38,9 @@ from ccl.schedule import Schedule, Send
 from ccl.topology import Topology
 from ccl.verify import verify
 
+_LAST_ROUND = "; of several rounds TE-CCL's A* writes the flows of the last only"
+"""What may be wrong with a file that has neither Demand_Met nor Chunk paths."""
+
 
 def _read(content: bytes, asked: Asked) -> Imported:
     try:
@@ -146,7 +149,8 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     fatal = [each for each in breaches if not lenient or "demand not met" in each.sentence]
     if fatal or moves.short:
         more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
-        msg = f"{(fatal or breaches)[0].sentence}{more}"
+        rounds = "" if output.demands or output.fluid else _LAST_ROUND
+        msg = f"{(fatal or breaches)[0].sentence}{more}{rounds}"
         raise FormatError(msg)
     longer = lengthened(rules, moves.moves)
     found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)

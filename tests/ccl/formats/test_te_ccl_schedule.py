@@ -260,6 +260,16 @@ def test_what_stops_at_a_switch_is_joined_to_what_leaves_it():
     assert "an all-gather among 3 GPUs is wanted" in told(imported)
 
 
+def test_the_last_round_of_several_is_no_plan():
+    """TE-CCL's A* leaves out what earlier rounds sent, and the demand with it."""
+    _, value = line_all_gather(4)
+    del value["6-Demand_Met"]
+    value["7-Flows"] = [each for each in value["7-Flows"] if "epoch 0" not in each]
+
+    with pytest.raises(FormatError, match="A\\* writes the flows of the last only"):
+        read(value, line(4))
+
+
 def test_without_a_cluster_the_flows_are_one():
     """Links of the line, each as wide as one chunk of 1 MB in 100 µs: 10 GB/s."""
     _, value = line_all_gather(4)
