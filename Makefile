@@ -16,7 +16,7 @@ BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/packag
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run test lint js unit browser bench lock clean
+.PHONY: help run test lint js unit browser gloo fuzz bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,6 +49,12 @@ browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, an
 	$(call say,pytest in a browser and against time)
 	@chromium=$$($(PY) tools/chromium.py) && \
 		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook or alone" $(TESTS)
+
+gloo: $(VENV)/.for-test ## install PyTorch, so that plans run over gloo as well (large)
+	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo]'
+
+fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
+	@$(PY) tools/fuzz.py --seconds 600
 
 bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8

@@ -89,8 +89,9 @@ def test_environment_yml_says_what_pyproject_toml_says():
 
 def test_what_is_imported_is_declared():
     """A package that only comes along with another may stay away tomorrow."""
-    modules = {"protobuf": "google", "pyyaml": "yaml", "pytest-xdist": "xdist"}
-    declared = {modules.get(name, name.replace("-", "_")) for name in said_by_pyproject()}
+    modules = {"protobuf": "google", "pyyaml": "yaml", "pytest-xdist": "xdist", "pyzmq": "zmq"}
+    names = {*said_by_pyproject(), *optional()}
+    declared = {modules.get(name, name.replace("-", "_")) for name in names}
     known = declared | set(sys.stdlib_module_names) | {*PACKAGES, "tests", "tools"}
     found = {
         f"{named(path)} imports {name}"
@@ -101,6 +102,17 @@ def test_what_is_imported_is_declared():
     }
 
     assert found == set()
+
+
+def optional():
+    """Return the names of the extras that people may install beside."""
+    extras = PROJECT["optional-dependencies"]
+    return {
+        canonicalize_name(Requirement(line).name)
+        for extra, lines in extras.items()
+        if extra != "test"
+        for line in lines
+    }
 
 
 def imported(node):

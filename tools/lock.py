@@ -26,12 +26,17 @@ HEADER = """\
 def pins(report: dict[str, Any]) -> list[str]:
     """Return the sorted pins of what an installation report of pip lists."""
     found = [entry["metadata"] for entry in report["install"]]
-    return sorted(f"{_plain(each['name'])}=={each['version']}" for each in found)
+    return sorted(f"{_plain(each['name'])}=={_public(each['version'])}" for each in found)
 
 
 def _plain(name: str) -> str:
     """Return the one spelling that stands for all of a package's."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _public(version: str) -> str:
+    """Return a version without what tells one build of it from another."""
+    return version.partition("+")[0]
 
 
 def resolve() -> dict[str, Any]:
@@ -49,7 +54,8 @@ def resolve() -> dict[str, Any]:
         raise RuntimeError(msg)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project, build = settings["project"], settings["build-system"]["requires"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"], *build]
+    extras = [each for listed in project["optional-dependencies"].values() for each in listed]
+    wanted = [*project["dependencies"], *extras, *build]
     command = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
     # Wheels alone, so that nobody needs a compiler, and such as the oldest Python takes.
     command += ["--only-binary=:all:", f"--python-version={OLDEST_PYTHON}"]

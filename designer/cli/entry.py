@@ -11,7 +11,18 @@ import typer
 
 from ccl import __version__
 from ccl.errors import CclError
-from designer.cli import bound, browse, compare, design, execute, files, optimum, solve
+from designer.cli import (
+    bound,
+    browse,
+    compare,
+    design,
+    execute,
+    files,
+    lint,
+    optimum,
+    run,
+    solve,
+)
 from designer.cli.show import complain
 
 BAD_INPUT = 2
@@ -69,6 +80,8 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("compare")(compare.compare)
     app.command("verify")(files.verify)
     app.command("execute")(execute.execute)
+    app.command("lint")(lint.lint_)
+    app.command("run")(run.run_)
     app.command("export")(files.export)
     app.command("import")(files.import_)
     app.command("formats")(files.formats)

@@ -7,17 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ccl.errors import FormatError
 from ccl.execute import Execution, Finding
 from ccl.execute import execute as execute_program
-from ccl.formats.catalogue import read_content
-from ccl.formats.format import Asked, replayed
-from ccl.formats.runtimes import msccl_xml
-from ccl.formats.text import read_bytes
-from ccl.program import Program
-from ccl.program.lowering import lower
 from designer import text
 from designer.cli.asked import JsonOption
+from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json
 
 WRONG = 1
@@ -36,35 +30,13 @@ def execute(
     as_json: JsonOption = False,
 ) -> None:
     """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
-    execution = execute_program(_program(file), interleavings=interleavings, seed=seed)
+    execution = execute_program(program_in(file), interleavings=interleavings, seed=seed)
     if as_json:
         print_json(_answer(execution))
     else:
         print_facts(_title(execution), _facts(execution))
     if not execution.ok:
         raise typer.Exit(WRONG)
-
-
-def _program(file: Path) -> Program:
-    """Return the program in a file or of the plan in it.
-
-    Raises
-    ------
-    FormatError
-        If the file has neither.
-    """
-    content, name = read_bytes(file), str(file)
-    if msccl_xml.READER.recognises(content):
-        # As a program alone: what is wrong with it need not be a plan of anything.
-        return msccl_xml.program_from_xml(content, name)
-    imported = read_content(content, Asked(name=name))
-    if imported.program is not None:
-        return imported.program
-    if imported.document.plan is None:
-        msg = f"{file} has no program and no plan; give MSCCL XML, a result or a plan"
-        raise FormatError(msg)
-    problem, plan, _ = replayed(imported.document)
-    return lower(problem, plan)
 
 
 def _title(execution: Execution) -> str:

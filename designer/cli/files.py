@@ -56,6 +56,34 @@ SetOption = Annotated[
     ),
 ]
 
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="One that `topoloom formats` lists; by default what the content looks like.",
+        show_default=False,
+    ),
+]
+AboutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="The cluster that a plan, sketch or graph is about.",
+        show_default=False,
+    ),
+]
+MergeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--merge",
+        metavar="FILE",
+        help="Another description of the same machine; what only it has is added.",
+        show_default=False,
+    ),
+]
+
 
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")],
@@ -129,34 +157,10 @@ def import_(
     ],
     out: OutOption = None,
     *,
-    format_name: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="One that `topoloom formats` lists; by default what the content looks like.",
-            show_default=False,
-        ),
-    ] = None,
+    format_name: FormatOption = None,
     settings: SetOption = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="CLUSTER",
-            help="The cluster that a plan, sketch or graph is about.",
-            show_default=False,
-        ),
-    ] = None,
-    merged: Annotated[
-        Path | None,
-        typer.Option(
-            "--merge",
-            metavar="FILE",
-            help="Another description of the same machine; what only it has is added.",
-            show_default=False,
-        ),
-    ] = None,
+    cluster: AboutOption = None,
+    merged: MergeOption = None,
 ) -> None:
     """Read what a machine or another program wrote, say what was made of it, and keep it."""
     writable(out)

@@ -1,0 +1,35 @@
+"""What the commands on programs are given: a runtime's file, or a plan that becomes a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ccl.errors import FormatError
+from ccl.formats.catalogue import read_content
+from ccl.formats.format import Asked, replayed
+from ccl.formats.runtimes import msccl_xml
+from ccl.formats.text import read_bytes
+from ccl.program import Program
+from ccl.program.lowering import lower
+
+
+def program_in(file: Path) -> Program:
+    """Return the program in a file or of the plan in it.
+
+    Raises
+    ------
+    FormatError
+        If the file has neither.
+    """
+    content, name = read_bytes(file), str(file)
+    if msccl_xml.READER.recognises(content):
+        # As a program alone: what is wrong with it need not be a plan of anything.
+        return msccl_xml.program_from_xml(content, name)
+    imported = read_content(content, Asked(name=name))
+    if imported.program is not None:
+        return imported.program
+    if imported.document.plan is None:
+        msg = f"{file} has no program and no plan; give MSCCL XML, a result or a plan"
+        raise FormatError(msg)
+    problem, plan, _ = replayed(imported.document)
+    return lower(problem, plan)
