@@ -53,6 +53,7 @@ class Stop(StrEnum):
     EFFORT = "the effort asked for is spent"
     PASSES = "all the passes asked for are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
+    READ = "the plan was read from a file, nothing is searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ class Result:
     def stopped(self) -> Result:
         """Return the same result, with a proof as the reason why it stopped if there is one."""
         proof = {Status.OPTIMAL: Stop.PROVED, Status.THROUGHPUT: Stop.RATE}.get(self.status)
-        if proof is None or self.stop is Stop.CONSTRUCTED:
+        if proof is None or self.stop in (Stop.CONSTRUCTED, Stop.READ):
             return self
         return replace(self, stop=proof)
 

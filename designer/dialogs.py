@@ -7,13 +7,13 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from designer import ids
+from designer import export_card, ids, import_card
 from designer.request import DEFAULT_TIME_LIMIT
 
 
 def dialogs() -> list[Any]:
     """Return every dialog, closed."""
-    return [_options(), _mathematics(), _gallery()]
+    return [_options(), _mathematics(), _gallery(), import_card.dialog(), export_card.dialog()]
 
 
 def _options() -> dmc.Drawer:

@@ -28,14 +28,14 @@ class Opened:
     Parameters
     ----------
     drawing
-        For the canvas.
+        For the canvas; None leaves what is there.
     settings
         Of the header, as far as the file brings them, by name.
     result, document
         The result and its JSON, if it holds one.
     """
 
-    drawing: dict[str, Any]
+    drawing: dict[str, Any] | None
     settings: dict[str, Any] = field(default_factory=dict)
     result: Result | None = None
     document: dict[str, Any] | None = None

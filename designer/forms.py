@@ -16,13 +16,32 @@ from formulations import formulation, option_fields
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:
     """Return a row for each option of the formulation called `name`."""
     found = formulation(name)
-    rows = [_row(name, each, values.get(each.name)) for each in option_fields(found.options)]
     return [
         dmc.Text(found.title, fw=620, size="sm", mb="sm"),
-        html.Div(rows, className="ds-fields")
-        if rows
-        else dmc.Text("It has no options.", size="sm", c="dimmed"),
+        option_rows(found.options, values, of=name),
     ]
+
+
+def option_rows(options: type, values: Mapping[str, Any], *, of: str, key: str = "option") -> Any:
+    """Return a row for each option of a dataclass.
+
+    Parameters
+    ----------
+    options
+        The dataclass.
+    values
+        What they are now, by name.
+    of, key
+        Whose options they are and which kind of thing that is: the id of a row is ``{key: name,
+        "of": of}``, of a switch ``{key-flag: name, "of": of}``.
+    """
+    rows = [
+        _row({key: each.name, "of": of}, each, values.get(each.name))
+        for each in option_fields(options)
+    ]
+    if not rows:
+        return dmc.Text("It has no options.", size="sm", c="dimmed")
+    return html.Div(rows, className="ds-fields")
 
 
 def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> dict[str, Any]:
@@ -35,23 +54,25 @@ def changed(values: Mapping[str, Any], fields: tuple[OptionField, ...]) -> dict[
     }
 
 
-def _row(name: str, option: OptionField, value: Any) -> Any:
+def _row(key: dict[str, str], option: OptionField, value: Any) -> Any:
     value = option.default if value is None else value
     if option.kind == "sketch":
         return sketch_row(option, value)
     props: dict[str, Any] = {
-        "id": {"option": option.name, "of": name},
+        "id": key,
         "label": option.label,
         "description": option.help or None,
     }
     if option.kind == "bool":
-        return dmc.Switch(
-            checked=bool(value), **{**props, "id": {"option-flag": option.name, "of": name}}
-        )
+        kind = next(iter(key))
+        flag = {f"{kind}-flag": option.name, "of": key["of"]}
+        return dmc.Switch(checked=bool(value), **{**props, "id": flag})
     if option.kind == "choice":
         return dmc.Select(
             data=list(option.choices), value=value, allowDeselect=option.default is None, **props
         )
+    if option.kind == "text":
+        return dmc.TextInput(value=value or "", debounce=300, spellCheck=False, **props)
     return dmc.NumberInput(
         value="" if value is None else value,
         placeholder="automatic" if option.optional else "",

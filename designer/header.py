@@ -183,7 +183,7 @@ def _actions() -> html.Div:
     return html.Div(
         [
             dcc.Upload(
-                _tool("open", "open-button", "Open a file (topology, problem or result)"),
+                _tool("open", "open-button", "Open a file, or drop it anywhere"),
                 id=ids.UPLOAD,
                 max_size=200_000_000,
             ),
@@ -218,6 +218,24 @@ def _exports() -> dmc.Menu:
                         className="ds-menu-item",
                     )
                     for key, picture, title, note in EXPORTS
+                ]
+                + [
+                    dmc.MenuDivider(),
+                    dmc.MenuItem(
+                        [html.Div("Copy as Python"), html.Small("the drawing as code, to paste")],
+                        id=ids.COPY_PYTHON,
+                        leftSection=icon("copy"),
+                        className="ds-menu-item",
+                    ),
+                    dmc.MenuItem(
+                        [
+                            html.Div("More formats..."),
+                            html.Small("runtimes, simulators, graphs"),
+                        ],
+                        id=ids.EXPORT_OPEN,
+                        leftSection=icon("sliders"),
+                        className="ds-menu-item",
+                    ),
                 ]
             ),
         ],

@@ -8,7 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer import dialogs, ids, live_card, results, solve_card, tree_card
+from designer import dialogs, ids, live_card, results, solve_card, tree_card, ways_card
 from designer.compare import page as compare
 from designer.header import header
 from designer.markup import attributes, heading, icon
@@ -82,6 +82,12 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.SKETCH, data={}, storage_type="local"),
         dcc.Store(id=ids.SKETCHING),
         dcc.Store(id=ids.JOB, storage_type="session"),
+        *(
+            dcc.Store(id=each)
+            for each in (ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH, ids.COPY)
+        ),
+        dcc.Store(id=ids.WAYS, storage_type="session"),
+        dcc.Store(id=ids.WAYS_MARKS),
         dcc.Store(id=ids.RESULT),
         dcc.Store(id=ids.KEPT),
         dcc.Store(id=ids.SUMMARY),
@@ -146,6 +152,7 @@ def _aside() -> dmc.AppShellAside:
                 [heading("Selection"), html.Div(id=ids.INSPECTOR)],
                 **attributes(aria_label="Selection"),
             ),
+            ways_card.ways_section(),
             *live_card.sections(),
             _schedule(),
             tree_card.tree_section(),

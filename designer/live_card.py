@@ -22,7 +22,13 @@ MOST_DIGITS = 15
 DEAREST = 3
 """How many kinds of links are told before one asks for more."""
 
-LAYERS = {"gpus": "GPUs", "links": "Links", "prices": "Show on links", "tree": "Show on canvas"}
+LAYERS = {
+    "gpus": "GPUs",
+    "links": "Links",
+    "prices": "Show on links",
+    "tree": "Show on canvas",
+    "ways": "Show on canvas",
+}
 """What a button that draws over the cluster says, by what it draws."""
 
 

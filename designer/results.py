@@ -29,6 +29,9 @@ BOUND_LABELS = {
 }
 
 
+IMPORTED = "from "
+"""What the formulation of a plan begins with that came from a file of others."""
+
 STOPPED = "stopped, and the best schedule is kept"
 """What the page says of a solve that the user has ended."""
 
@@ -191,9 +194,8 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
                     *epochs,
                     ", the busiest link sends ",
                     html.B(text.share(summary["busiest"])),
-                    " of the time. Found by ",
-                    html.B(_method(summary["found_by"])),
-                    f" in {text.seconds(summary['seconds'])}",
+                    " of the time. ",
+                    *_origin(summary),
                     *size,
                     ".",
                     *_proof(summary),
@@ -216,6 +218,18 @@ def _steady(summary: Mapping[str, Any]) -> list[Any]:
         " Repeated again and again it takes ",
         html.B(f"{text.duration(steady)} each, {text.bandwidth(rate)}"),
         ".",
+    ]
+
+
+def _origin(summary: Mapping[str, Any]) -> list[Any]:
+    """Say which method found the schedule, or that it came from a file."""
+    name = str(summary["formulation"])
+    if name.startswith(IMPORTED):
+        return ["It came ", html.B(name)]
+    return [
+        "Found by ",
+        html.B(_method(summary["found_by"])),
+        f" in {text.seconds(summary['seconds'])}",
     ]
 
 

@@ -8,8 +8,10 @@ from designer.callbacks import (
     asking,
     compare,
     drawing,
+    exporting,
     files,
     gallery,
+    importing,
     inspecting,
     live,
     panels,
@@ -18,6 +20,7 @@ from designer.callbacks import (
     solve,
     tables,
     trees,
+    ways,
 )
 from designer.compare.running import Comparisons
 from designer.solving import Jobs
@@ -28,8 +31,10 @@ def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
     for room in (
         asking,
         drawing,
+        exporting,
         files,
         gallery,
+        importing,
         inspecting,
         live,
         panels,
@@ -37,6 +42,7 @@ def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
         sketch,
         tables,
         trees,
+        ways,
     ):
         room.register(app)
     solve.register(app, jobs)

@@ -1,8 +1,7 @@
-"""Opening, saving and exporting."""
+"""Saving, exporting, and keeping the result for the next visit."""
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
@@ -11,7 +10,6 @@ from ccl.errors import CclError
 from ccl.formats.topoloom import result_from_json
 from designer import answers, files, ids
 from designer.callbacks import commands
-from designer.header import collective_choices
 from designer.notes import note
 from widgets.export import standalone_html
 
@@ -20,61 +18,9 @@ NO_RESULT = "there is no schedule to export; solve first"
 
 def register(app: Dash) -> None:
     """Wire the files."""
-    _open(app)
     _keep(app)
     _save(app)
     _export(app)
-
-
-def _open(app: Dash) -> None:
-    @app.callback(
-        Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        commands.output(),
-        Output(ids.CANVAS, "scene", allow_duplicate=True),
-        Output(ids.SUMMARY, "data", allow_duplicate=True),
-        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
-        Output(ids.RESULT, "data", allow_duplicate=True),
-        Output(ids.CUSTOM, "data"),
-        Output(ids.COLLECTIVE, "data"),
-        Output(ids.COLLECTIVE, "value"),
-        Output(ids.SIZE, "value"),
-        Output(ids.CHUNKS, "value"),
-        Output(ids.ROOT, "value"),
-        Output(ids.UPLOAD, "contents"),
-        commands.notes(),
-        Input(ids.UPLOAD, "contents"),
-        State(ids.UPLOAD, "filename"),
-        prevent_initial_call=True,
-    )
-    def on_file(contents: str | None, name: str | None) -> tuple[Any, ...]:
-        nothing = (no_update,) * 12
-        if not contents:
-            return (*nothing, no_update, no_update)
-        try:
-            opened = files.open_file(name or "file", base64.b64decode(contents.partition(",")[2]))
-        except CclError as error:
-            return (*nothing, None, note(str(error), title="Cannot open"))
-        asked = opened.settings
-        custom = asked.get("custom")
-        settings = [
-            custom or no_update,
-            collective_choices(custom=True) if custom else no_update,
-            *(asked.get(key, no_update) for key in ("collective", "size", "chunks", "root")),
-        ]
-        if opened.result is None:
-            return (opened.drawing, commands.fit(), *([None] * 4), *settings, None, no_update)
-        shown = answers.shown(opened.result, asked)
-        return (
-            opened.drawing,
-            commands.fit(),
-            shown["scene"],
-            shown["summary"],
-            shown["load"],
-            opened.document,
-            *settings,
-            None,
-            no_update,
-        )
 
 
 def _keep(app: Dash) -> None:

@@ -126,5 +126,6 @@ def _layers(app: Dash) -> None:
         Input(ids.ALIKE, "data"),
         Input(ids.PRICES, "data"),
         Input(ids.TREE, "data"),
+        Input(ids.WAYS_MARKS, "data"),
         Input({"layer": ALL}, "id"),
     )

@@ -34,7 +34,7 @@ from ccl.formats.own._python_text import (
 )
 from ccl.formats.topoloom import collective_to_json
 from ccl.problem import Problem
-from ccl.result import Plan, Result
+from ccl.result import Plan, Result, Stop
 from ccl.schedule import Schedule, Send
 from ccl.topology import ABILITIES, Device, Link, Topology
 
@@ -74,7 +74,9 @@ class _Code:
 
 
 def write(content: Document, _options: NoOptions) -> Written:
-    """Write the code."""
+    """Write the code; a plan from a file is written out, since no formulation found it."""
+    if content.result is not None and content.result.stop is Stop.READ:
+        content = replace(content, result=None)
     lost = []
     if content.topology.declared:
         lost.append("what is declared of the cluster's symmetry; it is found again")

@@ -1,0 +1,147 @@
+/* Files in and out: what is kept of a file while the user is asked about it, files that are
+   dropped from the desktop, text for the clipboard. */
+(function () {
+  "use strict";
+
+  const no = () => window.dash_clientside.no_update; // there only once Dash has started
+  const MOST_BYTES = 200_000_000;
+  const set = (id, props) => window.dash_clientside.set_props(id, props);
+
+  const refuse = (message) =>
+    set("notifications", {
+      sendNotifications: [
+        {
+          action: "show", id: `drop-${Date.now()}`, title: "Cannot open", message,
+          color: "orange", autoClose: 20_000, withBorder: true,
+        },
+      ],
+    });
+
+  /** What was pressed, if it was a user who did: a card that was drawn anew brings new buttons. */
+  const pressed = () => {
+    const { triggered_id: asked, triggered } = window.dash_clientside.callback_context;
+    return asked && triggered.length === 1 && triggered[0].value ? asked : null;
+  };
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    exchange: {
+      /** A file was chosen or dropped. */
+      picked(contents, name) {
+        if (!contents) return no();
+        set("upload", { contents: null }); // so that the same file can be chosen again
+        return { name: name ?? "file", contents, settings: {}, act: "read" };
+      },
+
+      /** A question was answered: read again with the answer. */
+      answered(_clicks, file) {
+        const asked = pressed();
+        if (!asked || !file) return no();
+        const settings = { ...file.settings, [asked.of]: asked["import-answer"] };
+        return { ...file, settings, act: "read" };
+      },
+
+      /** Read again with what stands in the form; an empty field says nothing. */
+      again(_clicks, values, names, file) {
+        if (!pressed() || !file) return no();
+        const settings = { ...file.settings };
+        names.forEach((id, i) => {
+          const value = (values[i] ?? "").trim();
+          if (value) settings[id["import-setting"]] = value;
+          else delete settings[id["import-setting"]];
+        });
+        return { ...file, settings, act: "read" };
+      },
+
+      /** Take over what was found, or add it. */
+      done(_clicks, file) {
+        const asked = pressed();
+        return asked && file ? { ...file, act: asked["import-do"] } : no();
+      },
+
+      /** Nothing is kept of a file that nobody asks about any more. */
+      closed(opened) {
+        if (opened === false) set("file-read", { data: null });
+      },
+
+      /** Put a text on the clipboard, or into a file where the browser does not let us. */
+      copied(copy) {
+        if (!copy) return;
+        const told = (title, message) =>
+          set("notifications", {
+            sendNotifications: [
+              {
+                action: "show", id: `copy-${Date.now()}`, title, message,
+                color: "teal", autoClose: 6000, withBorder: true,
+              },
+            ],
+          });
+        const kept = copy.lost ? ` Not kept: ${copy.lost}.` : "";
+        const fallback = () => {
+          set("download", { data: { content: copy.text, filename: copy.filename } });
+          told("Downloaded", `The browser keeps its clipboard to itself, so that it is a file.${kept}`);
+        };
+        if (!navigator.clipboard) return fallback();
+        navigator.clipboard
+          .writeText(copy.text)
+          .then(() => told("Copied", `${copy.what} is on the clipboard.${kept}`), fallback);
+      },
+    },
+  });
+
+  /* Files from the desktop ------------------------------------------------------------------ */
+
+  /** Whether something from outside the page is dragged; devices of the palette are not. */
+  const foreign = (event) => Boolean(event.dataTransfer?.types.includes("Files"));
+
+  let veil = null;
+  const show = (on) => {
+    if (!veil) {
+      veil = document.createElement("div");
+      veil.className = "ds-drop";
+      veil.setAttribute("aria-hidden", "true");
+      veil.innerHTML =
+        '<div><i class="ico ico-open"></i><b>Drop a file</b>' +
+        "<span>a topology, a plan or a sketch, of nvidia-smi, NCCL, MSCCL, TE-CCL, TACCL, ASTRA-sim and more</span></div>";
+      document.body.append(veil);
+    }
+    veil.toggleAttribute("data-on", on);
+  };
+
+  const take = (file) => {
+    if (file.size > MOST_BYTES) {
+      const size = `${Math.ceil(file.size / 1e6).toLocaleString("en")} MB`;
+      refuse(`${file.name} has ${size}; at most 200 MB are read here.`);
+      return;
+    }
+    const reader = new FileReader();
+    reader.onload = () => set("upload", { contents: reader.result, filename: file.name });
+    reader.onerror = () => refuse(`${file.name} cannot be read; is it a folder?`);
+    reader.readAsDataURL(file);
+  };
+
+  const on = (name, does) =>
+    window.addEventListener(
+      name,
+      (event) => {
+        if (!foreign(event)) return;
+        event.preventDefault();
+        event.stopPropagation();
+        does(event);
+      },
+      true,
+    );
+  on("dragenter", () => show(true));
+  on("dragover", (event) => {
+    event.dataTransfer.dropEffect = "copy";
+    show(true);
+  });
+  on("dragleave", (event) => {
+    if (!event.relatedTarget) show(false);
+  });
+  on("drop", (event) => {
+    show(false);
+    const files = [...event.dataTransfer.files];
+    if (files.length > 1) refuse(`${files.length} files were dropped; drop them one after the other.`);
+    else if (files.length) take(files[0]);
+  });
+})();

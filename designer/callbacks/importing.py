@@ -1,0 +1,179 @@
+"""Opening files of any format: read, ask, show what was found, take it over or add it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
+
+from ccl.errors import CclError
+from ccl.formats.format import Question
+from designer import answers, ids, import_card, importing
+from designer.callbacks import commands
+from designer.files import Opened
+from designer.header import collective_choices
+from designer.importing import Found
+from designer.notes import note
+
+Json = dict[str, Any]
+
+OUTPUTS = {
+    "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+    "command": commands.output(),
+    "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
+    "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
+    "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+    "result": Output(ids.RESULT, "data", allow_duplicate=True),
+    "custom": Output(ids.CUSTOM, "data"),
+    "collectives": Output(ids.COLLECTIVE, "data"),
+    "collective": Output(ids.COLLECTIVE, "value"),
+    "size": Output(ids.SIZE, "value"),
+    "chunks": Output(ids.CHUNKS, "value"),
+    "root": Output(ids.ROOT, "value"),
+    "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
+    "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
+    "ways": Output(ids.WAYS, "data", allow_duplicate=True),
+    "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+    "file": Output(ids.FILE, "data", allow_duplicate=True),
+    "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
+    "body": Output(ids.IMPORT_BODY, "children"),
+    "trouble": Output(ids.IMPORT_TROUBLE, "children"),
+    "notes": commands.notes(),
+}
+"""What a file can change, by a short name."""
+
+SETTINGS = ("collective", "size", "chunks", "root")
+DONE: Json = {"file": None, "open": False, "trouble": None}
+"""The dialog closes and the content of the file is let go."""
+
+
+def register(app: Dash) -> None:
+    """Wire the import; what is kept of a file while it is asked about stays in the page."""
+    _in_page(app)
+
+    @app.callback(
+        output=OUTPUTS,
+        inputs={"file": Input(ids.FILE, "data")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "asking": State(ids.IMPORT_DIALOG, "opened"),
+            "sketches": State(ids.SKETCH, "data"),
+            "formulation": State(ids.FORMULATION, "value"),
+        },
+        prevent_initial_call=True,
+    )
+    def on_file(file: Json | None, **page: Any) -> Json:
+        changes = changes_of(file, **page) if file else {}
+        return {key: changes.get(key, no_update) for key in OUTPUTS}
+
+
+def _in_page(app: Dash) -> None:
+    """Wire what needs no server: the steps of a file, and the end of its dialog."""
+    for name, *pressed in (
+        ("picked", Input(ids.UPLOAD, "contents"), State(ids.UPLOAD, "filename")),
+        ("answered", Input({"import-answer": ALL, "of": ALL}, "n_clicks")),
+        (
+            "again",
+            Input({"import-again": ALL}, "n_clicks"),
+            State({"import-setting": ALL}, "value"),
+            State({"import-setting": ALL}, "id"),
+        ),
+        ("done", Input({"import-do": ALL}, "n_clicks")),
+    ):
+        app.clientside_callback(
+            ClientsideFunction("exchange", str(name)),
+            Output(ids.FILE, "data", allow_duplicate=True),
+            *pressed,
+            State(ids.FILE, "data"),
+            prevent_initial_call=True,
+        )
+    app.clientside_callback(
+        ClientsideFunction("exchange", "closed"),
+        Input(ids.IMPORT_DIALOG, "opened"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        # The button comes with the card, which nobody has pressed yet.
+        "(clicks) => (clicks ? false : window.dash_clientside.no_update)",
+        Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
+        Input(ids.IMPORT_CLOSE, "n_clicks"),
+        prevent_initial_call=True,
+    )
+
+
+def changes_of(
+    file: Json, *, drawing: Json | None, asking: bool, sketches: Json | None, formulation: str
+) -> Json:
+    """Return what a file changes on the page, by the names of `OUTPUTS`.
+
+    Parameters
+    ----------
+    file
+        ``{name, contents, settings, act}``; `act` is ``read``, ``take`` or ``add``.
+    drawing, sketches, formulation
+        What is on the page.
+    asking
+        Whether the dialog is open, so that errors belong there.
+    """
+    name, settings = str(file["name"]), file["settings"]
+    now = importing.topology_drawn(drawing)
+    content = b""
+    try:
+        content = importing.decoded(file["contents"])
+        found = importing.read(name, content, topology=now, settings=settings)
+        if found.own or file["act"] == "take":
+            return {**_taken(found, now, sketches, formulation), **DONE}
+        if file["act"] == "add":
+            return _added(found, drawing or {}, name)
+    except Question as question:
+        reader = importing.reader_of(name, content)
+        told = import_card.question_card(question, name, reader=reader)
+    except CclError as error:
+        if asking:
+            return {"trouble": import_card.trouble(str(error))}
+        return {"file": None, "notes": note(str(error), title="Cannot open")}
+    else:
+        merges = importing.mergeable(found, now)
+        told = import_card.found_card(found, name, settings=settings, merges=merges)
+    return {"open": True, "body": told, "trouble": None}
+
+
+def _taken(found: Found, now: Any, sketches: Json | None, formulation: str) -> Json:
+    """Return the changes of a file that is taken over."""
+    imported = found.imported
+    if imported.sketch is not None:
+        name, kept = importing.sketched(imported.sketch, sketches, formulation)
+        own = imported.sketch
+        chunks = {} if own.chunks is None else {"chunks": own.chunks * own.instances}
+        return {"formulation": name, "sketches": kept, **chunks}
+    if imported.overlay is not None:
+        return {"ways": importing.ways_of(imported.overlay), "layer": "ways"}
+    return shown(importing.opened(found, now))
+
+
+def _added(found: Found, drawing: Json, name: str) -> Json:
+    """Return the changes of a file that is added to the drawing."""
+    grown, report = importing.merged(drawing, found.imported.document)
+    card = import_card.merged_card(report, name, reader=found.reader)
+    return {
+        "drawing": grown,
+        "command": commands.fit(),
+        "body": card,
+        "trouble": None,
+        "open": True,
+    }
+
+
+def shown(opened: Opened) -> Json:
+    """Return the changes of a topology, a problem or a plan that is opened."""
+    asked = opened.settings
+    changes: Json = {key: asked[key] for key in SETTINGS if key in asked}
+    if asked.get("custom"):
+        changes |= {"custom": asked["custom"], "collectives": collective_choices(custom=True)}
+    if opened.drawing is not None:
+        changes |= {"drawing": opened.drawing, "command": commands.fit()}
+    if opened.result is None:
+        nothing = dict.fromkeys(("scene", "summary", "load", "result"))
+        return changes | nothing
+    played = answers.shown(opened.result, asked)
+    return changes | played | {"result": opened.document}
