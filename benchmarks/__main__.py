@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import typer
 
-from benchmarks import astar, build, compare, figures, fluid, rivals, sccl, schedules, table8, taccl
+from benchmarks import (
+    astar,
+    build,
+    compare,
+    figures,
+    fluid,
+    formats,
+    rivals,
+    sccl,
+    schedules,
+    table8,
+    taccl,
+)
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
@@ -21,6 +33,7 @@ app.command("taccl")(taccl.main)
 app.command("sccl")(sccl.main)
 app.command("compare")(compare.main)
 app.command("rivals")(rivals.main)
+app.command("formats")(formats.main)
 
 if __name__ == "__main__":
     app()
