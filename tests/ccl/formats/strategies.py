@@ -57,8 +57,9 @@ TYPED = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"]), min_size=1
 NAMES = PLAIN | st.sampled_from(ODD_NAMES) | TYPED.filter(str.strip)
 """Of devices, hosts, limits and media: any text without control signs, at times a line break."""
 
-BANDWIDTHS = st.sampled_from([5.5, 10.0, 12.5, 25.0, 50.0, 300.0]) | st.floats(1e-3, 1e4)
-ALPHAS = st.sampled_from([0.0, 0.5, 0.7, 30.0]) | st.floats(0.0, 1e4)
+BANDWIDTHS = st.sampled_from([5.5, 10.0, 12.5, 25.0, 50.0, 300.0]) | st.floats(0.1, 1e3)
+ALPHAS = st.sampled_from([0.0, 0.5, 0.7, 30.0]) | st.floats(1e-3, 100.0)
+"""µs; times of a schedule that are a billion times longer than others count as nothing."""
 PLACES = st.floats(-1e6, 1e6)
 
 

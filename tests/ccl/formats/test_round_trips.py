@@ -162,7 +162,7 @@ PAIRS = {
     "forestcoll": Pair(trees, forested()),
     "graphml": Pair(drawing),
     "msccl-tools": Pair(ranks, settings={"direction": "destination-major"}),
-    "msccl-xml": Pair(bytes_between_gpus),
+    "msccl-xml": Pair(bytes_between_gpus, again=_shares),
     "nccl": Pair(gpus_of_a_host),
     "node-link": Pair(drawing),
     "te-ccl-input": Pair(but_for_the_name, named_clusters()),
