@@ -99,8 +99,9 @@ def question_card(question: Question, name: str, *, reader: Reader) -> list[Any]
             variant="default",
             fullWidth=True,
             className="ds-imp-answer",
+            **(attributes(data_autofocus=True) if i == 0 else {}),
         )
-        for answer, told in question.choices.items()
+        for i, (answer, told) in enumerate(question.choices.items())
     ]
     return [
         _head(name, reader),

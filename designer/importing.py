@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -31,6 +32,14 @@ Brings = Literal["topology", "problem", "plan", "sketch", "ways"]
 
 OWN = "topoloom"
 """Name of the reader of documents that were saved here; they need no report."""
+
+KINDS = {
+    "gpu": ("GPU", "GPUs"),
+    "switch": ("switch", "switches"),
+    "nic": ("NIC", "NICs"),
+    "memory": ("memory", "memories"),
+}
+"""What devices are called, one and many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +243,14 @@ def figures(found: Found) -> list[tuple[str, str]]:
     if found.brings in ("sketch", "ways"):
         return []  # the cluster is the one that is open, and the report counts
     topology = content.topology
-    gpus, links = len(topology.ranks), len(topology.links)
-    others = len(topology.devices) - gpus
+    kinds = Counter[str](each.kind for each in topology.devices)
     told = [
-        (f"{gpus:,}", "GPU" if gpus == 1 else "GPUs"),
-        (f"{others:,}", "other device" if others == 1 else "other devices"),
-        (f"{links:,}", "link, one way" if links == 1 else "links, one way"),
+        (f"{kinds[kind]:,}", words[kinds[kind] != 1])
+        for kind, words in KINDS.items()
+        if kinds[kind]
     ]
+    links = len(topology.links)
+    told.append((f"{links:,}", "link, one way" if links == 1 else "links, one way"))
     if content.problem is not None:
         collective = content.problem.collective
         told.append((text.size(collective.size), collective.kind))

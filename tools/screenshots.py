@@ -2,7 +2,8 @@
 
     python tools/screenshots.py [folder]
 
-1440 x 900, eight states: light, dark, empty, solved, solving, error, compared, in step.
+1440 x 900, nine states: light, dark, empty, solved, solving, error, compared, in step,
+imported.
 """
 
 from __future__ import annotations
@@ -32,6 +33,23 @@ serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
 """
 PATIENCE = 120_000
 """ms for a solve on a busy machine."""
+
+MATRIX = """\
+     GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 NIC0 NIC1 NIC2 NIC3 CPU Affinity  NUMA Affinity
+GPU0 X    NV12 NV12 NV12 NV12 NV12 NV12 NV12 PXB  NODE SYS  SYS  0-63          0
+GPU1 NV12 X    NV12 NV12 NV12 NV12 NV12 NV12 PXB  NODE SYS  SYS  0-63          0
+GPU2 NV12 NV12 X    NV12 NV12 NV12 NV12 NV12 NODE PXB  SYS  SYS  0-63          0
+GPU3 NV12 NV12 NV12 X    NV12 NV12 NV12 NV12 NODE PXB  SYS  SYS  0-63          0
+GPU4 NV12 NV12 NV12 NV12 X    NV12 NV12 NV12 SYS  SYS  PXB  NODE 64-127        1
+GPU5 NV12 NV12 NV12 NV12 NV12 X    NV12 NV12 SYS  SYS  PXB  NODE 64-127        1
+GPU6 NV12 NV12 NV12 NV12 NV12 NV12 X    NV12 SYS  SYS  NODE PXB  64-127        1
+GPU7 NV12 NV12 NV12 NV12 NV12 NV12 NV12 X    SYS  SYS  NODE PXB  64-127        1
+NIC0 PXB  PXB  NODE NODE SYS  SYS  SYS  SYS  X    NODE SYS  SYS
+NIC1 NODE NODE PXB  PXB  SYS  SYS  SYS  SYS  NODE X    SYS  SYS
+NIC2 SYS  SYS  SYS  SYS  PXB  PXB  NODE NODE SYS  SYS  X    NODE
+NIC3 SYS  SYS  SYS  SYS  NODE NODE PXB  PXB  SYS  SYS  NODE X
+"""
+"""What nvidia-smi topo -m prints on a host of eight A100s, as we would lay one out."""
 
 
 @contextmanager
@@ -131,6 +149,17 @@ def in_step(page: Page) -> None:
     )
 
 
+def imported(page: Page) -> None:
+    """Show what was made of the matrix of a machine before it replaces the drawing."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "dgx-a100.txt")
+        file.write_text(MATRIX)
+        page.locator("#upload input[type=file]").set_input_files(file)
+        dialog = page.get_by_role("dialog", name="Import")
+        dialog.get_by_role("button", name="One NVSwitch").click()
+        dialog.locator(".ds-imp-assumed").wait_for()
+
+
 def error(page: Page) -> None:
     """Ask for the impossible and open a broken file."""
     page.get_by_label("Chunks per shard").fill("99999")
@@ -151,6 +180,7 @@ PICTURES: tuple[tuple[str, str, Callable[[Page], None]], ...] = (
     ("error", "light", error),
     ("compared", "light", compared),
     ("in-step", "dark", in_step),
+    ("imported", "light", imported),
 )
 """(file, scheme, what is done first)."""
 

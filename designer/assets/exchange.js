@@ -58,6 +58,11 @@
         return asked && file ? { ...file, act: asked["import-do"] } : no();
       },
 
+      /** What is asked or told anew takes the focus, since the button that had it is gone. */
+      shown() {
+        setTimeout(() => document.querySelector("#import-body [data-autofocus]")?.focus(), 80);
+      },
+
       /** Nothing is kept of a file that nobody asks about any more. */
       closed(opened) {
         if (opened === false) set("file-read", { data: null });

@@ -93,6 +93,11 @@ def _in_page(app: Dash) -> None:
         prevent_initial_call=True,
     )
     app.clientside_callback(
+        ClientsideFunction("exchange", "shown"),
+        Input(ids.IMPORT_BODY, "children"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
         # The button comes with the card, which nobody has pressed yet.
         "(clicks) => (clicks ? false : window.dash_clientside.no_update)",
         Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
