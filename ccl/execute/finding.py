@@ -21,6 +21,9 @@ FindingKind = Literal[
     "input",
     "room",
     "custom",
+    "limit",
+    "again",
+    "cut",
 ]
 
 
@@ -37,7 +40,8 @@ class Finding:
         ``deadlock``, ``overlap`` (a step's source and destination share chunks), ``hazard`` (two
         steps that nothing orders), ``unwritten`` (a step reads what nothing wrote), ``result``
         (not what the collective promises); as remarks ``input`` (it is written), ``room`` (of
-        connections) and ``custom`` (nothing to compare with).
+        connections), ``custom`` (nothing to compare with) and ``limit`` (of the runtime); ``again``
+        (a second call meets the first) and, as a remark, ``cut`` (chunks are counted in parts).
     sentence
         For the user.
     rank, block, step

@@ -9,9 +9,12 @@ import typer
 
 from ccl.execute import Execution, Finding
 from ccl.execute import execute as execute_program
+from ccl.execute.puts import PutExecution, execute_puts
+from ccl.program import Program
+from ccl.program.puts import PutProgram
 from designer import text
 from designer.cli.asked import JsonOption
-from designer.cli.programs import program_in
+from designer.cli.programs import any_program_in
 from designer.cli.show import print_facts, print_json
 
 WRONG = 1
@@ -20,7 +23,7 @@ WRONG = 1
 def execute(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="MSCCL XML, or a plan, which becomes a program first."),
+        typer.Argument(metavar="FILE", help="MSCCL XML, an execution plan of MSCCL++, or a plan."),
     ],
     *,
     interleavings: Annotated[
@@ -30,16 +33,23 @@ def execute(
     as_json: JsonOption = False,
 ) -> None:
     """Run a program on distinct values, find deadlocks and hazards; exit code 1 if it is wrong."""
-    execution = execute_program(program_in(file), interleavings=interleavings, seed=seed)
-    if as_json:
-        print_json(_answer(execution))
+    program = any_program_in(file)
+    execution: Execution | PutExecution
+    if isinstance(program, Program):
+        execution = execute_program(program, interleavings=interleavings, seed=seed)
+        answer, facts = _answer(execution), _facts(execution)
     else:
-        print_facts(_title(execution), _facts(execution))
+        execution = execute_puts(program, interleavings=interleavings, seed=seed)
+        answer, facts = _puts_answer(execution), _puts_facts(execution)
+    if as_json:
+        print_json(answer)
+    else:
+        print_facts(_title(execution), facts)
     if not execution.ok:
         raise typer.Exit(WRONG)
 
 
-def _title(execution: Execution) -> str:
+def _title(execution: Execution | PutExecution) -> str:
     program = execution.program
     what = f"{program.collective} of {text.count(len(program.ranks), 'rank')}"
     if execution.ok:
@@ -84,6 +94,41 @@ def _answer(execution: Execution) -> dict[str, Any]:
         "remarks": [_told(each) for each in execution.remarks],
         "seconds": execution.seconds,
     }
+
+
+def _puts_facts(execution: PutExecution) -> list[tuple[str, str]]:
+    program, deviation = execution.program, execution.deviation
+    blocks = text.count(sum(len(rank.blocks) for rank in program.ranks), "thread block")
+    channels = text.count(sum(len(rank.channels) for rank in program.ranks) // 2, "channel")
+    return [
+        *((each.kind, each.sentence) for each in execution.findings),
+        ("program", f"{blocks}, {channels}, {text.count(program.operations, 'operation')}"),
+        ("called", _manner(program) if execution.interleavings else ""),
+        ("float32", "" if deviation is None else f"sums are {deviation:.2g} off at most"),
+        ("took", text.seconds(execution.seconds)),
+        *(("remark", each.sentence) for each in execution.remarks),
+    ]
+
+
+def _puts_answer(execution: PutExecution) -> dict[str, Any]:
+    program = execution.program
+    return {
+        "right": execution.ok,
+        "collective": program.collective,
+        "ranks": len(program.ranks),
+        "thread_blocks": sum(len(rank.blocks) for rank in program.ranks),
+        "operations": program.operations,
+        "called": [_manner(program)],
+        "interleavings": execution.interleavings,
+        "float32_deviation": execution.deviation,
+        "findings": [_told(each) for each in execution.findings],
+        "remarks": [_told(each) for each in execution.remarks],
+        "seconds": execution.seconds,
+    }
+
+
+def _manner(program: PutProgram) -> str:
+    return "in place" if program.in_place else "out of place"
 
 
 def _told(finding: Finding) -> dict[str, Any]:

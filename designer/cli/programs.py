@@ -7,10 +7,11 @@ from pathlib import Path
 from ccl.errors import FormatError
 from ccl.formats.catalogue import read_content
 from ccl.formats.format import Asked, replayed
-from ccl.formats.runtimes import msccl_xml
+from ccl.formats.runtimes import msccl_xml, mscclpp
 from ccl.formats.text import read_bytes
 from ccl.program import Program
 from ccl.program.lowering import lower
+from ccl.program.puts import PutProgram
 
 
 def program_in(file: Path) -> Program:
@@ -25,6 +26,9 @@ def program_in(file: Path) -> Program:
     if msccl_xml.READER.recognises(content):
         # As a program alone: what is wrong with it need not be a plan of anything.
         return msccl_xml.program_from_xml(content, name)
+    if mscclpp.recognises(content):
+        msg = f"{file} is an execution plan of MSCCL++, which `topoloom execute` takes alone"
+        raise FormatError(msg)
     imported = read_content(content, Asked(name=name))
     if imported.program is not None:
         return imported.program
@@ -33,3 +37,11 @@ def program_in(file: Path) -> Program:
         raise FormatError(msg)
     problem, plan, _ = replayed(imported.document)
     return lower(problem, plan)
+
+
+def any_program_in(file: Path) -> Program | PutProgram:
+    """Return the program in a file, of puts as well; errors as `program_in`."""
+    content = read_bytes(file)
+    if mscclpp.recognises(content):
+        return mscclpp.puts_from_json(content, str(file))
+    return program_in(file)

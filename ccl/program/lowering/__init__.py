@@ -118,7 +118,7 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
     ranks = _ranks(problem, hops, buffers, asked)
     return repeated(
         Program(
-            name=_name(problem),
+            name=program_name(problem),
             collective=buffers.kind,
             ranks=ranks,
             chunks_per_loop=buffers.per_loop,
@@ -128,7 +128,7 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
             smallest=asked.smallest,
             largest=asked.largest,
             root=buffers.root,
-            notes=_notes(problem, hops),
+            notes=lost_notes(problem, hops),
         ),
         asked.instances,
     )
@@ -154,14 +154,15 @@ def _ranks(
         limits = replace(limits, messages=asked.steps, joined=True)
 
 
-def _name(problem: Problem) -> str:
+def program_name(problem: Problem) -> str:
     """Return a name that every runtime takes: 63 plain characters at most."""
     words = f"{problem.collective.kind} {problem.topology.name}"
     plain = "".join(each if each.isascii() and each.isalnum() else "_" for each in words)
     return plain[:63]
 
 
-def _notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
+def lost_notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
+    """Return what programs do not keep of a plan, in sentences."""
     notes = ["epochs and times: the runtime does each step as soon as it can"]
     if any(device.kind != "gpu" for device in problem.topology.devices):
         notes.append("ways through switches, NICs and memories: a runtime chooses its own")
@@ -173,4 +174,4 @@ def _notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["Options", "lower"]
+__all__ = ["MOST_PIECES", "Options", "lost_notes", "lower", "program_name"]
