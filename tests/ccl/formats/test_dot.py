@@ -63,7 +63,7 @@ def statements(text):
 
 
 @given(drawings())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_device_host_and_link_is_drawn_once(content):
     topology = content.topology
     nodes, edges, labels = statements(dot_text(content))

@@ -18,7 +18,7 @@ from tests.ccl.formats.strategies import drawings
 
 SAMPLES = Path(__file__).parent / "samples"
 READ, WRITE = reader("graphml").read, writer("graphml").write
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 def read(content, **settings):
@@ -186,7 +186,7 @@ def elements(draw, depth=3):
 
 
 @given(st.lists(elements(), max_size=3).map("".join), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_xml_of_this_shape_is_read_or_refused(inside, deep):
     wrong = ""
     try:

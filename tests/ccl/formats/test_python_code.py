@@ -25,7 +25,7 @@ from tests.ccl.documents import topologies as any_topologies
 from tests.ccl.formats.strategies import drawings, planned
 
 WRITE = writer("python").write
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 SMALL = ["dgx-1v", "dgx-a100", "thesis-2.3", "torus", "fat-tree", "ndv2"]
 
 

@@ -192,7 +192,7 @@ def test_what_is_written_is_read_again_or_said_to_be_lost(name):
     pair = PAIRS[name]
     trips = []
 
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(documents(writer(name).needs) if pair.content is None else pair.content)
     def run(content: Document) -> None:
         try:

@@ -61,7 +61,7 @@ def test_every_send_is_a_row():
 
 
 @given(planned())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_table_has_all_of_every_send(content):
     """Whatever is in a name: the lists are read as CSV again."""
     schedule = content.plan
