@@ -17,6 +17,9 @@ from ccl.verify.order import Order, check_ways
 from ccl.verify.times import Clock, Timed
 from ccl.verify.trees import Tree
 
+_MOST_EPOCHS = 2.0**53
+"""What a float counts exactly."""
+
 
 def verify_schedule(problem: Problem, schedule: Schedule) -> None:
     """Check links, capacity, shared limits, causality, switches, sums, buffers and the end.
@@ -28,6 +31,7 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
     """
     order = Order(schedule)
     check_ways(problem, schedule, order)
+    _check_epochs(problem, schedule)
     clock = Clock(problem, schedule, order)
     found = (
         clock.overload,
@@ -38,6 +42,23 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
     errors = [error for error in found if error is not None]
     if errors:
         raise min(errors, key=lambda error: error.time)
+
+
+def _check_epochs(problem: Problem, schedule: Schedule) -> None:
+    """Refuse epochs so short that those of a send cannot be counted exactly."""
+    rates = {link.ends: link.bandwidth for link in problem.topology.links}
+    for limit in problem.topology.limits:
+        rates |= {ends: min(rates[ends], limit.bandwidth) for ends in limit.links}
+    size, tau = problem.collective.chunk_size, schedule.epoch_duration
+    latency = math.fsum(link.alpha for link in problem.topology.links)
+    for (src, dst), rate in rates.items():
+        took = latency + size * 1e-3 / rate
+        if not took < _MOST_EPOCHS * tau:
+            msg = (
+                f"epochs of {tau:g} µs are too short to count those of a send over {src}->{dst}, "
+                f"which takes {took:g} µs; make them longer"
+            )
+            raise ScheduleError(msg, where=f"{src}->{dst}")
 
 
 class _Replay:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ccl.collective import Chunk, all_gather, all_to_all, custom, gather
+from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, gather
+from ccl.errors import ScheduleError
 from ccl.problem import Problem
-from ccl.schedule import Send
+from ccl.schedule import Schedule, Send
 from ccl.topology import Link, Topology
 from ccl.verify import verify
 from tests.ccl.clusters import (
@@ -297,3 +298,10 @@ class TestCausality:
 
         assert refused(problem, *overload, Send(0, 5, "g0", "g1")).epoch == 0
         assert refused(problem, *overload, Send(2, 5, "g0", "g1")).epoch == 1
+
+
+def test_epochs_too_short_to_be_counted_are_refused():
+    """A chunk of 1 MB takes 20 µs, which is more than 2^53 epochs of 1e-300 µs."""
+    problem = Problem(ring(2), broadcast(2, 1e6))
+    with pytest.raises(ScheduleError, match="too short to count"):
+        verify(problem, Schedule((Send(0, 0, "g0", "g1"),), 1e-300, 1))
