@@ -6,6 +6,7 @@ import pytest
 
 ANNOUNCED_SKIPS: dict[str, str] = {
     "tests/ccl/running/test_running.py": "PyTorch, an extra, may not be had where CI runs",
+    "tests/widgets/test_pictures_pixels.py::test_a_webm_has": "PyAV is an extra",
 }
 """Start of a test's id -> why it may be skipped in CI."""
 

@@ -89,7 +89,13 @@ def test_environment_yml_says_what_pyproject_toml_says():
 
 def test_what_is_imported_is_declared():
     """A package that only comes along with another may stay away tomorrow."""
-    modules = {"protobuf": "google", "pyyaml": "yaml", "pytest-xdist": "xdist", "pyzmq": "zmq"}
+    modules = {
+        "pillow": "PIL",
+        "protobuf": "google",
+        "pyyaml": "yaml",
+        "pytest-xdist": "xdist",
+        "pyzmq": "zmq",
+    }
     names = {*said_by_pyproject(), *optional()}
     declared = {modules.get(name, name.replace("-", "_")) for name in names}
     known = declared | set(sys.stdlib_module_names) | {*PACKAGES, "tests", "tools"}

@@ -1,12 +1,16 @@
-"""Pictures and pages among the formats that are written (`ccl.formats.format`)."""
+"""Pictures, films and pages among the formats that are written (`ccl.formats.format`)."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from ccl.errors import FormatError
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
 from ccl.layout import layout
 from widgets.export import standalone_html
+from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions
 from widgets.scene import cuts, drawing, scene
 
 
@@ -22,6 +26,17 @@ def write_page(content: Document, _options: NoOptions) -> Written:
         raise FormatError(str(error)) from None  # the canvas was not built, and it says how
 
 
+def _painted(name: str) -> Callable[[Document, Any], Written]:
+    """Return the writer called so; its painter loads Pillow, which waits until one is used."""
+
+    def write(content: Document, options: Any) -> Written:
+        from widgets.pictures.making import PAINTERS  # noqa: PLC0415 - as said
+
+        return PAINTERS[name](content, options)
+
+    return write
+
+
 WRITERS = (
     Writer(
         name="html",
@@ -29,5 +44,37 @@ WRITERS = (
         ending="html",
         needs="topology",
         write=write_page,
+    ),
+    Writer(
+        name="svg",
+        title="Picture, SVG",
+        ending="svg",
+        needs="topology",
+        write=_painted("svg"),
+        options=StillOptions,
+    ),
+    Writer(
+        name="png",
+        title="Picture, PNG",
+        ending="png",
+        needs="topology",
+        write=_painted("png"),
+        options=PixelOptions,
+    ),
+    Writer(
+        name="gif",
+        title="Animation, GIF",
+        ending="gif",
+        needs="plan",
+        write=_painted("gif"),
+        options=FilmOptions,
+    ),
+    Writer(
+        name="webm",
+        title="Animation, WebM",
+        ending="webm",
+        needs="plan",
+        write=_painted("webm"),
+        options=FilmOptions,
     ),
 )

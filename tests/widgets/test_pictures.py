@@ -1,0 +1,312 @@
+"""Pictures as SVG, and where on them everything stands at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ccl.bound import Bound, Cut
+from ccl.collective import all_gather, all_reduce
+from ccl.errors import FormatError
+from ccl.formats.documents import Document, document
+from ccl.formats.xml import Element, parse_xml
+from ccl.problem import Problem
+from ccl.result import Stop, conclude
+from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
+from ccl.topology import Topology, device, duplex
+from designer.exchange import write
+from gallery.registry import open_cluster
+from tests.ccl.formats.strategies import drawings, planned
+from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO
+from widgets.pictures.curves import bend_around, curve_between
+from widgets.pictures.moving import Moment, place, tokens
+from widgets.pictures.playback import Playback
+from widgets.pictures.region import outline
+from widgets.pictures.shapes import Dot, Rect, Stroke
+from widgets.pictures.stage import Stage
+from widgets.pictures.view import View, short_name
+from widgets.scene import scene
+
+SVG = "{http://www.w3.org/2000/svg}"
+PLACES = {"a": (0.0, 0.0), "b": (278.0, 0.0)}
+"""Boxes of 78 x 60 around these leave 200 units between them, from x = 39 to x = 239."""
+
+
+def pair() -> Topology:
+    """Two GPUs, 10 GB/s each way: 1 MB takes 100 µs."""
+    return Topology(
+        "pair",
+        (device("gpu", "a", host="h"), device("gpu", "b", host="h")),
+        duplex("a", "b", bandwidth=10.0, alpha=0.0, medium="NVLink 2"),
+    )
+
+
+def exchange() -> Document:
+    """The result of an all-gather of 2 x 1 MB between the two, 100 µs, with the cut around a."""
+    problem = Problem(pair(), all_gather(2, 2e6))
+    plan = Schedule((Send(0, 0, "a", "b"), Send(0, 1, "b", "a")), 100.0, 2)
+    cut = Cut(("a",), (("a", "b"),), 10.0)
+    result = conclude(
+        problem,
+        plan,
+        bounds=(Bound(100.0, "cut", cut, "1 MB at 10 GB/s"),),
+        stop=Stop.CONSTRUCTED,
+        formulation="by-hand",
+        options={},
+        solve_time=0.0,
+    )
+    return document(result, positions=PLACES)
+
+
+def playback() -> Playback:
+    """The same, to be played."""
+    made = exchange()
+    assert made.problem is not None
+    assert made.plan is not None
+    return Playback(scene(made.problem, made.plan, simulate(made.problem, made.plan)))
+
+
+def drawn(content: Document, **chosen: str) -> tuple[str, Element]:
+    """Return the text of the SVG of a document, and what it parses to."""
+    text = write(content, "svg", chosen).content
+    return text.decode(), parse_xml(text)
+
+
+def titles(root: Element) -> list[str]:
+    """What the shapes say that they show."""
+    return [each.content for each in root.everywhere(f"{SVG}title")]
+
+
+# SVG
+
+
+@settings(max_examples=20, deadline=None)
+@given(drawings())
+def test_svg_names_every_device_and_every_line(content):
+    """Names may be anything; signs that cannot be printed are blanks. A line is both ways."""
+    _, root = drawn(content)
+
+    told = titles(root)
+    for each in content.topology.devices:
+        name = "".join(sign if sign.isprintable() else " " for sign in each.name)
+        assert any(f"{name}, {each.kind}".strip() == one.strip() for one in told)
+    pairs = {frozenset(each.ends) for each in content.topology.links}
+    assert sum(" GB/s" in one for one in told) >= len(pairs)
+    assert len(list(root.everywhere(f"{SVG}path"))) >= len(pairs)
+
+
+@settings(max_examples=20, deadline=None)
+@given(drawings() | planned(), st.sampled_from(["light", "dark", "paper"]))
+def test_svg_asks_nobody_for_anything(content, style):
+    """Its only address is the name of its language, and it runs nothing."""
+    text = write(content, "svg", {"style": style}).content.decode()
+    plain = text.replace('xmlns="http://www.w3.org/2000/svg"', "", 1)
+
+    markup = [part.split(">")[0] for part in plain.split("<")[1:]]
+    assert not any(
+        word in each for each in markup for word in ("http", "href", "script", "style=", "@import")
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(planned(), st.floats(0, 1))
+def test_any_plan_is_drawn_at_any_time_twice_alike(content, share):
+    timeline = simulate(content.problem, content.plan)
+    chosen = {"time": str(timeline.makespan * share), "style": "dark"}
+
+    first = write(content, "svg", chosen).content
+
+    assert first == write(content, "svg", chosen).content
+    parse_xml(first)
+
+
+def test_a_line_says_its_figures():
+    assert "a ↔ b, 10 GB/s, NVLink 2" in titles(drawn(document(pair()))[1])
+
+
+def test_a_one_way_link_has_a_head():
+    """The only other areas would be those of a cut, which there is none of here."""
+    links = duplex("a", "b", bandwidth=10.0)
+    for count, areas in ((2, 0), (1, 1)):
+        topology = Topology("pair", pair().devices, links[:count])
+        view = View(Stage.of(topology, PLACES), LIGHT)
+        assert [type(each).__name__ for each in view.still()].count("Area") == areas
+
+
+@pytest.mark.parametrize("style", ["light", "dark", "paper"])
+def test_the_cut_is_drawn_and_said_unless_it_is_not_wanted(style):
+    """100 µs are what 1 MB takes over the 10 GB/s that leave a; the line across is dashed."""
+    text, _ = drawn(exchange(), style=style)
+    plain, _ = drawn(exchange(), style=style, cut="false")
+
+    assert ">Bottleneck cut · 10 GB/s out of a · ≥ 100 µs<" in text
+    assert "Bottleneck" not in plain
+    assert text.count("stroke-dasharray") == plain.count("stroke-dasharray") + 2
+
+
+def test_the_frame_is_as_wide_as_asked_for_and_holds_every_box():
+    for width in (200, 640, 3000):
+        view = View(Stage.of(pair(), PLACES), LIGHT, width=float(width))
+        assert view.picture().size[0] == width
+        for box in view.stage.boxes.values():
+            assert view.frame.x1 < box.x1 < box.x2 < view.frame.x2
+            assert view.frame.y1 < box.y1 < box.y2 < view.frame.y2
+
+
+def test_names_in_print_are_as_large_as_asked_for():
+    """The drawing is 278 + 78 units and 20 of the host on each side wide, its border 8 pixels."""
+    text, root = drawn(exchange(), style="paper", width="792", font="9", cut="false")
+    _, _, width, _ = map(float, root.text("viewBox").split())
+    sizes = {
+        float(each.attributes["font-size"])
+        for each in root.everywhere(f"{SVG}g")
+        if "font-size" in each.attributes
+    }
+
+    assert width == pytest.approx(396 * 792 / (792 - 2 * 8), rel=1e-3)
+    assert list(sizes) == pytest.approx([9 * width / 792], abs=1e-3)
+    assert "url(#dots)" not in text
+
+
+def test_a_thousand_gpus_have_no_names_where_none_could_be_read():
+    """At 4,096 links each is a hair; 1,024 boxes stay."""
+    content = document(open_cluster("dgx-a100:hosts=128"))
+    text, root = drawn(content, width="1280")
+
+    assert text.count(", gpu</title>") == 1024
+    assert not list(root.everywhere(f"{SVG}text"))
+
+
+# Where things are at a time
+
+
+def test_a_token_is_between_its_ends():
+    """1 MB takes 100 µs over 200 units: after 25 µs it is 50 from a, on the right of its way.
+
+    y grows downwards, so right of the way from a to b is below, and b's chunk is above. A link of
+    10 GB/s is 1.3 + log2(1.5) wide, and its lane 3.2 beside half of that.
+    """
+    view = View(Stage.of(pair(), PLACES), DARK)
+    found = [
+        each
+        for each in tokens(view.stage, Moment(playback(), 25.0), DARK, zoom=1.0)
+        if isinstance(each, Dot)
+    ]
+    lane = 3.2 + (1.3 + math.log2(1.5)) / 2
+
+    assert [each.fill for each in found] == list(OKABE_ITO[:2])
+    assert found[0].at == pytest.approx((39 + 50, lane))
+    assert found[1].at == pytest.approx((239 - 50, -lane))
+
+
+def test_tails_are_behind_the_tokens():
+    view = View(Stage.of(pair(), PLACES), DARK)
+    shapes = list(tokens(view.stage, Moment(playback(), 50.0), DARK, zoom=1.0))
+    tails = [each.points for each in shapes if isinstance(each, Stroke)]
+
+    assert tails[0][0][0] < tails[0][1][0]
+    assert tails[1][0][0] > tails[1][1][0]
+
+
+def test_nothing_moves_at_the_end():
+    view = View(Stage.of(pair(), PLACES), DARK)
+    assert not list(tokens(view.stage, Moment(playback(), 100.0), DARK, zoom=1.0))
+
+
+def test_gpus_hold_what_has_arrived():
+    """Each has its own of two chunks until the other's is in at 100 µs; time may go back."""
+    film = playback()
+    before = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
+
+    assert film.levels(99.9) == before
+    assert film.levels(100.0) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+    assert film.levels(0.0) == before
+
+
+def test_of_a_sum_the_share_of_the_contributions_counts():
+    """a's half of the sum reaches b, which has both then, and sends them back."""
+    topology = pair()
+    problem = Problem(topology, all_reduce(2, 1e6))
+    moves = [(0, 0, "a", "b"), (0, 1, "b", "a"), (1, 0, "b", "a"), (1, 1, "a", "b")]
+    plan = Schedule(tuple(Send(*each) for each in moves), 50.0, 4)
+    film = Playback(scene(problem, plan, simulate(problem, plan)))
+
+    assert film.levels(0.0) == {"a": [0.5, 0.5], "b": [0.5, 0.5]}
+    assert film.levels(50.0) == {"a": [0.5, 1.0], "b": [1.0, 0.5]}
+    assert film.levels(100.0) == {"a": [1.0, 1.0], "b": [1.0, 1.0]}
+
+
+def test_a_link_bends_around_a_device_in_its_way():
+    """A box of 60 x 60 lies on the middle of a way of 400; half a bend is how far that deviates."""
+    boxes = np.array([[170.0, -30.0, 230.0, 30.0]])
+
+    bend = bend_around((0.0, 0.0), (400.0, 0.0), boxes)
+    curve = curve_between(Rect(-10, -10, 10, 10), Rect(390, -10, 410, 10), bend)
+
+    assert abs(curve.at(0.5)[1]) > 35
+    assert bend_around((0.0, 100.0), (400.0, 100.0), boxes) == 0
+
+
+def test_a_chunk_travels_on_one_side_there_and_on_the_other_back():
+    line = Stage.of(pair(), PLACES).lines[0]
+
+    assert place(line, 0.5, forth=True)[1] == -place(line, 0.5, forth=False)[1]
+
+
+def test_the_outline_leaves_others_out():
+    """Of three boxes in a row the outer ones are enclosed around the one between them."""
+    row = [Rect(x, 0.0, x + 60, 60.0) for x in (0.0, 150.0, 300.0)]
+    loops = outline([row[0], row[2]], [row[1]])
+
+    def inside(x: float, y: float) -> bool:
+        hits = 0
+        for loop in loops:
+            for (px, py), (qx, qy) in zip(loop, (*loop[1:], loop[0]), strict=True):
+                if (py > y) != (qy > y) and x < px + (y - py) / (qy - py) * (qx - px):
+                    hits += 1
+        return hits % 2 == 1
+
+    assert [inside(*each.middle) for each in row] == [True, False, True]
+
+
+def test_the_name_of_the_host_is_not_said_twice():
+    assert short_name(device("gpu", "h0/g1", host="h0")) == "g1"
+    assert short_name(device("gpu", "h0", host="h0")) == "h0"
+    assert short_name(device("gpu", "g1", host="h0")) == "g1"
+
+
+# What cannot be drawn
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({"time": "101"}, "beyond the makespan of 100 µs"),
+        ({"epoch": "3"}, "beyond the plan's 1"),
+        ({"time": "1", "epoch": "1"}, "give one"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(chosen, told):
+    with pytest.raises(FormatError, match=told):
+        write(exchange(), "svg", chosen)
+
+
+def test_a_time_needs_a_plan():
+    with pytest.raises(FormatError, match="no plan"):
+        write(document(pair()), "svg", {"time": "0"})
+
+
+def test_an_epoch_is_a_time():
+    assert drawn(exchange(), epoch="1")[0] == drawn(exchange(), time="100")[0]
+
+
+def test_shared_limits_are_not_drawn_and_it_says_so():
+    content = document(open_cluster("pcie-server"))
+    count = len(content.topology.limits)
+
+    assert f"{count} shared limit" in write(content, "svg", {}).lost[0]

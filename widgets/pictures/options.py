@@ -1,0 +1,83 @@
+"""What can be chosen of a picture or a film (`ccl.options`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Style = Literal["light", "dark", "paper"]
+
+_STYLE = {
+    "label": "Style",
+    "help": "light and dark as the designer; paper: white, thin lines, nothing to please.",
+}
+_CUT = {"label": "Bottleneck cut", "help": "Whether the cut that proves the bound is drawn."}
+_WIDTH = {"label": "Width", "unit": "px", "min": 160}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StillOptions:
+    """Of a picture."""
+
+    style: Style = field(default="light", metadata=_STYLE)
+    width: int = field(default=1280, metadata={**_WIDTH, "max": 8000})
+    time: float | None = field(
+        default=None,
+        metadata={
+            "label": "Time",
+            "unit": "µs",
+            "min": 0,
+            "help": "Of a plan: what is where at this time; without it only the cluster.",
+        },
+    )
+    epoch: int | None = field(
+        default=None,
+        metadata={
+            "label": "Epoch",
+            "min": 0,
+            "help": "Of a plan: the time as a number of epochs that are over.",
+        },
+    )
+    cut: bool = field(default=True, metadata=_CUT)
+    font: float | None = field(
+        default=None,
+        metadata={
+            "label": "Font size",
+            "unit": "px",
+            "min": 2,
+            "max": 100,
+            "help": "Of names; by default they grow as the drawing shrinks.",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelOptions(StillOptions):
+    """Of a picture made of pixels."""
+
+    scale: float = field(
+        default=1.0,
+        metadata={
+            "label": "Scale",
+            "min": 0.25,
+            "max": 4,
+            "help": "Pixels for each of the width: 2 for screens of twice the density.",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmOptions:
+    """Of a film."""
+
+    style: Style = field(default="dark", metadata=_STYLE)
+    width: int = field(default=640, metadata={**_WIDTH, "max": 1920})
+    seconds: float = field(
+        default=6.0,
+        metadata={"label": "Length", "unit": "s", "min": 0.2, "max": 60},
+    )
+    rate: float = field(
+        default=12.5,
+        metadata={"label": "Frames per second", "min": 1, "max": 50},
+    )
+    cut: bool = field(default=True, metadata=_CUT)

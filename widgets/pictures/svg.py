@@ -1,0 +1,152 @@
+"""A picture as SVG text: nothing is asked of anybody, and every device and link is named."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from functools import singledispatch
+from xml.sax.saxutils import escape, quoteattr
+
+from widgets.pictures.shapes import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
+
+FONTS = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
+
+
+def svg(picture: Picture) -> str:
+    """Return a picture as the text of a file."""
+    width, height = picture.size
+    frame = picture.frame
+    box = f"{_n(frame.x1)} {_n(frame.y1)} {_n(frame.width)} {_n(frame.height)}"
+    lines = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
+            f'viewBox="{box}" font-family="{FONTS}">'
+        ),
+        f"<title>{_text(picture.title)}</title>",
+        f"<desc>{_text(picture.about)}</desc>",
+        *_ground(picture),
+        *_shapes(picture.shapes),
+        "</svg>\n",
+    ]
+    return "\n".join(lines)
+
+
+def _ground(picture: Picture) -> Iterator[str]:
+    ground, frame = picture.ground, picture.frame
+    yield f"<rect {_place(frame)} fill={quoteattr(ground.color)}/>"
+    if ground.dots:
+        pitch = _n(ground.pitch)
+        yield (
+            f'<pattern id="dots" width="{pitch}" height="{pitch}" patternUnits="userSpaceOnUse">'
+            f'<circle cx="{_n(ground.pitch / 2)}" cy="{_n(ground.pitch / 2)}" '
+            f'r="{_n(ground.radius)}" fill="{ground.dots}"/></pattern>'
+        )
+        yield f'<rect {_place(frame)} fill="url(#dots)"/>'
+
+
+def _shapes(shapes: Iterable[Shape]) -> Iterator[str]:
+    """Write shapes; lines of one style that follow one another share it."""
+    for style, group in itertools.groupby(shapes, key=_style):
+        if not style:
+            yield from (_shape(each) for each in group)
+            continue
+        yield f"<g {style}>"
+        yield from (_shape(each) for each in group)
+        yield "</g>"
+
+
+def _style(shape: Shape) -> str:
+    if isinstance(shape, Stroke):
+        cap = ' stroke-linecap="round"' if shape.round and not shape.dash else ""
+        return (
+            f'fill="none" stroke="{shape.color}" stroke-width="{_n(shape.width)}"'
+            f"{_opacity('stroke-opacity', shape.opacity)}{cap}{_dash(shape.dash)}"
+        )
+    if isinstance(shape, Words):
+        return (
+            f'text-anchor="{shape.anchor}" font-size="{_n(shape.size)}" fill="{shape.color}"'
+            + ' font-weight="600"' * shape.bold
+        )
+    return ""
+
+
+@singledispatch
+def _shape(shape: Shape) -> str:
+    raise TypeError(shape)
+
+
+@_shape.register
+def _(shape: Stroke) -> str:
+    return _element("path", f'd="{_path(shape)}"', shape.title)
+
+
+@_shape.register
+def _(shape: Area) -> str:
+    path = "".join(f"M{_join(loop)}Z" for loop in shape.loops)
+    opacity = _opacity("fill-opacity", shape.opacity)
+    return f'<path d="{path}" fill="{shape.fill}" fill-rule="evenodd"{opacity}/>'
+
+
+@_shape.register
+def _(shape: Box) -> str:
+    words = f'{_place(shape.rect)} fill="{shape.fill}"'
+    if shape.radius:
+        words += f' rx="{_n(shape.radius)}"'
+    if shape.line:
+        words += f' stroke="{shape.line}" stroke-width="{_n(shape.width)}"{_dash(shape.dash)}'
+    return _element("rect", words + _opacity("fill-opacity", shape.opacity), shape.title)
+
+
+@_shape.register
+def _(shape: Dot) -> str:
+    x, y = shape.at
+    line = f' stroke="{shape.line}" stroke-width="{_n(shape.width)}"' if shape.line else ""
+    return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(shape.radius)}" fill="{shape.fill}"{line}/>'
+
+
+@_shape.register
+def _(shape: Words) -> str:
+    x, y = shape.at
+    return f'<text x="{_n(x)}" y="{_n(y)}">{_text(shape.text)}</text>'
+
+
+def _element(tag: str, words: str, title: str) -> str:
+    if not title:
+        return f"<{tag} {words}/>"
+    return f"<{tag} {words}><title>{_text(title)}</title></{tag}>"
+
+
+def _path(shape: Stroke) -> str:
+    if shape.curved:
+        start, middle, end = shape.points
+        return f"M{_join([start])}Q{_join([middle, end])}"
+    return f"M{_join(shape.points)}{'Z' * shape.closed}"
+
+
+def _join(points: Iterable[Point]) -> str:
+    return " ".join(f"{_n(x)} {_n(y)}" for x, y in points)
+
+
+def _place(rect: Rect) -> str:
+    return (
+        f'x="{_n(rect.x1)}" y="{_n(rect.y1)}" width="{_n(rect.width)}" height="{_n(rect.height)}"'
+    )
+
+
+def _dash(dash: tuple[float, ...]) -> str:
+    return f' stroke-dasharray="{" ".join(map(_n, dash))}"' if dash else ""
+
+
+def _opacity(name: str, value: float) -> str:
+    return "" if value >= 1 else f' {name}="{_n(value)}"'
+
+
+def _n(value: float) -> str:
+    """Write a number with three decimals at most; no picture shows more."""
+    text = f"{value:.3f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _text(text: str) -> str:
+    """Write a text without signs that XML cannot hold."""
+    return escape("".join(each if each.isprintable() else " " for each in text))
