@@ -3,7 +3,7 @@
 import pytest
 
 from ccl.collective import make_collective
-from ccl.errors import CclError, ProblemError
+from ccl.errors import ProblemError
 from ccl.execute import execute
 from ccl.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from ccl.problem import Problem
@@ -25,10 +25,9 @@ def cases():
             yield pytest.param(entry, kind, id=f"{entry.name}-{kind}", marks=marks)
 
 
-def solved(problem):
-    """Solve as a user does; sums that go through a memory are a matter of trees."""
-    name = "auto" if formulation("auto").why_not(problem) is None else "orbit-trees"
-    return solve(problem, name, time_limit=0.5)
+def methods(problem):
+    """Return what takes a problem; sums that go through a memory are a matter of trees."""
+    return [name for name in ("auto", "orbit-trees") if formulation(name).why_not(problem) is None]
 
 
 @pytest.mark.parametrize(("entry", "kind"), list(cases()))
@@ -40,11 +39,9 @@ def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
             Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
         return
     problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
-    try:
-        result = solved(problem)
-    except CclError as error:
-        assert formulation("orbit-trees").why_not(problem), error  # nothing else can either
-        return
+    if not methods(problem):
+        return  # no ways join its contributions, which is refused in words elsewhere
+    result = solve(problem, methods(problem)[0], time_limit=0.5)
 
     program = lower(problem, result.plan)
     loaded = program_from_xml(program_to_xml(program).encode())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ccl.formats.format import Asked, Imported
-from ccl.formats.synthesizers.te_ccl_schedule import READER
+from ccl.formats.synthesizers.te_ccl.schedule import READER
 from ccl.topology import Link, Topology, device, duplex
 
 MB = 1e6

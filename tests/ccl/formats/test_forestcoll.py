@@ -12,7 +12,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.forest import Forest, Tree
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, NoOptions
-from ccl.formats.synthesizers.forestcoll import READER, WRITER
+from ccl.formats.synthesizers.forestcoll.format import READER, WRITER
 from ccl.problem import Problem
 from ccl.steady import steady_makespan
 from ccl.topology import Topology, device, duplex

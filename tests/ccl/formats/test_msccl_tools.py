@@ -23,8 +23,8 @@ from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.flow import Flow
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, NoOptions, Question, Written
-from ccl.formats.synthesizers import _msccl_cluster
-from ccl.formats.synthesizers.msccl_tools import READER, WRITER
+from ccl.formats.synthesizers.msccl_tools import cluster as files_cluster
+from ccl.formats.synthesizers.msccl_tools.format import READER, WRITER
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
@@ -122,7 +122,7 @@ def test_a_link_counts_as_much_as_the_setting_says():
 
 
 def test_a_matrix_of_too_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr(_msccl_cluster, "MOST_JOINED", 5)
+    monkeypatch.setattr(files_cluster, "MOST_JOINED", 5)
     with pytest.raises(FormatError, match="6 pairs of GPUs are joined; 5 at most"):
         read(HUB)
 

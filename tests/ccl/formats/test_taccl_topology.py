@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.format import Asked, Imported, Question
-from ccl.formats.synthesizers.taccl_topology import READER
+from ccl.formats.synthesizers.taccl.topology import READER
 from ccl.topology import Link
 from gallery.cube_mesh import ndv2
 from gallery.nvidia import dgx_2_te_ccl

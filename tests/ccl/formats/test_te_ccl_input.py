@@ -11,8 +11,8 @@ from ccl.collective import all_gather, all_to_all, broadcast
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked
-from ccl.formats.synthesizers._te_ccl_clusters import Named, as_released, cluster
-from ccl.formats.synthesizers.te_ccl_input import READER, WRITER
+from ccl.formats.synthesizers.te_ccl.clusters import Named, as_released, cluster
+from ccl.formats.synthesizers.te_ccl.input import READER, WRITER
 from ccl.problem import Problem
 from gallery.amd import amd_te_ccl
 from gallery.cube_mesh import dgx_1v, ndv2

@@ -14,7 +14,7 @@ from ccl.forest import Forest, Tree
 from ccl.formats.catalogue import reader, writer
 from ccl.formats.documents import document
 from ccl.formats.format import Asked
-from ccl.formats.synthesizers.te_ccl_schedule import READER, WRITER
+from ccl.formats.synthesizers.te_ccl.schedule import READER, WRITER
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Link, Topology, device

@@ -8,7 +8,7 @@ import pytest
 from ccl.collective import all_gather, all_to_all
 from ccl.errors import FormatError
 from ccl.formats.format import Asked, Question
-from ccl.formats.synthesizers.te_ccl_schedule import READER
+from ccl.formats.synthesizers.te_ccl.schedule import READER
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify

@@ -16,8 +16,8 @@ from ccl.errors import FormatError
 from ccl.formats.format import Asked
 from ccl.formats.synthesizers._asking import counted, latency, number
 from ccl.formats.synthesizers._matrices import direction, square, turned
-from ccl.formats.synthesizers._msccl_file import TopologyFile
-from ccl.formats.synthesizers._taccl_host import Told
+from ccl.formats.synthesizers.msccl_tools.file import TopologyFile
+from ccl.formats.synthesizers.taccl.host import Told
 from ccl.topology import Link, SharedLimit, Topology, device
 
 BANDWIDTH = 25.0

@@ -9,10 +9,10 @@ from typing import Any
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Written, one_file
-from ccl.formats.synthesizers._msccl_addresses import Addresses
-from ccl.formats.synthesizers._msccl_matrix import Counted, counted_links
-from ccl.formats.synthesizers._msccl_plan import FileSend, FileStep, check_rounds, schedule_of
-from ccl.formats.synthesizers._taccl_host import Told
+from ccl.formats.synthesizers.msccl_tools.addresses import Addresses
+from ccl.formats.synthesizers.msccl_tools.matrix import Counted, counted_links
+from ccl.formats.synthesizers.msccl_tools.plan import FileSend, FileStep, check_rounds, schedule_of
+from ccl.formats.synthesizers.taccl.host import Told
 from ccl.formats.text import laid_out
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send

@@ -11,8 +11,8 @@ from typing import Any
 from ccl.errors import FormatError
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Written, one_file, replayed
-from ccl.formats.synthesizers._te_ccl_file import Hop
-from ccl.formats.synthesizers._te_ccl_moves import fifo_ways
+from ccl.formats.synthesizers.te_ccl.file import Hop
+from ccl.formats.synthesizers.te_ccl.moves import fifo_ways
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.schedule import Schedule, Send

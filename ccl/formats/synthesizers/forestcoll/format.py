@@ -22,9 +22,9 @@ from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report, Writer
 from ccl.formats.size import format_size
 from ccl.formats.synthesizers._asking import about, choice, counted, nbytes, number
-from ccl.formats.synthesizers._forest_cluster import derived, matched
-from ccl.formats.synthesizers._forest_file import ROOTS, FileForest, parse_forest
-from ccl.formats.synthesizers._forest_writing import write
+from ccl.formats.synthesizers.forestcoll.cluster import derived, matched
+from ccl.formats.synthesizers.forestcoll.file import ROOTS, FileForest, parse_forest
+from ccl.formats.synthesizers.forestcoll.writing import write
 from ccl.formats.xml import begins_with
 from ccl.problem import Problem
 from ccl.simulate import simulate

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ccl.errors import FormatError
-from ccl.formats.synthesizers._te_ccl_clusters import CLUSTERS, Named, out_of_range
+from ccl.formats.synthesizers.te_ccl.clusters import CLUSTERS, Named, out_of_range
 
 SETTINGS = {
     "cluster": f"the cluster that it is about: {', '.join(CLUSTERS)}, with its number of chassis "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 from ccl.errors import FormatError
-from ccl.formats.synthesizers._te_ccl_file import Hop, Output, Piece
+from ccl.formats.synthesizers.te_ccl.file import Hop, Output, Piece
 from ccl.topology import Link, Topology, device
 
 

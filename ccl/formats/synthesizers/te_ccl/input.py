@@ -19,7 +19,7 @@ from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, Reader, Report, Writer, Written, one_file
-from ccl.formats.synthesizers._te_ccl_clusters import Named, cluster, out_of_range
+from ccl.formats.synthesizers.te_ccl.clusters import Named, cluster, out_of_range
 from ccl.formats.text import decode_json
 from ccl.problem import Problem
 from ccl.topology import Device, Topology

@@ -33,7 +33,7 @@ from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report
 from ccl.formats.size import format_size, parse_size
 from ccl.formats.synthesizers._asking import about, count, counted, nbytes, number
-from ccl.formats.synthesizers._taccl_host import (
+from ccl.formats.synthesizers.taccl.host import (
     MOST_LINKS,
     TacclFile,
     Told,

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Question, Reader, Report, Writer
-from ccl.formats.synthesizers._te_ccl_clusters import Named, as_released, cluster, slip
-from ccl.formats.synthesizers._te_ccl_demand import Wanted, chunk_bytes, wanted
-from ccl.formats.synthesizers._te_ccl_devices import (
+from ccl.formats.synthesizers.te_ccl.clusters import Named, as_released, cluster, slip
+from ccl.formats.synthesizers.te_ccl.demand import Wanted, chunk_bytes, wanted
+from ccl.formats.synthesizers.te_ccl.devices import (
     Cluster,
     able,
     crossed_gpus,
@@ -26,13 +26,13 @@ from ccl.formats.synthesizers._te_ccl_devices import (
     placed,
     sources_and_ends,
 )
-from ccl.formats.synthesizers._te_ccl_file import Output, looks_like_output, parse_output
-from ccl.formats.synthesizers._te_ccl_moves import Moves, moves_of, plain_sends
-from ccl.formats.synthesizers._te_ccl_report import Findings
-from ccl.formats.synthesizers._te_ccl_rules import Rules
-from ccl.formats.synthesizers._te_ccl_settings import SETTINGS, Settings, settings_of
-from ccl.formats.synthesizers._te_ccl_timing import Timed, in_turn, lengthened, on_grid
-from ccl.formats.synthesizers._te_ccl_write import write_schedule
+from ccl.formats.synthesizers.te_ccl.file import Output, looks_like_output, parse_output
+from ccl.formats.synthesizers.te_ccl.moves import Moves, moves_of, plain_sends
+from ccl.formats.synthesizers.te_ccl.report import Findings
+from ccl.formats.synthesizers.te_ccl.rules import Rules
+from ccl.formats.synthesizers.te_ccl.settings import SETTINGS, Settings, settings_of
+from ccl.formats.synthesizers.te_ccl.timing import Timed, in_turn, lengthened, on_grid
+from ccl.formats.synthesizers.te_ccl.write import write_schedule
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Topology

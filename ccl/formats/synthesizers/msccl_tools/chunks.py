@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import FormatError
 from ccl.formats.synthesizers._asking import counted
-from ccl.formats.synthesizers._msccl_file import AlgorithmFile, CollectiveFile
-from ccl.formats.synthesizers._taccl_host import Told
+from ccl.formats.synthesizers.msccl_tools.file import AlgorithmFile, CollectiveFile
+from ccl.formats.synthesizers.taccl.host import Told
 
 Signature = tuple[tuple[int, ...], tuple[int, ...], bool]
 """Holders, destinations, whether it is reduced."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-from ccl.formats.synthesizers._forest_file import FileForest, natural
+from ccl.formats.synthesizers.forestcoll.file import FileForest, natural
 from ccl.topology import Link, Topology, device
 
 _BOX = re.compile(r"\((\d+), '[^']*', \d+\)")

@@ -10,7 +10,7 @@ from ccl.errors import FormatError
 from ccl.forest import Forest, Tree, depth_of
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Written, one_file
-from ccl.formats.synthesizers._forest_file import MOST_CHUNKS, path_text
+from ccl.formats.synthesizers.forestcoll.file import MOST_CHUNKS, path_text
 from ccl.formats.xml import Element, xml_text
 from ccl.problem import Problem
 from ccl.topology import Topology

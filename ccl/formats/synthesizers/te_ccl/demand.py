@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, all_gather, all_to_all, custom
 from ccl.errors import FormatError
-from ccl.formats.synthesizers._te_ccl_devices import Cluster
-from ccl.formats.synthesizers._te_ccl_file import Output, Piece
+from ccl.formats.synthesizers.te_ccl.devices import Cluster
+from ccl.formats.synthesizers.te_ccl.file import Output, Piece
 from ccl.problem import Problem
 
 

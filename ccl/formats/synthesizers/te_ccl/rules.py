@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ccl.formats.synthesizers._te_ccl_moves import NEARLY, Move
+from ccl.formats.synthesizers.te_ccl.moves import NEARLY, Move
 from ccl.problem import Problem
 from ccl.schedule import Send
 from ccl.topology import Link

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ccl.errors import FormatError
-from ccl.formats.synthesizers._te_ccl_moves import NEARLY, Move
-from ccl.formats.synthesizers._te_ccl_rules import Rules
+from ccl.formats.synthesizers.te_ccl.moves import NEARLY, Move
+from ccl.formats.synthesizers.te_ccl.rules import Rules
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate.engine import binding

@@ -15,9 +15,9 @@ from ccl.formats.documents import Document, document
 from ccl.formats.format import Asked, Imported, Reader, Report, Writer
 from ccl.formats.size import format_size
 from ccl.formats.synthesizers._asking import about, counted, nbytes
-from ccl.formats.synthesizers._msccl_chunks import collective_of, of_collective, placement
-from ccl.formats.synthesizers._msccl_cluster import cluster
-from ccl.formats.synthesizers._msccl_file import (
+from ccl.formats.synthesizers.msccl_tools.chunks import collective_of, of_collective, placement
+from ccl.formats.synthesizers.msccl_tools.cluster import cluster
+from ccl.formats.synthesizers.msccl_tools.file import (
     KINDS,
     AlgorithmFile,
     CollectiveFile,
@@ -26,9 +26,9 @@ from ccl.formats.synthesizers._msccl_file import (
     kind_of,
     recognises,
 )
-from ccl.formats.synthesizers._msccl_plan import FileStep, check_rounds, parsed, schedule_of
-from ccl.formats.synthesizers._msccl_writing import write
-from ccl.formats.synthesizers._taccl_host import Told
+from ccl.formats.synthesizers.msccl_tools.plan import FileStep, check_rounds, parsed, schedule_of
+from ccl.formats.synthesizers.msccl_tools.writing import write
+from ccl.formats.synthesizers.taccl.host import Told
 from ccl.formats.text import decode_json
 from ccl.problem import Problem
 from ccl.simulate import simulate

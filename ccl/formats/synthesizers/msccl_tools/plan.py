@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from ccl.errors import FormatError
 from ccl.formats.synthesizers._asking import counted
-from ccl.formats.synthesizers._msccl_file import Item, StepFile
-from ccl.formats.synthesizers._taccl_host import Told
+from ccl.formats.synthesizers.msccl_tools.file import Item, StepFile
+from ccl.formats.synthesizers.taccl.host import Told
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ccl.errors import FormatError
-from ccl.formats.synthesizers._te_ccl_demand import Wanted
-from ccl.formats.synthesizers._te_ccl_devices import Cluster
-from ccl.formats.synthesizers._te_ccl_file import Hop, Output, Piece
+from ccl.formats.synthesizers.te_ccl.demand import Wanted
+from ccl.formats.synthesizers.te_ccl.devices import Cluster
+from ccl.formats.synthesizers.te_ccl.file import Hop, Output, Piece
 from ccl.schedule import Send
 
 NEARLY = 1e-3

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ccl.formats.format import Report
-from ccl.formats.synthesizers._te_ccl_demand import Wanted
-from ccl.formats.synthesizers._te_ccl_file import Output
-from ccl.formats.synthesizers._te_ccl_moves import Moves
-from ccl.formats.synthesizers._te_ccl_rules import Rules
-from ccl.formats.synthesizers._te_ccl_timing import Timed
+from ccl.formats.synthesizers.te_ccl.demand import Wanted
+from ccl.formats.synthesizers.te_ccl.file import Output
+from ccl.formats.synthesizers.te_ccl.moves import Moves
+from ccl.formats.synthesizers.te_ccl.rules import Rules
+from ccl.formats.synthesizers.te_ccl.timing import Timed
 from ccl.simulate import simulate
 
 SAME = 1e-6
