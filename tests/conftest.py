@@ -3,12 +3,18 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 ANNOUNCED_SKIPS: dict[str, str] = {
     "tests/ccl/running/test_running.py": "PyTorch, an extra, may not be had where CI runs",
     "tests/widgets/test_pictures_pixels.py::test_a_webm_has": "PyAV is an extra",
 }
 """Start of a test's id -> why it may be skipped in CI."""
+
+# A machine that does other things as well is slow at times, and nothing here is about time. CI
+# draws the same examples each time; who runs a test by hand draws new ones.
+settings.register_profile("house", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("house")
 
 
 def unannounced(nodeid: str) -> bool:
