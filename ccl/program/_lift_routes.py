@@ -1,4 +1,4 @@
-"""Ways from rank to rank over a topology: links, and devices that pass on or memories between."""
+"""Ways from rank to rank over a topology: links, and devices that pass on or store between."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Routes:
     ----------
     legs
         For each pair the places where a way begins, stops and ends, two by two. Places are ranks,
-        and memories by their place among the devices after all ranks.
+        and other devices that store by their place among the devices after all ranks.
     links
         The links of each leg.
     """
@@ -42,8 +42,9 @@ class Routes:
 def routes_of(topology: Topology, pairs: Iterable[Pair], nbytes: float) -> Routes:
     """Return the quickest way of `nbytes` bytes for each pair of ranks, the direct link if any.
 
-    Where devices that only pass on do not join two ranks, a way may stop at memories. Of ways that
-    are equally quick, a pair takes one over devices that the fewest others take.
+    Where devices that only pass on do not join two ranks, a way may stop at memories and whatever
+    else stores, but GPUs. Of ways that are equally quick, a pair takes one over devices that the
+    fewest others take.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def mesh(name: str, ranks: int, pairs: Iterable[Pair]) -> Topology:
 def _tree(topology: Topology, start: str, nbytes: float, *, stops: bool) -> dict[str, list[str]]:
     """Return from where each device is reached the quickest, over no other GPU.
 
-    Memories are on the way only where it may stop there.
+    What stores is on the way only where it may stop there.
     """
     times = {start: 0.0}
     before: dict[str, list[str]] = {start: []}
@@ -110,7 +111,7 @@ def _tree(topology: Topology, start: str, nbytes: float, *, stops: bool) -> dict
             continue
         done.add(here)
         passed = topology.device(here)
-        if here != start and passed.stores and not (stops and passed.kind == "memory"):
+        if here != start and passed.stores and not (stops and passed.kind != "gpu"):
             continue
         for link in topology.links_out[here]:
             there = time + link.transfer_time(nbytes)

@@ -84,6 +84,7 @@ class _Traced:
     stored: defaultdict[tuple[int, str], list[_Parcel]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    left: dict[tuple[int, str], list[_Parcel]] = field(default_factory=dict)
     crossing: defaultdict[tuple[int, str, int], list[_Parcel]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -146,14 +147,12 @@ class _Follower:
     def _leave(self, hop: Hop, number: int, moment: int) -> list[_Parcel]:
         """Return what a hop carries."""
         traced, rank = self._traced, self._topology.rank.get(hop.src)
-        if rank is not None:
-            key = hop.part, rank
-            return [_Parcel(rank, self._held(key), traced.version[key], moment)]
+        device = self._topology.device(hop.src)
+        if rank is not None or (hop.after is None and device.stores):
+            parcels = self._kept(hop, rank, moment)
+            return parcels if device.copies else self._handed_on(hop, rank, parcels)
         if hop.after is not None:
             return [parcel for each in hop.after for parcel in self._brought[each]]
-        device = self._topology.device(hop.src)
-        if device.stores:
-            return traced.stored[hop.part, hop.src]
         came = traced.crossing[hop.part, hop.src, hop.leaves]
         leaving = self._together[hop.part, hop.src, hop.leaves]
         if len(leaving) == len(came) and not (device.copies and device.reduces):
@@ -165,6 +164,29 @@ class _Follower:
             f"turn {hop.leaves} and came {len(came)} times, which no messages between ranks say"
         )
         raise ProblemError(msg)
+
+    def _kept(self, hop: Hop, rank: int | None, moment: int) -> list[_Parcel]:
+        """Return what a device that stores holds of a part."""
+        if rank is None:
+            return self._traced.stored[hop.part, hop.src]
+        key = hop.part, rank
+        held = self._held(key)
+        if self._chunk(hop.part).reduced and not held:
+            return []
+        return [_Parcel(rank, held, self._traced.version[key], moment)]
+
+    def _handed_on(self, hop: Hop, rank: int | None, parcels: list[_Parcel]) -> list[_Parcel]:
+        """Take from a device that cannot copy what it sends, of sums all that it holds.
+
+        Where nothing is left, it is one more way of what left before: a switch copies it.
+        """
+        last = self._traced.left
+        if parcels and self._chunk(hop.part).reduced:
+            last[hop.part, hop.src] = parcels
+            self._traced.stored[hop.part, hop.src] = []
+            if rank is not None:
+                self._traced.sums[hop.part, rank] = 0
+        return parcels or last[hop.part, hop.src]
 
     def _arrive(self, hop: Hop, parcels: list[_Parcel], moment: int) -> None:
         """Keep what a hop brought, or make messages of it where it reaches a rank."""
