@@ -85,7 +85,7 @@ def shown(ways: Json, choice: str | None) -> tuple[dict[str, Any], str]:
     if one is None:
         hops = {hop for _, each in among for hop in pairwise(each["devices"])}
         many = text.count(len(among), "way")
-        told = f"{many} over {text.count(len(hops), 'link')}, one way each"
+        told = f"{many} over {text.count(len(hops), 'one-way link')}"
     else:
         told = " → ".join(name for _, each in drawn for name in each["devices"])
     return {"title": ways["title"], "groups": groups, "arrows": True, "fade": True}, told

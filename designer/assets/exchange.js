@@ -112,17 +112,29 @@
     veil.toggleAttribute("data-on", on);
   };
 
+  const tooLarge = ({ name, size }) => {
+    if (size <= MOST_BYTES) return false;
+    const has = `${Math.ceil(size / 1e6).toLocaleString("en")} MB`;
+    refuse(`${name} has ${has}; at most ${MOST_BYTES / 1e6} MB are read here.`);
+    return true;
+  };
+
   const take = (file) => {
-    if (file.size > MOST_BYTES) {
-      const size = `${Math.ceil(file.size / 1e6).toLocaleString("en")} MB`;
-      refuse(`${file.name} has ${size}; at most 200 MB are read here.`);
-      return;
-    }
+    if (tooLarge(file)) return;
     const reader = new FileReader();
     reader.onload = () => set("upload", { contents: reader.result, filename: file.name });
     reader.onerror = () => refuse(`${file.name} cannot be read; is it a folder?`);
     reader.readAsDataURL(file);
   };
+
+  // The button passes over what is too large without a word.
+  document.addEventListener(
+    "change",
+    ({ target }) => {
+      if (target.closest?.("#upload") && target.files?.length) tooLarge(target.files[0]);
+    },
+    true,
+  );
 
   const on = (name, does) =>
     window.addEventListener(
