@@ -102,8 +102,9 @@ def _several(name: str, semaphores: Sequence[int]) -> Iterator[Op]:
 def _with_nops(ops: Iterator[Op]) -> Iterator[Op]:
     waited = moved = False
     for op in ops:
-        tells = op.name in _TELLS
-        moves = op.name in MOVES
+        # A port channel moves data in order with its signals, once one thread has told it to.
+        moves = op.name in MOVES and op.kind != "port"
+        tells = op.name in _TELLS or (op.name in MOVES and op.kind == "port")
         if (waited and (moves or tells)) or (moved and tells):
             yield Op("nop")
             waited = moved = False

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ccl.problem import Problem
 from ccl.program.lowering.cells import Buffers
 from ccl.program.lowering.hops import Hops
-from ccl.program.lowering.messages import Event, Message, Messages
+from ccl.program.lowering.messages import Message, Messages
 from ccl.program.lowering.waits import Waits
 from ccl.program.program import Slot
 from ccl.program.puts.blocks import Block, Errand
@@ -59,14 +59,13 @@ class Layout:
 
 def put_ranks(layout: Layout, messages: Messages, *, most: int) -> tuple[PutRank, ...]:
     """Return the program of every rank, with `most` messages to a connection."""
-    events = _needed(layout, messages)
-    lanes = _lanes(messages.messages, events, most)
+    lanes = _lanes(messages, most)
     channels = _channels(layout, set(lanes.values()))
     ranks = [_Rank(layout, number, channels) for number in range(layout.buffers.ranks)]
     for rank in ranks:
         rank.copy_own()
     landed: dict[int, Cells] = {}
-    for event in events:
+    for event in messages.events:
         message, lane = messages.messages[event.message], lanes[event.message]
         receiver = ranks[message.dst]
         if event.sends:
@@ -77,42 +76,23 @@ def put_ranks(layout: Layout, messages: Messages, *, most: int) -> tuple[PutRank
     return tuple(rank.finished() for rank in ranks)
 
 
-def _needed(layout: Layout, messages: Messages) -> list[Event]:
-    """Return the events without messages that bring a rank what it holds already.
-
-    What is put there may be read at that moment, and is not added to anything.
-    """
-    chunks, parts = layout.problem.collective.chunks, layout.hops.parts
-    held: set[tuple[int, int]] = set()
-    twice: set[int] = set()
-    for event in messages.events:
-        message = messages.messages[event.message]
-        chunk = chunks[parts[message.part].chunk]
-        if not event.sends and not chunk.reduced:
-            key = message.part, message.dst
-            if key in held or message.dst in chunk.holders:
-                twice.add(event.message)
-            held.add(key)
-    return [event for event in messages.events if event.message not in twice]
-
-
-def _lanes(messages: Sequence[Message], events: Sequence[Event], most: int) -> dict[int, _Lane]:
+def _lanes(messages: Messages, most: int) -> dict[int, _Lane]:
     """Return the connection of each message; what is signalled first is waited for first."""
-    received = {e.message: place for place, e in enumerate(events) if not e.sends}
-    count: defaultdict[tuple[int, int, bool], int] = defaultdict(int)
+    received = {e.message: place for place, e in enumerate(messages.events) if not e.sends}
+    count: defaultdict[tuple[int, int], int] = defaultdict(int)
     last: defaultdict[_Lane, int] = defaultdict(lambda: -1)
     lanes: dict[int, _Lane] = {}
     filled: defaultdict[_Lane, int] = defaultdict(int)
-    for number in (event.message for event in events if event.sends):
-        message = messages[number]
+    for number in (event.message for event in messages.events if event.sends):
+        message = messages.messages[number]
         pair = message.src, message.dst
         if message.early:
             lane = *pair, -1
             while last[lane] > received[number] or filled[lane] == most:
                 lane = *pair, lane[2] - 1
         else:
-            lane = *pair, count[*pair, False] // most
-            count[*pair, False] += 1
+            lane = *pair, count[pair] // most
+            count[pair] += 1
         last[lane] = received[number]
         filled[lane] += 1
         lanes[number] = lane
