@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -173,13 +174,39 @@ def test_names_in_print_are_as_large_as_asked_for():
     assert "url(#dots)" not in text
 
 
-def test_a_thousand_gpus_have_no_names_where_none_could_be_read():
-    """At 4,096 links each is a hair; 1,024 boxes stay."""
+def test_a_thousand_gpus_are_folded_into_their_hosts():
+    """128 hosts of 8 GPUs and a switch; the 8 rails serve all of them, and the spine is alone."""
     content = document(open_cluster("dgx-a100:hosts=128"))
-    text, root = drawn(content, width="1280")
+    text, root = drawn(content)
+    told = titles(root)
 
-    assert text.count(", gpu</title>") == 1024
-    assert not list(root.everywhere(f"{SVG}text"))
+    assert sum(each.endswith(", 8 GPUs · 1 switch") for each in told) == 128
+    assert "rail0 … rail7, 8 switches" in told
+    assert "spine, switch" in told
+    # 8 links from each GPU's host to the rails and 8 back, one bundle for a host.
+    assert sum(each.startswith("16 links") for each in told) == 128 + 1
+    assert ", gpu<" not in text
+    assert "1,160 devices are folded into 129 boxes" in write(content, "svg", {}).lost
+
+
+def test_folded_boxes_do_not_overlap_and_keep_their_order():
+    """What was left of or above a host stays so; hosts are named row by row."""
+    stage = Stage.of(open_cluster("dgx-a100:hosts=128"), {})
+    boxes = [stage.boxes[group.key] for group in stage.groups]
+
+    assert not any(a.meets(b) for a, b in itertools.combinations(boxes, 2))
+    hosts = [box.middle for box in boxes[:-1]]
+    assert hosts == sorted(hosts, key=lambda at: (at[1], at[0]))
+
+
+def test_names_that_could_not_be_read_are_not_written():
+    """At 160 pixels, 60 of them border, 978 units of a row leave 1.9 for names of 18 units."""
+    row = tuple(device("gpu", f"g{rank}") for rank in range(10))
+    places = {each.name: (100.0 * rank, 0.0) for rank, each in enumerate(row)}
+    content = document(Topology("row", row, ()), positions=places)
+
+    assert not list(drawn(content, width="160")[1].everywhere(f"{SVG}text"))
+    assert len(list(drawn(content, width="640")[1].everywhere(f"{SVG}text"))) == 10
 
 
 # Where things are at a time

@@ -101,6 +101,11 @@ def test_a_thousand_gpus_are_a_picture():
     assert picture.size[0] == 1280
 
 
+def test_a_picture_that_no_memory_holds_is_refused():
+    with pytest.raises(FormatError, match="give less width or scale"):
+        write(document(open_cluster("full-mesh")), "png", {"width": "8000", "scale": "4"})
+
+
 # Films
 
 
@@ -146,6 +151,12 @@ def test_gpus_fill_up_in_a_gif():
     assert near(0, (263.0, 10.0), DARK.empty)
     assert near(-1, (15.0, 10.0), OKABE_ITO[1])
     assert near(-1, (263.0, 10.0), OKABE_ITO[0])
+
+
+def test_a_film_that_takes_hours_is_refused():
+    chosen = {"width": "1920", "seconds": "60", "rate": "50"}
+    with pytest.raises(FormatError, match="give less width, length or rate"):
+        write(exchange(), "gif", chosen)
 
 
 def test_a_film_needs_a_plan():

@@ -42,8 +42,7 @@ class Region:
 
     def crosses(self, line: Line) -> bool:
         """Say whether a line carries one of them."""
-        back = line.back is not None and line.back.ends in self.links
-        return back or line.forth.ends in self.links
+        return not self.links.isdisjoint(line.carries)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
@@ -56,16 +55,21 @@ class Region:
         others = {each.name for each in devices} - names
         inside = others if 0 < len(others) < len(devices) - len(others) else names
         split = {each.host for each in devices if each.name not in inside}
-        rects = [
-            stage.boxes[each.name]
-            for each in devices
-            if each.name in inside and (each.host is None or each.host in split)
-        ]
-        hosts = {each.host for each in devices if each.name in inside} - split - {None}
+        within, without = [], []
+        for each in stage.devices:
+            if each.name not in inside:
+                without.append(stage.boxes[each.name])
+            elif each.host is None or each.host in split:
+                within.append(stage.boxes[each.name])
         for host, box in stage.hosts.items():
-            if host in hosts:
-                rects.append(Rect(box.x1, box.y1 - _NAMES, box.x2, box.y2))
-        return outline(rects, [stage.boxes[e.name] for e in devices if e.name not in inside])
+            if host not in split:
+                within.append(Rect(box.x1, box.y1 - _NAMES, box.x2, box.y2))
+        for group in stage.groups:
+            # One that is cut in two is on neither side.
+            count = sum(each.name in inside for each in group.members)
+            if count in (0, len(group.members)):
+                (within if count else without).append(stage.boxes[group.key])
+        return outline(within, without)
 
     @cached_property
     def frame(self) -> Rect:

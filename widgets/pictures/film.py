@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +17,8 @@ from widgets.pictures.view import View
 
 _FINER = 2
 """How many times as large a frame is painted before it is reduced."""
+_MOST_PIXELS = 1_000_000_000
+"""Of all frames together."""
 _LAST = 1500
 """Milliseconds that the last frame of a GIF stays."""
 _HINT = "a WebM needs PyAV, which is an extra: pip install 'topoloom[video]'"
@@ -54,16 +56,32 @@ class Film:
         """Width and height of a frame in pixels."""
         return self.view.framed(()).size
 
-    def frames(self) -> Iterator[Image.Image]:
-        """Paint the frames."""
+    def frames(self, times: Sequence[float] | None = None) -> Iterator[Image.Image]:
+        """Paint the frames, or those of some times in µs."""
         ground = Canvas(self.view.framed(()), finer=_FINER)
         ground.paint(self.view.still())
         over = tuple(self.view.over())
-        for time in self.times:
+        for time in self.times if times is None else times:
             canvas = ground.copy()
             canvas.paint(self.view.moving(Moment(self.playback, time)))
             canvas.paint(over)
             yield canvas.reduced()
+
+    def check(self) -> None:
+        """Check that it can be painted in minutes.
+
+        Raises
+        ------
+        FormatError
+            If it is too large.
+        """
+        (width, height), count = self.size, len(self.times)
+        if width * height * count > _MOST_PIXELS:
+            msg = (
+                f"{count} frames of {width} x {height} pixels are {width * height * count:,} "
+                f"pixels, more than {_MOST_PIXELS:,}; give less width, length or rate"
+            )
+            raise FormatError(msg)
 
 
 def gif(film: Film) -> bytes:
@@ -71,17 +89,20 @@ def gif(film: Film) -> bytes:
 
     All frames have the colours of three of them: the first, the last and one between.
     """
-    frames = list(film.frames())
-    palette = _palette([frames[0], frames[len(frames) // 2], frames[-1]])
-    painted = [each.quantize(palette=palette, dither=Image.Dither.NONE) for each in frames]
+    times = film.times
+    some = [times[0], times[len(times) // 2], times[-1]]
+    palette = _palette(list(film.frames(some)))
+    painted = (
+        each.quantize(palette=palette, dither=Image.Dither.NONE) for each in film.frames(times)
+    )
     pause = round(100 / film.rate) * 10  # a GIF counts in hundredths of a second
     content = io.BytesIO()
-    painted[0].save(
+    next(painted).save(
         content,
         "GIF",
         save_all=True,
-        append_images=painted[1:],
-        duration=[max(20, pause)] * (len(painted) - 1) + [_LAST],
+        append_images=painted,
+        duration=[max(20, pause)] * (len(times) - 1) + [_LAST],
         loop=0,
         optimize=False,
     )

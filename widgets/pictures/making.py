@@ -22,6 +22,7 @@ from widgets.pictures.view import View
 from widgets.scene import cuts, moves, scene
 
 _LOOKS: dict[Style, Look] = {"light": LIGHT, "dark": DARK, "paper": PAPER}
+_MOST_PIXELS = 100_000_000
 _MOST_MOVES = 400_000
 """Transfers of a plan that is played; more take minutes and cannot be told apart."""
 
@@ -35,6 +36,13 @@ def write_svg(content: Document, options: StillOptions) -> Written:
 def write_png(content: Document, options: PixelOptions) -> Written:
     """Write a picture of pixels."""
     picture, lost = _still(content, options)
+    width, height = (round(side * options.scale) for side in picture.size)
+    if width * height > _MOST_PIXELS:
+        msg = (
+            f"a picture of {width} x {height} pixels is larger than {_MOST_PIXELS:,} pixels; "
+            "give less width or scale"
+        )
+        raise FormatError(msg)
     return one_file(
         png(picture, scale=options.scale), ending="png", lost=lost + _unwritten(picture)
     )
@@ -90,12 +98,19 @@ def _film(content: Document, options: FilmOptions) -> tuple[Film, tuple[str, ...
         filled=True,
         captioned=True,
     )
-    return Film(view, playback, options.seconds, options.rate), lost
+    film = Film(view, playback, options.seconds, options.rate)
+    film.check()
+    return film, lost
 
 
 def _stage(content: Document) -> tuple[Stage, tuple[str, ...]]:
     stage = Stage.of(content.topology, content.positions)
     lost = []
+    if stage.groups:
+        inside = sum(len(each.members) for each in stage.groups)
+        lost.append(f"{inside:,} devices are folded into {len(stage.groups):,} boxes")
+    if stage.left_out:
+        lost.append(f"{stage.left_out:,} lines are too many to be told apart and are not drawn")
     if content.topology.limits:
         count = len(content.topology.limits)
         lost.append(f"{count} shared limit{'s are' if count > 1 else ' is'} not drawn")

@@ -46,7 +46,9 @@ def cells(stage: Stage, moment: Moment, look: Look, *, zoom: float) -> Iterator[
     small = min(_AREA[0] / columns, _AREA[1] / rows) * zoom < _SMALLEST_CELL
     draw = _bar if small or playback.chunks > _MOST_CELLS else _cells
     for name, levels in playback.levels(moment.time).items():
-        box = stage.boxes[name]
+        box = stage.boxes.get(name)
+        if box is None:
+            continue  # its host is folded
         tall = box.height > _TALL
         x, width = box.middle[0] - _AREA[0] / 2, _AREA[0]
         height = _AREA[1] if tall else 13.0
@@ -124,12 +126,15 @@ def _tokens(
     stage: Stage, flights: list[Flight], playback: Playback, *, zoom: float
 ) -> Iterator[_Token]:
     radius = _radius(len(flights), zoom)
-    seen: dict[tuple[str, str], int] = {}
+    seen: dict[tuple[int, bool], int] = {}
     for flight in flights:
         ends = flight.src, flight.dst
+        if ends not in stage.lanes:
+            continue  # inside a folded host
         line, forth = stage.lanes[ends]
-        behind = seen.get(ends, 0)
-        seen[ends] = behind + 1
+        way_of = id(line), forth
+        behind = seen.get(way_of, 0)
+        seen[way_of] = behind + 1
         # Those sent side by side follow one another.
         gap = min(0.25, behind * radius * 2.4 / line.curve.length)
         way = min(1.0, max(0.0, flight.way - gap))

@@ -39,6 +39,10 @@ class Rect(NamedTuple):
         """Return it with every side moved outwards."""
         return Rect(self.x1 - by, self.y1 - by, self.x2 + by, self.y2 + by)
 
+    def has(self, point: Point) -> bool:
+        """Say whether a point is inside."""
+        return self.x1 <= point[0] <= self.x2 and self.y1 <= point[1] <= self.y2
+
     def meets(self, other: Rect) -> bool:
         """Say whether the two overlap."""
         return (

@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from ccl.layout import layout
-from ccl.topology import Link, Topology
+from ccl.topology import Device, Link, Topology
 from widgets.pictures.curves import Curve, bend_around, covered, curve_between
+from widgets.pictures.folding import Group, compacted, groups_of
 from widgets.pictures.shapes import Rect, around
 
 Ends = tuple[str, str]
@@ -27,6 +28,8 @@ HOST_PADDING = 20.0
 HOST_NAME = 22.0
 """Room for the name above the frame of a host."""
 
+MOST_LINES = 20_000
+"""Lines that are drawn; of more there would be one black spot."""
 _MANY_LINKS = 800
 """Lines above which they are drawn thinner and fainter."""
 _MOST_BENT = 900
@@ -39,37 +42,37 @@ _FARTHEST = 1e7
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is drawn between two devices.
+    """What is drawn between two boxes, a and b.
 
     Parameters
     ----------
-    forth, back
-        The link from a to b, and its opposite or None.
     curve
         From a to b.
     width
         In drawing units.
+    carries
+        Ends of its links, and whether each goes from a to b.
+    title
+        What it is, for people.
     covered
         Which parts lie beneath devices that it crosses; empty if none does.
     """
 
-    forth: Link
-    back: Link | None
     curve: Curve
     width: float
+    carries: Mapping[Ends, bool]
+    title: str
     covered: tuple[bool, ...] = ()
+
+    @property
+    def one_way(self) -> bool:
+        """Whether none of its links goes back."""
+        return all(self.carries.values())
 
     @property
     def lane(self) -> float:
         """How far beside its middle chunks travel."""
         return self.width / 2 + 3.2
-
-    @property
-    def title(self) -> str:
-        """What it is, for people."""
-        link, sign = self.forth, "→" if self.back is None else "↔"
-        medium = f", {link.medium}" if link.medium else ""
-        return f"{link.src} {sign} {link.dst}, {link.bandwidth:.4g} GB/s{medium}"
 
 
 @dataclass(frozen=True)
@@ -81,14 +84,20 @@ class Stage:
     topology
         What is drawn.
     boxes
-        Of the devices by name.
+        Of the devices that are shown by name, and of the groups by key.
     lines
-        One for each pair of devices that links join.
+        One for each pair of these that links join.
+    groups
+        What is folded.
+    left_out
+        How many lines are too many to be drawn.
     """
 
     topology: Topology
     boxes: Mapping[str, Rect]
     lines: tuple[Line, ...]
+    groups: tuple[Group, ...] = ()
+    left_out: int = 0
 
     @classmethod
     def of(cls, topology: Topology, places: Mapping[str, tuple[float, float]]) -> Stage:
@@ -100,13 +109,27 @@ class Stage:
             (x, y), (width, height) = known[each.name], SIZES[each.kind]
             x, y = (max(-_FARTHEST, min(_FARTHEST, value)) for value in (x, y))
             boxes[each.name] = Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        return cls(topology, boxes, _lines(topology, boxes))
+        groups = groups_of(topology)
+        if groups:
+            inside = {each.name for group in groups for each in group.members}
+            shown = [each for each in topology.devices if each.name not in inside]
+            boxes = compacted(boxes, groups, shown)
+        home = {each.name: group.key for group in groups for each in group.members}
+        pairs = _pairs(topology, home)
+        if len(pairs) > MOST_LINES:
+            return cls(topology, boxes, (), groups, len(pairs))
+        return cls(topology, boxes, _lines(pairs, boxes, home), groups)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Those that are shown one by one."""
+        return tuple(each for each in self.topology.devices if each.name in self.boxes)
 
     @cached_property
     def hosts(self) -> dict[str, Rect]:
         """Frames of the hosts by name."""
         inside: dict[str, list[Rect]] = {}
-        for each in self.topology.devices:
+        for each in self.devices:
             if each.host is not None:
                 inside.setdefault(each.host, []).append(self.boxes[each.name])
         return {host: around(rects).grown(HOST_PADDING) for host, rects in inside.items()}
@@ -114,12 +137,7 @@ class Stage:
     @cached_property
     def lanes(self) -> dict[Ends, tuple[Line, bool]]:
         """Line of each link by its ends, and whether it goes from the line's a to its b."""
-        found = {}
-        for line in self.lines:
-            found[line.forth.ends] = (line, True)
-            if line.back is not None:
-                found[line.back.ends] = (line, False)
-        return found
+        return {ends: (line, forth) for line in self.lines for ends, forth in line.carries.items()}
 
     @cached_property
     def faint(self) -> bool:
@@ -138,13 +156,20 @@ class Stage:
         return around(rects) if rects else Rect(0.0, 0.0, 240.0, 120.0)
 
 
-def _lines(topology: Topology, boxes: Mapping[str, Rect]) -> tuple[Line, ...]:
+def _pairs(topology: Topology, home: Mapping[str, str]) -> dict[Ends, list[Link]]:
+    """Links by the boxes that they join, those of both ways together."""
     pairs: dict[Ends, list[Link]] = {}
     for link in topology.links:
-        pairs.setdefault(link.ends if link.ends[::-1] not in pairs else link.ends[::-1], []).append(
-            link
-        )
-    rects = np.array(list(boxes.values())) if boxes else np.zeros((0, 4))
+        a, b = home.get(link.src, link.src), home.get(link.dst, link.dst)
+        if a != b:
+            pairs.setdefault((b, a) if (b, a) in pairs else (a, b), []).append(link)
+    return pairs
+
+
+def _lines(
+    pairs: Mapping[Ends, list[Link]], boxes: Mapping[str, Rect], home: Mapping[str, str]
+) -> tuple[Line, ...]:
+    rects = np.array(list(boxes.values()))
     place = {name: row for row, name in enumerate(boxes)}
     lines = []
     for (a, b), links in pairs.items():
@@ -152,24 +177,49 @@ def _lines(topology: Topology, boxes: Mapping[str, Rect]) -> tuple[Line, ...]:
         if len(pairs) <= _MOST_BENT:
             others = np.delete(rects, [place[a], place[b]], axis=0)
             bend = bend_around(boxes[a].middle, boxes[b].middle, others)
-        curve = curve_between(boxes[a], boxes[b], bend)
-        back = links[1] if len(links) > 1 else None
-        width = _width(links) * (0.45 if len(pairs) > _MANY_LINKS else 1.0)
-        lines.append(Line(links[0], back, curve, width))
+        carries = {each.ends: home.get(each.src, each.src) == a for each in links}
+        line = Line(
+            curve=curve_between(boxes[a], boxes[b], bend),
+            width=_width(links, carries) * (0.45 if len(pairs) > _MANY_LINKS else 1.0),
+            carries=carries,
+            title=_title(links, carries),
+        )
+        lines.append(line)
     if len(pairs) + len(boxes) > _MOST_COVERED:
         return tuple(lines)
     return tuple(replace(line, covered=_covered(line, boxes)) for line in lines)
 
 
-def _width(links: list[Link]) -> float:
+def _title(links: list[Link], carries: Mapping[Ends, bool]) -> str:
+    """Say what a line is, for people."""
+    link, sign = links[0], "→" if all(carries.values()) else "↔"
+    if len(links) > 1 + (sign == "↔"):
+        return f"{len(links)} links, {_strongest(links, carries):.4g} GB/s one way"
+    medium = f", {link.medium}" if link.medium else ""
+    return f"{link.src} {sign} {link.dst}, {link.bandwidth:.4g} GB/s{medium}"
+
+
+def _strongest(links: list[Link], carries: Mapping[Ends, bool]) -> float:
+    """GB/s of the better of the two ways."""
+    ways = [0.0, 0.0]
+    for each in links:
+        ways[carries[each.ends]] += each.bandwidth
+    return max(ways)
+
+
+def _width(links: list[Link], carries: Mapping[Ends, bool]) -> float:
     """Width of a line in drawing units: it grows by one each time the bandwidth doubles."""
-    bandwidth = max(each.bandwidth for each in links)
-    return min(7.0, 1.3 + math.log2(1 + bandwidth / 20))
+    return min(7.0, 1.3 + math.log2(1 + _strongest(links, carries) / 20))
 
 
 def _covered(line: Line, boxes: Mapping[str, Rect]) -> tuple[bool, ...]:
     points = line.curve.points
     reach = around([Rect(x, y, x, y) for x, y in points]).grown(1.0)
-    ends = line.forth.ends
-    crossed = [box for name, box in boxes.items() if name not in ends and box.meets(reach)]
+    (ax, ay), (bx, by) = line.curve.a, line.curve.b
+    crossed = [
+        box
+        for box in boxes.values()
+        # The two ends of a line lie on the borders of its own boxes.
+        if box.meets(reach) and not any(box.grown(1e-6).has(p) for p in ((ax, ay), (bx, by)))
+    ]
     return covered(line.curve, crossed) if crossed else ()

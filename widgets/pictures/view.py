@@ -14,9 +14,10 @@ from functools import cached_property
 from ccl.topology import Device
 from widgets.pictures import lettering
 from widgets.pictures.caption import CAPTION, HEADING, caption
-from widgets.pictures.colors import Look
+from widgets.pictures.colors import Look, between
 from widgets.pictures.curves import Curve
 from widgets.pictures.cutting import Region
+from widgets.pictures.folding import Group
 from widgets.pictures.moving import Moment, cells, tokens
 from widgets.pictures.shapes import (
     Area,
@@ -37,11 +38,14 @@ _SIDE = 30.0
 _CLOSE = 8.0
 """Pixels around it in print."""
 _NEAREST = 1.6
-"""Zoom at most: a small drawing is not blown up."""
+"""Zoom at most of a picture of the usual width: a small drawing is not blown up."""
+_USUAL = 1280.0
 _TALLEST = 1.1
 """Height of a picture at most, over its width."""
 _NARROW = 800.0
 """Pixels of a picture below which the cut's label is smaller."""
+_TALLEST_PAGE = 3.0
+"""The same in print."""
 _FAR = (0.72, 0.5)
 """Zooms below which names are written larger, so that they can be read from afar."""
 _LEAST = 4.5
@@ -49,6 +53,8 @@ _LEAST = 4.5
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
+_BOTH = 2
+"""Links of a line that is no bundle."""
 _ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
 """Width of a name at most."""
 
@@ -77,7 +83,7 @@ class View:
 
     stage: Stage
     look: Look
-    width: float = 1280.0
+    width: float = _USUAL
     region: Region | None = None
     filled: bool = False
     captioned: bool = False
@@ -107,11 +113,9 @@ class View:
         """Pixels of a drawing unit."""
         content = self._content
         zoom = (self.width - 2 * self._beside) / content.width
-        if not self.look.paper:
-            zoom = min(zoom, _NEAREST)
-            high = max(60.0, self.width * _TALLEST - self._above - self._below)
-            zoom = min(zoom, high / content.height)
-        return max(1e-6, zoom)
+        nearest, tallest = (math.inf, _TALLEST_PAGE) if self.look.paper else (_NEAREST, _TALLEST)
+        high = max(60.0, self.width * tallest - self._above - self._below)
+        return min(zoom, nearest * max(1.0, self.width / _USUAL), high / content.height)
 
     @cached_property
     def spot(self) -> Rect | None:
@@ -183,7 +187,9 @@ class View:
                 yield from self._line(line)
         for line in crossing:
             yield from self._line(line, cut=True)
-        for each in self.stage.topology.devices:
+        for group in self.stage.groups:
+            yield from self._group(group)
+        for each in self.stage.devices:
             yield from self._device(each)
         if self.region is not None:
             yield from self.region.border(self.look, zoom=self.zoom)
@@ -224,9 +230,10 @@ class View:
         look, faint = self.look, self.stage.faint
         width = self._fine(line.width * (0.45 if look.paper else 1.0))
         color = look.cut if cut else look.link
-        opacity = 1.0 if cut or look.paper else 0.34 if faint else 0.62
+        opacity = 0.34 if faint else 0.46 if len(line.carries) > _BOTH else 0.62
+        opacity = 1.0 if cut or look.paper else opacity
         points, tip = line.curve.points, None
-        if line.back is None:
+        if line.one_way:
             points, tip = _arrow(line.curve, 7.0 + width * 1.4)
         dash = ((5.0, 3.0) if look.paper else (9.0, 5.0)) if cut else ()
         yield Stroke(
@@ -241,6 +248,23 @@ class View:
         )
         if tip is not None:
             yield Area((tip,), color, opacity)
+
+    def _group(self, group: Group) -> Iterator[Shape]:
+        look, box = self.look, self.stage.boxes[group.key]
+        line, width = look.device(group.kind), self._fine(0.9 if look.paper else 1.6)
+        if not look.paper:
+            # A second sheet behind it says that there is more inside.
+            behind = Rect(box.x1 + 4, box.y1 - 4, box.x2 + 4, box.y2 - 4)
+            yield Box(behind, look.surface, 13.0, between(look.bg, line, 0.42), width)
+        yield Box(box, look.surface, 13.0, line, width, title=f"{group.title}, {group.counts}")
+        size = self._size((12.5, 15.0, 16.5))
+        if size * self.zoom < _LEAST:
+            return
+        x, y = box.middle
+        for row, text in enumerate((group.title, group.counts)):
+            short = lettering.shortened(text, size, box.width - 10, bold=True)
+            base = y + (row - 0.5) * 1.35 * size + 0.36 * size
+            yield Words((x, base), short, size, look.dim if row else look.text, bold=not look.paper)
 
     def _device(self, device: Device) -> Iterator[Shape]:
         look, kind, box = self.look, device.kind, self.stage.boxes[device.name]
