@@ -121,7 +121,9 @@ class Region:
         x, y = spot.middle
         inner = Rect(spot.x1, y - size, spot.x2, y + size)
         yield Box(inner, look.cut, radius=size)
-        yield Words((x, y + size * 0.36), self.cut["label"], size, look.on_cut, bold=True)
+        text, at = self.cut["label"], (x, y + size * 0.36)
+        wide = lettering.width(text, size, bold=True)
+        yield Words(at, text, size, look.on_cut, bold=True, wide=wide)
 
 
 def _spots(r: Rect, half: float, tall: float, *, gap: float) -> Iterator[tuple[float, float]]:

@@ -145,6 +145,8 @@ class Words:
         Whether it is heavier.
     anchor
         ``middle``, ``start`` or ``end``.
+    wide
+        Width that it is fitted to, whatever font a screen has; 0 leaves it as it comes.
     """
 
     at: Point
@@ -153,6 +155,7 @@ class Words:
     color: str
     bold: bool = False
     anchor: str = "middle"
+    wide: float = 0.0
 
 
 Shape = Stroke | Area | Box | Dot | Words

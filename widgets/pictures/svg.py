@@ -107,7 +107,10 @@ def _(shape: Dot) -> str:
 @_shape.register
 def _(shape: Words) -> str:
     x, y = shape.at
-    return f'<text x="{_n(x)}" y="{_n(y)}">{_text(shape.text)}</text>'
+    fitted = ""
+    if shape.wide:
+        fitted = f' textLength="{_n(shape.wide)}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text x="{_n(x)}" y="{_n(y)}"{fitted}>{_text(shape.text)}</text>'
 
 
 def _element(tag: str, words: str, title: str) -> str:

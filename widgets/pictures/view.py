@@ -53,6 +53,8 @@ _LEAST = 4.5
 _FINEST = 0.4
 """Pixels of a line at least."""
 _RADIUS = {"gpu": 9.0, "switch": 17.0, "memory": 9.0, "nic": 5.0}
+_TIGHT = 0.8
+"""Share of the room above which a name is fitted, since a screen's font may be wider."""
 _BOTH = 2
 """Links of a line that is no bundle."""
 _ROOM = {"gpu": 70.0, "switch": 108.0, "memory": 84.0, "nic": 64.0}
@@ -264,7 +266,8 @@ class View:
         for row, text in enumerate((group.title, group.counts)):
             short = lettering.shortened(text, size, box.width - 10, bold=True)
             base = y + (row - 0.5) * 1.35 * size + 0.36 * size
-            yield Words((x, base), short, size, look.dim if row else look.text, bold=not look.paper)
+            color, wide = look.dim if row else look.text, lettering.width(short, size, bold=True)
+            yield Words((x, base), short, size, color, bold=not look.paper, wide=wide)
 
     def _device(self, device: Device) -> Iterator[Shape]:
         look, kind, box = self.look, device.kind, self.stage.boxes[device.name]
@@ -283,7 +286,9 @@ class View:
             # The lower part of the box is for what it holds.
             middle = box.y1 + (15.0 if small else (17.0, 19.0, 23.0)[self.far]) - 0.6 * size
         at = (box.middle[0], middle + size * 0.36)
-        yield Words(at, text, size, look.text, bold=not look.paper)
+        wide = lettering.width(text, size, bold=True)
+        fitted = wide if wide > _TIGHT * _ROOM[kind] else 0.0
+        yield Words(at, text, size, look.text, bold=not look.paper, wide=fitted)
 
     def _holds(self, device: Device) -> bool:
         return self.filled and device.stores
