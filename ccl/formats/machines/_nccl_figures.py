@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from ccl.formats.machines._figures import NVLINK
 from ccl.formats.xml import Element
 
 LOCAL = 5000.0
@@ -55,12 +56,12 @@ class Generation:
 
 NVLINKS = (
     Generation("107", "NVLink 6", 31.2, 50.0),
-    Generation("100", "NVLink 5", 40.1, 50.0),
-    Generation("90", "NVLink 4", 20.6, 25.0),
-    Generation("80", "NVLink 3", 20.0, 25.0),
-    Generation("70", "NVLink 2", 20.0, 25.0),
-    Generation("60", "NVLink 1", 18.0, 20.0),
-    Generation("86", "NVLink 3", 12.0, 14.0625),
+    Generation("100", "NVLink 5", **NVLINK["5"]),
+    Generation("90", "NVLink 4", **NVLINK["4"]),
+    Generation("80", "NVLink 3", **NVLINK["3"]),
+    Generation("70", "NVLink 2", **NVLINK["2"]),
+    Generation("60", "NVLink 1", **NVLINK["1"]),
+    Generation("86", "NVLink 3", **NVLINK["3-bridge"]),
 )
 
 XGMIS = (

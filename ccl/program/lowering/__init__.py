@@ -128,7 +128,7 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
             smallest=asked.smallest,
             largest=asked.largest,
             root=buffers.root,
-            notes=lost_notes(problem, hops),
+            notes=(*lost_notes(problem, hops), *_crowded(ranks, asked)),
         ),
         asked.instances,
     )
@@ -152,6 +152,14 @@ def _ranks(
         if most <= asked.blocks or limits.joined:
             return ranks
         limits = replace(limits, messages=asked.steps, joined=True)
+
+
+def _crowded(ranks: tuple[RankProgram, ...], asked: Options) -> tuple[str, ...]:
+    """Say where a rank has more thread blocks than were asked for."""
+    most = max(len(each.blocks) for each in ranks) * asked.instances
+    if most <= asked.blocks:
+        return ()
+    return (f"the limit of {asked.blocks} thread blocks: a rank has {most}, and needs them",)
 
 
 def program_name(problem: Problem) -> str:

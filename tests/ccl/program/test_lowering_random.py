@@ -161,6 +161,8 @@ def lowered(problem: Problem, schedule: Schedule, options: Options) -> Program:
 def check(program: Program, options: Options, *, number: int) -> None:
     """Check that it is within what was asked, clean, right in any order, and read as written."""
     assert all(len(block.steps) <= options.steps for _, _, block in program.blocks())
+    most = max(len(each.blocks) for each in program.ranks)
+    assert (most > options.blocks) == any("limit of" in note for note in program.notes)
     for executor in EXECUTORS:
         severe = [each.text for each in lint(program, executor) if each.severe]
         if program.collective not in UNKNOWN and options.steps >= LONG:
