@@ -131,6 +131,10 @@ def _sizes(program: PutProgram) -> Program:
 
 def _before_running(program: PutProgram, sizes: Program, promised: Promise) -> Iterator[Finding]:
     """Yield what is wrong before anything runs; connections only if every place is right."""
+    for rank, own in enumerate(program.ranks):
+        if not (own.input and own.output):
+            words = f"rank {rank} has {own.input} chunks of input and {own.output} of output"
+            yield Finding("size", f"{words}; the executor divides by both", rank)
     placed = True
     for each in (*wrong_sizes(sizes, promised), *misplaced_puts(program)):
         placed = False

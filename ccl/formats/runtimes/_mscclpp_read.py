@@ -9,6 +9,7 @@ each share is whole chunks.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 from ccl.errors import FormatError
 from ccl.formats.runtimes._msccl_names import BUFFERS, COLLECTIVES
@@ -96,6 +97,18 @@ def _parts(file: PlanFile) -> int:
     return parts
 
 
+class _Reach:
+    """Channels and remote buffers of a thread block by kind of channel, in their order there."""
+
+    def __init__(self, block: BlockFile) -> None:
+        self.channels: defaultdict[str, list[int]] = defaultdict(list)
+        self.buffers: defaultdict[str, list[int]] = defaultdict(list)
+        for some in block.channels:
+            self.channels[some.channel_type] += some.channel_ids
+        for each in block.remote_buffer_refs:
+            self.buffers[each.access_channel_type] += each.remote_buffer_ids
+
+
 class _Gpu:
     """One rank of a file."""
 
@@ -108,6 +121,10 @@ class _Gpu:
             for link in gpu.channels
             for peer in link.connected_to
         ]
+        self._own = {
+            kind: [n for n, each in enumerate(self._channels) if each.kind == kind]
+            for kind in _KINDS
+        }
 
     def rank(self) -> PutRank:
         """Return what it does."""
@@ -116,7 +133,11 @@ class _Gpu:
         for place, block in enumerate(gpu.threadblocks):
             if block.id != place:
                 self._refuse(f"threadblocks[{place}] has the id {block.id}; they go from 0")
-            blocks.append(tuple(self._op(block, n, op) for n, op in enumerate(block.ops)))
+            reach = _Reach(block)
+            at = f"threadblocks[{place}].ops"
+            blocks.append(
+                tuple(self._op(reach, f"{at}[{n}]", op) for n, op in enumerate(block.ops))
+            )
         return PutRank(
             gpu.input_chunks * parts,
             gpu.output_chunks * parts,
@@ -135,8 +156,7 @@ class _Gpu:
             self._refuse(f"{where} are of type {name[:40]!r}; memory and port are executed here")
         return _KINDS[name]
 
-    def _op(self, block: BlockFile, number: int, op: OpFile) -> Op:
-        where = f"threadblocks[{block.id}].ops[{number}]"
+    def _op(self, reach: _Reach, where: str, op: OpFile) -> Op:
         if op.name not in _NAMES:
             self._refuse(f"{where} is {op.name[:40]!r}; executed here are {', '.join(_NAMES)}")
         if op.reduce_op != "sum":
@@ -148,28 +168,22 @@ class _Gpu:
             self._refuse(f"{where} uses channels and has no channel_type")
         return Op(
             _NAMES[op.name],
-            tuple(self._cells(block, where, op, buff) for buff in op.src_buff),
-            tuple(self._cells(block, where, op, buff) for buff in op.dst_buff),
+            tuple(self._cells(reach, where, op, buff) for buff in op.src_buff),
+            tuple(self._cells(reach, where, op, buff) for buff in op.dst_buff),
             kind,
-            self._used(block, where, op, kind),
+            self._used(reach, where, op, kind),
             op.semaphore_ids,
             op.barrier_id,
             op.num_threadblocks,
         )
 
     def _used(
-        self, block: BlockFile, where: str, op: OpFile, kind: ChannelKind | None
+        self, reach: _Reach, where: str, op: OpFile, kind: ChannelKind | None
     ) -> tuple[int, ...]:
         """Return the numbers of an operation's channels; moves through memory need none."""
         if kind is None or (op.name in MOVES and kind == "memory"):
             return ()
-        own = [n for n, each in enumerate(self._channels) if each.kind == kind]
-        told = [
-            each
-            for some in block.channels
-            if some.channel_type == kind
-            for each in some.channel_ids
-        ]
+        own, told = self._own[kind], reach.channels[kind]
         found = []
         for place in op.channel_ids:
             if place >= len(told) or told[place] >= len(own):
@@ -177,7 +191,7 @@ class _Gpu:
             found.append(own[told[place]])
         return tuple(found)
 
-    def _cells(self, block: BlockFile, where: str, op: OpFile, buff: BuffFile) -> Cells:
+    def _cells(self, reach: _Reach, where: str, op: OpFile, buff: BuffFile) -> Cells:
         index, count = buff.index * self._parts, buff.size * self._parts
         if op.tbg_info is not None:
             turn, many = op.tbg_info.tb_id, op.tbg_info.tbg_size
@@ -189,12 +203,7 @@ class _Gpu:
             return Cells(BUFFERS[buff.type], index, count)
         if buff.buffer_id is None:
             self._refuse(f"{where} has a buffer with neither type nor buffer_id")
-        told = [
-            each
-            for some in block.remote_buffer_refs
-            if some.access_channel_type == op.channel_type
-            for each in some.remote_buffer_ids
-        ]
+        told = reach.buffers[op.channel_type or ""]
         place = buff.buffer_id or 0
         if place >= len(told) or told[place] >= len(self._gpu.remote_buffers):
             self._refuse(f"{where} uses remote buffer {place}, which its thread block has not")

@@ -33,8 +33,10 @@ src/core/executor/executor.cc.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, get_args
 
 from ccl.collective import CollectiveKind
@@ -198,11 +200,18 @@ class PutProgram:
 
     def other_end(self, rank: int, channel: int) -> tuple[int, int] | None:
         """Return rank and channel at the other end, or None if nobody there has one."""
-        here = self.ranks[rank].channels
-        own = here[channel]
-        if not 0 <= own.peer < len(self.ranks):
-            return None
-        turn = sum(each == own for each in here[:channel])
-        back = Channel(own.kind, rank)
-        there = [n for n, each in enumerate(self.ranks[own.peer].channels) if each == back]
-        return (own.peer, there[turn]) if turn < len(there) else None
+        return self._ends.get((rank, channel))
+
+    @cached_property
+    def _ends(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Both ends of all channels, each by the other: the k-th of a kind to the k-th back."""
+        there: defaultdict[tuple[int, Channel], list[int]] = defaultdict(list)
+        for rank, each in enumerate(self.ranks):
+            for number, channel in enumerate(each.channels):
+                there[rank, channel].append(number)
+        found = {}
+        for (rank, channel), numbers in list(there.items()):
+            back = there.get((channel.peer, Channel(channel.kind, rank)), [])
+            for here, far in zip(numbers, back, strict=False):
+                found[rank, here] = channel.peer, far
+        return found
