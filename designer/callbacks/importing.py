@@ -8,6 +8,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
 from ccl.formats.format import Question
+from ccl.topology import Topology
 from designer import answers, ids, import_card, importing
 from designer.callbacks import commands
 from designer.files import Opened
@@ -143,7 +144,7 @@ def changes_of(
     return {"open": True, "body": told, "trouble": None}
 
 
-def _taken(found: Found, now: Any, sketches: Json | None, formulation: str) -> Json:
+def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:
     """Return the changes of a file that is taken over."""
     imported = found.imported
     if imported.sketch is not None:
