@@ -25,10 +25,11 @@ from gallery.registry import open_cluster
 from tests.ccl.formats.strategies import drawings, planned
 from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO
 from widgets.pictures.curves import bend_around, curve_between
+from widgets.pictures.cutting import Region
 from widgets.pictures.moving import Moment, place, tokens
 from widgets.pictures.playback import Playback
 from widgets.pictures.region import outline
-from widgets.pictures.shapes import Dot, Rect, Stroke
+from widgets.pictures.shapes import Box, Dot, Rect, Stroke, Words
 from widgets.pictures.stage import Stage
 from widgets.pictures.view import View, short_name
 from widgets.scene import scene
@@ -187,6 +188,19 @@ def test_a_thousand_gpus_are_folded_into_their_hosts():
     assert sum(each.startswith("16 links") for each in told) == 128 + 1
     assert ", gpu<" not in text
     assert "1,160 devices are folded into 129 boxes" in write(content, "svg", {}).lost
+
+
+def test_a_cut_through_a_folded_host_frames_it():
+    """g0 is one of the nine devices of h0, so no outline can be around it alone."""
+    topology = open_cluster("dgx-a100:hosts=40")
+    links = [list(each.ends) for each in topology.links_out["g0"]]
+    cut = {"inside": ["g0"], "links": links, "label": "Bottleneck cut"}
+    stage = Stage.of(topology, {})
+    view = View(stage, LIGHT, region=Region(stage, cut))
+    framed = [each for each in view.still() if isinstance(each, Box) and each.line == LIGHT.cut]
+
+    assert [each.title for each in framed] == ["h0, 8 GPUs · 1 switch"]
+    assert "Bottleneck cut" in [each.text for each in view.over() if isinstance(each, Words)]
 
 
 def test_folded_boxes_do_not_overlap_and_keep_their_order():

@@ -72,9 +72,21 @@ class Region:
         return outline(within, without)
 
     @cached_property
-    def frame(self) -> Rect:
-        """What is around the outlines."""
-        return around([Rect(x, y, x, y) for loop in self.loops for x, y in loop])
+    def split(self) -> frozenset[str]:
+        """Keys of the folded groups that it goes through."""
+        names = set(self.cut["inside"])
+        return frozenset(
+            group.key
+            for group in self.stage.groups
+            if 0 < sum(each.name in names for each in group.members) < len(group.members)
+        )
+
+    @cached_property
+    def frame(self) -> Rect | None:
+        """What is around the outlines, or else around the groups that it goes through."""
+        rects = [Rect(x, y, x, y) for loop in self.loops for x, y in loop]
+        rects = rects or [self.stage.boxes[key] for key in self.split]
+        return around(rects) if rects else None
 
     def ground(self, look: Look, *, zoom: float) -> Iterator[Shape]:
         """Draw the tint and the glow, beneath the graph."""
@@ -92,8 +104,10 @@ class Region:
         for loop in self.loops:
             yield Stroke(loop, look.cut, width, dash=dash, closed=True, round=False)
 
-    def spot(self, view: Rect, *, zoom: float, size: float) -> Rect:
+    def spot(self, view: Rect, *, zoom: float, size: float) -> Rect | None:
         """Return where in view the label covers the fewest devices: below if it can be."""
+        if self.frame is None:
+            return None
         half = lettering.width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
         tall = max(_LABEL, size * 1.9) / 2 / zoom
         best, least = Rect(0, 0, 0, 0), len(self._taken) + 1

@@ -21,6 +21,8 @@ _PIECES = 20
 """Straight parts of a bent line."""
 _CAP = 8
 """Corners of a half circle at the end of a line."""
+_SMALLEST = 6
+"""Pixels of a box, painted larger, that has corners and a border."""
 _MOST_DASHES = 4000
 _SIGNS = {"→": "->", "↔": "<->", "×": "x", "–": "-", "—": "-", "∅": "-"}
 """What Pillow's built-in font has no signs for."""
@@ -139,15 +141,18 @@ class Canvas:
     def _(self, shape: Box) -> None:
         half = shape.width / 2 if shape.line else 0.0
         corners = self._rect(shape.rect.grown(0.0 if shape.dash else half))
-        radius = min((shape.radius + half) * self.zoom, (corners[2] - corners[0]) / 2)
+        sides = corners[2] - corners[0], corners[3] - corners[1]
+        radius = min((shape.radius + half) * self.zoom, sides[0] / 2, sides[1] / 2)
         ink = _ink(shape.fill, shape.opacity)
         line = shape.line if not shape.dash else ""
-        width = max(1, round(shape.width * self.zoom))
-        if radius < 1 and not line:
-            self.draw.rectangle(corners, fill=ink)
+        width = max(1, round(shape.width * self.zoom)) if line else 0
+        if min(sides) < _SMALLEST:
+            self.draw.rectangle(corners, fill=line or ink)
+        elif radius < 1:
+            self.draw.rectangle(corners, fill=ink, outline=line or None, width=width)
         else:
             self.draw.rounded_rectangle(
-                corners, radius, fill=ink, outline=line or None, width=width if line else 0
+                corners, radius, fill=ink, outline=line or None, width=width
             )
         if shape.line and shape.dash:
             edge = _edge(shape.rect, shape.radius)

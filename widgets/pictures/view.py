@@ -94,7 +94,7 @@ class View:
     @cached_property
     def _content(self) -> Rect:
         frame = self.stage.content
-        if self.region is not None and self.region.loops:
+        if self.region is not None and self.region.frame is not None:
             frame = around([frame, self.region.frame.grown(3.0)])
         return frame
 
@@ -122,7 +122,7 @@ class View:
     @cached_property
     def spot(self) -> Rect | None:
         """Where the label of the cut stands."""
-        if self.region is None or not self.region.loops:
+        if self.region is None:
             return None
         return self.region.spot(self._seen, zoom=self.zoom, size=self._label)
 
@@ -258,7 +258,11 @@ class View:
             # A second sheet behind it says that there is more inside.
             behind = Rect(box.x1 + 4, box.y1 - 4, box.x2 + 4, box.y2 - 4)
             yield Box(behind, look.surface, 13.0, between(look.bg, line, 0.42), width)
-        yield Box(box, look.surface, 13.0, line, width, title=f"{group.title}, {group.counts}")
+        dash: tuple[float, ...] = ()
+        if self.region is not None and group.key in self.region.split:
+            line, width, dash = look.cut, self._fine(2.4), (7.0, 5.0)
+        title = f"{group.title}, {group.counts}"
+        yield Box(box, look.surface, 13.0, line, width, dash=dash, title=title)
         size = self._size((12.5, 15.0, 16.5))
         if size * self.zoom < _LEAST:
             return
