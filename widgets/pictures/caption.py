@@ -79,7 +79,8 @@ def _legend(
         start, end = x + width * index / len(ramp), x + width * (index + 1) / len(ramp)
         yield Box(Rect(start, base - height, end, base), color)
     x += width + 8 * pixel
-    yield Words((x, base), names[1], size, look.text, anchor="start")
+    if len(playback.origins) > 1:
+        yield Words((x, base), names[1], size, look.text, anchor="start")
 
 
 def _name(playback: Playback, origin: int) -> str:
