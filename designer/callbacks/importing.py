@@ -135,9 +135,13 @@ def changes_of(
         reader = importing.reader_of(name, content)
         told = import_card.question_card(question, name, reader=reader)
     except CclError as error:
-        if asking:
+        fresh = file["act"] == "read" and not settings
+        if asking and not fresh:
             return {"trouble": import_card.trouble(str(error))}
-        return {"file": None, "notes": note(str(error), title="Cannot open")}
+        return {
+            **(DONE if asking else {"file": None}),
+            "notes": note(str(error), title="Cannot open"),
+        }
     else:
         merges = importing.mergeable(found, now)
         told = import_card.found_card(found, name, settings=settings, merges=merges)

@@ -176,6 +176,12 @@ def test_a_wrong_setting_is_told_in_the_dialog_which_stays():
     assert "generation" in words(changes["trouble"])
 
 
+def test_another_file_that_cannot_be_read_closes_the_dialog_of_the_one_before():
+    changes = asked("odd.txt", b"hello", asking=True)
+    assert changes["open"] is False
+    assert changes["notes"][0]["message"].startswith("odd.txt")
+
+
 def test_what_the_browser_sends_is_decoded_or_refused():
     assert importing.decoded("data:;base64,aGk=") == b"hi"
     with pytest.raises(FormatError):
