@@ -69,6 +69,12 @@ class Promises:
     epoch_duration: float
     horizon: int
 
+    def changes(self) -> list[int]:
+        """Return the epochs, but the first, with which a link may be sure of another rate."""
+        epochs = {epoch for _, epoch in self.rates}
+        later = {epoch + 1 for epoch in epochs}
+        return sorted(epoch for epoch in epochs | later if 0 < epoch < self.horizon)
+
 
 def binding(topology: Topology) -> tuple[SharedLimit, ...]:
     """Return the limits that are below the sum of their links: the others never slow anything."""
@@ -127,7 +133,7 @@ class Engine:
             elif not job.waits:
                 self._push(0.0, i, -1)
         if self._promises is not None:
-            for epoch in range(1, self._promises.horizon):
+            for epoch in self._promises.changes():
                 self._push(epoch * self._promises.epoch_duration, -1, 0)
         if self._slow is not None:
             for moment in self._slow.moments():

@@ -36,6 +36,12 @@ class TestABus:
 
         assert [each.sent for each in timeline.transfers] == pytest.approx([120, 120])
 
+    def test_epochs_in_which_nothing_is_sent_cost_nothing(self):
+        """The same, with ten million epochs after it, which nobody could go through one by one."""
+        timeline = replay(self.fork(6 * MB, 6 * MB), Schedule(self.sends(0, 0), 120, 10**7))
+
+        assert [each.sent for each in timeline.transfers] == pytest.approx([120, 120])
+
     def test_what_is_left_goes_to_the_first(self):
         """In 240 µs 25 GB/s are promised to each. The first takes 35 more and is sent after
         100 µs; the second has 40, then 60: 4 MB and the other 2 MB in 33.3 µs."""
