@@ -300,7 +300,7 @@ BAD = [
     ("verify", "topology.json"),
     ("verify", "problem.json"),
     ("verify", "broken.json"),
-    ("export", "result.json", "--to", "gif", "--out", "made"),
+    ("export", "result.json", "--to", "tiff", "--out", "made"),
     ("export", "topology.json", "--to", "csv", "--out", "made"),
     ("export", "result.json", "--to", "csv", "--out", "no/made"),
     ("export", "result.json", "--to", "csv", "--out", "."),
