@@ -106,7 +106,7 @@ def chosen(writer: Writer | None) -> list[Any]:
 def done(name: str, lost: Sequence[str]) -> Any:
     """Say what was saved, and what the format does not keep."""
     if not lost:
-        return banner("check", "good", f"{name} is saved; nothing is lost.")
+        return banner("check", "good", f"{name} is saved.")
     return html.Div(
         [
             banner("check", "good", f"{name} is saved."),
