@@ -1,22 +1,31 @@
 """Programs as MSCCL XML: the attributes that any of the public executors asks for.
 
-What a step does not use is written as the compilers of MSCCL write it (``srcbuf="i" srcoff="-1"``,
-``dstbuf="o" dstoff="-1"``): the executors' parsers ask for the attributes and look at the buffers'
-names (microsoft/msccl, src/graph/topo.cc; ROCm/rccl, src/misc/msccl/msccl_parser.cc). They read
-neither a declaration of XML nor line breaks between attributes, and skip what they do not know,
-which is why ``root`` may stand there.
+A send names where its peer puts what it sends, and a receipt where its peer has it from: nobody
+runs by that, but checkers compare the two ends. What a step has nothing for is written as the
+compilers of MSCCL write it (``srcbuf="i" srcoff="-1"``, ``dstbuf="o" dstoff="-1"``): the
+executors' parsers ask for the attributes and look at the buffers' names (microsoft/msccl,
+src/graph/topo.cc; ROCm/rccl, src/misc/msccl/msccl_parser.cc). They read neither a declaration of
+XML nor line breaks between attributes, and skip what they do not know, which is why ``root`` may
+stand there.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from ccl.errors import FormatError
 from ccl.formats.runtimes._msccl_names import BUFFERS, ROOTED, SUMS, collective_name
 from ccl.formats.xml import Element, xml_text
 from ccl.program import Program, RankProgram, Slot, Step, ThreadBlock
 from ccl.program.lint import Executor
-from ccl.program.program import READS, WRITES
+from ccl.program.program import READS, RECEIVES, SENDS, WRITES
+
+_Place = tuple[int, int, int]
+"""Rank, thread block and step."""
+
+_Ends = defaultdict[tuple[int, int, int], list[tuple[_Place, Step]]]
+"""Of each connection (from, to, channel) the steps at one end, in order."""
 
 _LETTERS = {buffer: letter for letter, buffer in BUFFERS.items()}
 
@@ -36,7 +45,8 @@ def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
     if wrong is not None:
         msg = f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"
         raise FormatError(msg)
-    gpus = [_gpu(number, rank) for number, rank in enumerate(program.ranks)]
+    peers = _Peers(program)
+    gpus = [_gpu(number, rank, peers) for number, rank in enumerate(program.ranks)]
     return xml_text(Element("algo", _algo(program, executor), gpus))
 
 
@@ -61,7 +71,39 @@ def _algo(program: Program, executor: Executor) -> dict[str, str]:
     return _texts(told)
 
 
-def _gpu(number: int, rank: RankProgram) -> Element:
+class _Peers:
+    """What the other end of a message does: the k-th send is taken by the k-th receipt."""
+
+    def __init__(self, program: Program) -> None:
+        ends: tuple[_Ends, _Ends] = (defaultdict(list), defaultdict(list))
+        for rank, number, block in program.blocks():
+            there = rank, block.send, block.channel
+            here = block.receive, rank, block.channel
+            for place, step in enumerate(block.steps):
+                for does, key, end in ((SENDS, there, ends[0]), (RECEIVES, here, ends[1])):
+                    if step.operation in does:
+                        end[key].append(((rank, number, place), step))
+        self._dst: dict[_Place, Slot | None] = {}
+        self._src: dict[_Place, Slot | None] = {}
+        for key, sent in ends[0].items():
+            for (sender, one), (receiver, other) in zip(sent, ends[1][key], strict=False):
+                self._dst[sender] = _used(other.dst, other, WRITES)
+                self._src[receiver] = _used(one.src, one, READS)
+
+    def src(self, place: _Place, step: Step) -> Slot | None:
+        """Return what a step reads, or where its peer has what it receives from."""
+        return _used(step.src, step, READS) or self._src.get(place)
+
+    def dst(self, place: _Place, step: Step) -> Slot | None:
+        """Return what a step writes, or where its peer puts what it sends."""
+        return _used(step.dst, step, WRITES) or self._dst.get(place)
+
+
+def _used(slot: Slot | None, step: Step, operations: frozenset[str]) -> Slot | None:
+    return slot if step.operation in operations else None
+
+
+def _gpu(number: int, rank: RankProgram, peers: _Peers) -> Element:
     awaited = {step.after for block in rank.blocks for step in block.steps}
     told = {
         "id": number,
@@ -69,25 +111,34 @@ def _gpu(number: int, rank: RankProgram) -> Element:
         "o_chunks": rank.output,
         "s_chunks": rank.scratch,
     }
-    blocks = [_block(place, block, awaited) for place, block in enumerate(rank.blocks)]
+    blocks = [
+        _block((number, place), block, awaited, peers=peers)
+        for place, block in enumerate(rank.blocks)
+    ]
     return Element("gpu", _texts(told), blocks)
 
 
-def _block(number: int, block: ThreadBlock, awaited: set[tuple[int, int] | None]) -> Element:
+def _block(
+    where: tuple[int, int],
+    block: ThreadBlock,
+    awaited: set[tuple[int, int] | None],
+    *,
+    peers: _Peers,
+) -> Element:
+    number = where[1]
     told = {"id": number, "send": block.send, "recv": block.receive, "chan": block.channel}
     steps = [
-        Element("step", _step(place, step, awaited=(number, place) in awaited))
+        Element("step", _step((*where, place), step, peers, awaited=(number, place) in awaited))
         for place, step in enumerate(block.steps)
     ]
     return Element("tb", _texts(told), steps)
 
 
-def _step(number: int, step: Step, *, awaited: bool) -> dict[str, str]:
-    src = step.src if step.operation in READS else None
-    dst = step.dst if step.operation in WRITES else None
+def _step(where: _Place, step: Step, peers: _Peers, *, awaited: bool) -> dict[str, str]:
+    src, dst = peers.src(where, step), peers.dst(where, step)
     block, place = step.after or (-1, -1)
     told: dict[str, object] = {
-        "s": number,
+        "s": where[2],
         "type": step.operation,
         "srcbuf": _letter(src, "i"),
         "srcoff": -1 if src is None else src.index,

@@ -60,7 +60,10 @@ def test_what_is_written_is_read_as_it_was(program, executor):
 
 
 def test_the_form_is_the_one_that_parsers_take():
-    """One element a line, no declaration, unused places as compilers write them."""
+    """One element a line, no declaration, unused places as compilers write them.
+
+    Rank 0 sends its half to place 0 of rank 1's output, and receives rank 1's from its input.
+    """
     steps = (Step("nop", after=(1, 0)), Step("s", Slot("input", 0), after=(1, 0)))
     program = gathered(2)
     ring, own = program.ranks[0].blocks
@@ -73,8 +76,9 @@ def test_the_form_is_the_one_that_parsers_take():
     )
     unused = 'srcoff="-1" dstbuf="o" dstoff="-1" cnt="0" depid="1" deps="0" hasdep="0"/>'
     assert text.splitlines()[3].strip() == f'<step s="0" type="nop" srcbuf="i" {unused}'
-    used = 'srcoff="0" dstbuf="o" dstoff="-1" cnt="1" depid="1" deps="0" hasdep="0"/>'
+    used = 'srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="1" deps="0" hasdep="0"/>'
     assert text.splitlines()[4].strip() == f'<step s="1" type="s" srcbuf="i" {used}'
+    assert 'type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1"' in text.splitlines()[5]
     assert 'type="cpy" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1"' in text
     assert text.count('hasdep="1"') == 1  # the copy, for which both wait
 
