@@ -12,8 +12,8 @@ import math
 from collections import defaultdict
 
 from ccl.errors import FormatError
-from ccl.formats.runtimes._msccl_names import BUFFERS, COLLECTIVES
 from ccl.formats.runtimes._mscclpp_shape import BlockFile, BuffFile, GpuFile, OpFile, PlanFile
+from ccl.formats.runtimes.msccl_xml.names import BUFFERS, COLLECTIVES
 from ccl.formats.text import decode_json
 from ccl.program.puts.program import (
     MOVES,

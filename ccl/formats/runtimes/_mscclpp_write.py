@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ccl.formats.runtimes._msccl_names import BUFFERS, COLLECTIVES, ROOTED
+from ccl.formats.runtimes.msccl_xml.names import BUFFERS, COLLECTIVES, ROOTED
 from ccl.program import Buffer
 from ccl.program.puts.program import Cells, Op, PutProgram, PutRank
 

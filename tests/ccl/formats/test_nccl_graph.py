@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.format import Asked, Imported
-from ccl.formats.machines import nccl_system
-from ccl.formats.machines.nccl_graph import read, recognises
+from ccl.formats.machines.nccl import system
+from ccl.formats.machines.nccl.graph import read, recognises
 from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 
@@ -20,7 +20,7 @@ CHANNELS = (SAMPLES / "nccl_channels.xml").read_bytes()
 
 def machine(name: str = "nccl_cube", **told: str) -> Topology:
     content = (SAMPLES / f"{name}.xml").read_bytes()
-    return nccl_system.read(content, Asked(settings=told)).document.topology
+    return system.read(content, Asked(settings=told)).document.topology
 
 
 def channels(content: bytes | str, over: Topology | None, **told: str) -> Imported:

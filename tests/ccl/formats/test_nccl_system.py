@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.format import Asked
-from ccl.formats.machines.nccl_system import read, recognises
+from ccl.formats.machines.nccl.system import read, recognises
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from ccl.topology import Topology

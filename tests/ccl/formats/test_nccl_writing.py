@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ccl.errors import FormatError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Written
-from ccl.formats.machines.nccl_system import WRITER, read
+from ccl.formats.machines.nccl.system import WRITER, read
 from ccl.formats.xml import Element, parse_xml, xml_text
 from ccl.options import typed
 from ccl.topology import Link, SharedLimit, Topology, device, duplex

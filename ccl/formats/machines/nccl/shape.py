@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ccl.errors import FormatError
-from ccl.formats.machines._nccl_figures import CPUS, UNKNOWN_CPU
-from ccl.formats.machines._nccl_parts import MOST_CPUS, Role
+from ccl.formats.machines.nccl.figures import CPUS, UNKNOWN_CPU
+from ccl.formats.machines.nccl.parts import MOST_CPUS, Role
 from ccl.topology import Device, Link, Topology
 
 DEEPEST = 32

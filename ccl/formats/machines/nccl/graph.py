@@ -14,9 +14,9 @@ from collections import Counter
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report
-from ccl.formats.machines._nccl_parts import without_comments
-from ccl.formats.machines._nccl_ways import Way, Ways
 from ccl.formats.machines._told import choice, count
+from ccl.formats.machines.nccl.parts import without_comments
+from ccl.formats.machines.nccl.ways import Way, Ways
 from ccl.formats.xml import Element, begins_with, parse_xml
 from ccl.overlay import Overlay
 from ccl.topology import Topology

@@ -15,11 +15,11 @@ from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import document
 from ccl.formats.format import Asked, Imported, Reader, Report, Writer
 from ccl.formats.machines._figures import DIRECT_ALPHA, HOP_ALPHA
-from ccl.formats.machines._nccl_cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
-from ccl.formats.machines._nccl_figures import LOCAL, NVLINKS, UNSAID_NIC, XGMIS
-from ccl.formats.machines._nccl_parts import Parts, Role, read_parts, without_comments
-from ccl.formats.machines._nccl_writing import Options, write
 from ccl.formats.machines._told import choice, count
+from ccl.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
+from ccl.formats.machines.nccl.figures import LOCAL, NVLINKS, UNSAID_NIC, XGMIS
+from ccl.formats.machines.nccl.parts import Parts, Role, read_parts, without_comments
+from ccl.formats.machines.nccl.writing import Options, write
 from ccl.formats.xml import begins_with, parse_xml
 
 MOST_ELEMENTS = 200_000

@@ -15,7 +15,7 @@ from typing import get_args
 from ccl.collective import CHUNK_LIMIT, CollectiveKind
 from ccl.errors import FormatError
 from ccl.formats.format import Report
-from ccl.formats.runtimes._msccl_names import BUFFERS, COLLECTIVES, ROOTED
+from ccl.formats.runtimes.msccl_xml.names import BUFFERS, COLLECTIVES, ROOTED
 from ccl.formats.xml import Element, parse_xml
 from ccl.program import (
     OPERATIONS,

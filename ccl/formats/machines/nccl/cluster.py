@@ -9,8 +9,8 @@ from typing import Literal
 
 from ccl.errors import FormatError
 from ccl.formats.machines._figures import DIRECT_ALPHA, HOP_ALPHA
-from ccl.formats.machines._nccl_figures import Wire
-from ccl.formats.machines._nccl_parts import Bond, Part, Parts, Role
+from ccl.formats.machines.nccl.figures import Wire
+from ccl.formats.machines.nccl.parts import Bond, Part, Parts, Role
 from ccl.interchange import Declared, Interchange
 from ccl.topology import Device, DeviceKind, Link, Topology, device, duplex
 

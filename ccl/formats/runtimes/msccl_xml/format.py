@@ -25,8 +25,8 @@ from ccl.formats.format import (
     one_file,
     replayed,
 )
-from ccl.formats.runtimes._msccl_read import given_root, read_program
-from ccl.formats.runtimes._msccl_write import program_to_xml
+from ccl.formats.runtimes.msccl_xml.read import given_root, read_program
+from ccl.formats.runtimes.msccl_xml.write import program_to_xml
 from ccl.formats.size import format_size, parse_size
 from ccl.formats.xml import begins_with
 from ccl.metrics import busbw

@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 
 from ccl.errors import FormatError
-from ccl.formats.runtimes._msccl_names import BUFFERS, ROOTED, SUMS, collective_name
+from ccl.formats.runtimes.msccl_xml.names import BUFFERS, ROOTED, SUMS, collective_name
 from ccl.formats.xml import Element, xml_text
 from ccl.program import Program, RankProgram, Slot, Step, ThreadBlock
 from ccl.program.lint import Executor

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ccl.formats.documents import Document
 from ccl.formats.format import Written, one_file
-from ccl.formats.machines._nccl_cluster import build
-from ccl.formats.machines._nccl_difference import difference
-from ccl.formats.machines._nccl_figures import (
+from ccl.formats.machines.nccl.cluster import build
+from ccl.formats.machines.nccl.difference import difference
+from ccl.formats.machines.nccl.figures import (
     CPUS,
     DEFAULT_SM,
     MOST_LANES,
@@ -25,14 +25,14 @@ from ccl.formats.machines._nccl_figures import (
     PcieGeneration,
     nvlink,
 )
-from ccl.formats.machines._nccl_parts import (
+from ccl.formats.machines.nccl.parts import (
     MOST_PARALLEL,
     MOST_SPEED,
     NVSWITCH,
     NVSWITCH_CPU,
     read_parts,
 )
-from ccl.formats.machines._nccl_shape import Shape, Spot, fast, host_of, shape_of
+from ccl.formats.machines.nccl.shape import Shape, Spot, fast, host_of, shape_of
 from ccl.formats.xml import Element, parse_xml, xml_text
 from ccl.topology import Link, Topology
 

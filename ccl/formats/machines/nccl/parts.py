@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ccl.errors import FormatError
-from ccl.formats.machines._nccl_figures import (
+from ccl.formats.machines.nccl.figures import (
     DEFAULT_SM,
     LOCAL,
     MOST_LANES,
