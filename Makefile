@@ -16,7 +16,7 @@ BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/packag
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run test lint js unit browser gloo fuzz bench lock clean
+.PHONY: help run test lint js unit browser extras fuzz bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -50,8 +50,8 @@ browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, an
 	@chromium=$$($(PY) tools/chromium.py) && \
 		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook or alone" $(TESTS)
 
-gloo: $(VENV)/.for-test ## install PyTorch, so that plans run over gloo as well (large)
-	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo]'
+extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, for films as WebM (large)
+	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo,video]'
 
 fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
 	@$(PY) tools/fuzz.py --seconds 600

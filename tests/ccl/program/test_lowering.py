@@ -44,6 +44,11 @@ CLUSTERS = (
 METHODS = ("list", "forestcoll", "orbit-trees", "orbit-lp", "te-ccl-lp")
 
 
+def planned(problem, name):
+    """Solve; list scheduling searches as long as it may, the others end by themselves."""
+    return solve(problem, name, time_limit=0.3 if name == "list" else 60).plan
+
+
 def asked(cluster, kind, *, chunks=1, root=0):
     topology = open_cluster(cluster)
     ranks = len(topology.ranks)
@@ -58,7 +63,7 @@ def test_plans_of_all_kinds_do_the_collective(cluster, kind):
     methods = [name for name in METHODS if formulation(name).why_not(problem) is None]
     assert methods
     for name in methods:
-        program = lower(problem, solve(problem, name, time_limit=0.3).plan)
+        program = lower(problem, planned(problem, name))
         check(program, seeds=2)
         assert program.in_place == (kind in IN_PLACE)
 
@@ -66,7 +71,7 @@ def test_plans_of_all_kinds_do_the_collective(cluster, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_several_chunks_and_instances_do_the_collective(kind):
     problem = asked("dgx-1v", kind, chunks=3)
-    plan = solve(problem, "list", time_limit=0.3).plan
+    plan = planned(problem, "list")
 
     program = lower(problem, plan, Options(instances=2))
 
@@ -173,7 +178,7 @@ def test_a_collective_of_its_own_is_refused(own):
 
 def test_a_connection_of_many_messages_is_spread_over_channels():
     problem = asked("ring:gpus=4", "all-gather", chunks=8)
-    plan = solve(problem, "list", time_limit=0.3).plan
+    plan = planned(problem, "list")
     long, short = lower(problem, plan), lower(problem, plan, Options(steps=8))
 
     check(short)
@@ -184,7 +189,7 @@ def test_a_connection_of_many_messages_is_spread_over_channels():
 def test_more_thread_blocks_than_a_channel_takes_open_another():
     """39 other GPUs, at most 32 thread blocks that send on one channel: 2 channels or 3."""
     problem = Problem(mesh(40), make_collective("all-to-all", 40, 4e7))
-    program = lower(problem, solve(problem, "direct", time_limit=0.3).plan)
+    program = lower(problem, planned(problem, "direct"))
 
     sending = [
         [block.channel for block in rank.blocks if block.send >= 0] for rank in program.ranks
@@ -196,7 +201,7 @@ def test_more_thread_blocks_than_a_channel_takes_open_another():
 
 def test_bad_limits_are_told():
     problem = Problem(ring(3), make_collective("all-gather", 3, 3e6))
-    plan = solve(problem, "list", time_limit=0.3).plan
+    plan = planned(problem, "list")
     with pytest.raises(ProblemError, match="10 to 5 bytes"):
         lower(problem, plan, Options(smallest=10, largest=5))
 
@@ -204,7 +209,7 @@ def test_bad_limits_are_told():
 def test_the_plain_interpreter_sees_what_is_wrong():
     """A dropped wait, a dropped send and a swapped offset are each seen in some order."""
     problem = asked("dgx-1v", "all-reduce")
-    program = lower(problem, solve(problem, "list", time_limit=0.3).plan)
+    program = lower(problem, planned(problem, "list"))
 
     def broken(change):
         ranks = list(program.ranks)
@@ -244,7 +249,7 @@ def _differs(program, goal, seed):
 def test_a_program_is_executed_without_a_race_in_and_out_of_place(kind):
     """The own shard of an all-gather is copied; in place that is a copy onto itself."""
     problem = asked("dgx-1v", kind)
-    plan = solve(problem, "list", time_limit=0.3).plan
+    plan = planned(problem, "list")
 
     for instances in (1, 2):
         done = execute(lower(problem, plan, Options(instances=instances)), interleavings=20)
@@ -258,7 +263,7 @@ def test_a_program_is_executed_without_a_race_in_and_out_of_place(kind):
 def test_one_block_does_both_directions_where_there_are_too_many(kind):
     """8 GPUs with 14 blocks for 7 others, or 7 where one does both; one more copies."""
     problem = asked("star:gpus=8", kind)
-    plan = solve(problem, "direct", time_limit=0.3).plan
+    plan = planned(problem, "direct")
 
     program = lower(problem, plan, Options(blocks=8))
 
