@@ -48,5 +48,5 @@ def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
 
     assert loaded == program
     assert [str(each) for each in lint(loaded) if each.severe] == []
-    done = execute(loaded, interleavings=100).check()
-    assert done.interleavings >= 100
+    each = 50 if loaded.in_place else 100  # in place and out of place
+    assert execute(loaded, interleavings=each).check().interleavings == 100
