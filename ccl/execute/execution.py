@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ccl.errors import CclError, ProblemError
+from ccl.errors import ProblemError
 from ccl.execute.blocks import machine_of
 from ccl.execute.checks import mismatched, misplaced
 from ccl.execute.finding import Finding
 from ccl.execute.memory import Memory, Promise, promise, wrong_sizes
 from ccl.execute.room import SLOTS, full_chunks, slots_needed
 from ccl.execute.run import MOST, Run
+from ccl.execute.verdict import Verdict
 from ccl.program import Program
 from ccl.program.program import RECEIVES
 
@@ -22,7 +23,7 @@ CELLS = 8_000_000
 
 
 @dataclass(frozen=True)
-class Execution:
+class Execution(Verdict[Program]):
     """What came out of executing a program.
 
     Parameters
@@ -48,8 +49,6 @@ class Execution:
         How long executing it took.
     """
 
-    program: Program
-    findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...] = ()
     interleavings: int = 0
     manners: tuple[str, ...] = ()
@@ -57,24 +56,6 @@ class Execution:
     slots_needed: int | None = None
     deviation: float | None = None
     seconds: float = field(default=0.0, compare=False)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings
-
-    def check(self) -> Execution:
-        """Return itself if nothing is wrong.
-
-        Raises
-        ------
-        CclError
-            If something is; the sentence is the first finding's.
-        """
-        if self.findings:
-            msg = f"program {self.program.name}: {self.findings[0].sentence}"
-            raise CclError(msg)
-        return self
 
 
 def execute(

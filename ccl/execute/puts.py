@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from ccl.errors import CclError, ProblemError
+from ccl.errors import ProblemError
 from ccl.execute._puts_checks import beyond_limits, mismatched_puts, misplaced_puts
 from ccl.execute._puts_machine import CALLER, machine_of_puts
 from ccl.execute.execution import CELLS
@@ -17,12 +17,13 @@ from ccl.execute.machine import Machine
 from ccl.execute.memory import Memory, Promise, promise, wrong_sizes
 from ccl.execute.order import finishing_order
 from ccl.execute.run import MOST, Run
+from ccl.execute.verdict import Verdict
 from ccl.program import Program, RankProgram
 from ccl.program.puts.program import MOVES, PutProgram
 
 
 @dataclass(frozen=True)
-class PutExecution:
+class PutExecution(Verdict[PutProgram]):
     """What came out of executing a program of puts; fields as of `ccl.execute.Execution`.
 
     Parameters
@@ -41,30 +42,10 @@ class PutExecution:
         How long executing it took.
     """
 
-    program: PutProgram
-    findings: tuple[Finding, ...]
     remarks: tuple[Finding, ...] = ()
     interleavings: int = 0
     deviation: float | None = None
     seconds: float = field(default=0.0, compare=False)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings
-
-    def check(self) -> PutExecution:
-        """Return itself if nothing is wrong.
-
-        Raises
-        ------
-        CclError
-            If something is; the sentence is the first finding's.
-        """
-        if self.findings:
-            msg = f"program {self.program.name}: {self.findings[0].sentence}"
-            raise CclError(msg)
-        return self
 
 
 def execute_puts(program: PutProgram, *, interleavings: int = 100, seed: int = 0) -> PutExecution:

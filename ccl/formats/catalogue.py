@@ -87,12 +87,12 @@ def read_content(content: bytes, asked: Asked, *, format_name: str | None = None
     """Read content; errors as `read_file`."""
     if format_name is not None:
         return reader(format_name).read(content, asked)
-    fitting = [each for each in readers() if each.recognises(content)]
-    if not fitting:
+    fitting = next((each for each in readers() if each.recognises(content)), None)
+    if fitting is None:
         titles = ", ".join(each.title for each in readers())
         msg = f"{asked.name} is of no format that is read here; there are {titles}"
         raise FormatError(msg)
-    return fitting[0].read(content, asked)
+    return fitting.read(content, asked)
 
 
 def _names(those: tuple[Reader, ...] | tuple[Writer, ...]) -> list[str]:

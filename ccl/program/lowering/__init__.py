@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.program.lowering.cells import IN_PLACE, Buffers, buffers_of
-from ccl.program.lowering.hops import Hops, hops_of
+from ccl.program.lowering.cells import IN_PLACE, Buffers
+from ccl.program.lowering.cutting import cut, largest_row, pieces_row, smallest_row
+from ccl.program.lowering.hops import Hops
 from ccl.program.lowering.instances import repeated
 from ccl.program.lowering.messages import messages_of
 from ccl.program.lowering.steps import Limits, TooLong, rank_programs
 from ccl.program.program import Program, Protocol, RankProgram
 from ccl.result import Plan
-
-MOST_PIECES = 4096
-"""Pieces of a chunk at most, whatever is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +41,7 @@ class Options:
             "help": "The program as often side by side, each with its share of every chunk.",
         },
     )
-    pieces: int = field(
-        default=128,
-        metadata={
-            "label": "Pieces of a chunk, at most",
-            "min": 1,
-            "max": MOST_PIECES,
-            "help": "Shares that need more are rounded to so many.",
-        },
-    )
+    pieces: int = pieces_row()
     steps: int = field(
         default=256,
         metadata={
@@ -78,24 +67,8 @@ class Options:
             "help": "It may be called with overlapping buffers, where the collective allows it.",
         },
     )
-    smallest: int = field(
-        default=0,
-        metadata={
-            "label": "From a size of",
-            "unit": "bytes",
-            "min": 0,
-            "help": "Buffers below are left to other programs.",
-        },
-    )
-    largest: int = field(
-        default=1 << 40,
-        metadata={
-            "label": "Up to a size of",
-            "unit": "bytes",
-            "min": 1,
-            "help": "Buffers above are left to other programs.",
-        },
-    )
+    smallest: int = smallest_row()
+    largest: int = largest_row()
 
 
 def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Program:
@@ -104,17 +77,14 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
     Raises
     ------
     ProblemError
-        If a runtime does not know the collective, or the limits are too small for the plan.
+        If a runtime does not know the collective, the sizes are none, or a thread block needs more
+        steps than it may have on however many channels. More thread blocks than asked for are
+        told in the program's notes.
     """
     asked = options or Options()
-    if asked.smallest > asked.largest:
-        msg = (
-            f"the program is for {asked.smallest:,} to {asked.largest:,} bytes, which is no size; "
-            "give the smaller one first"
-        )
-        raise ProblemError(msg)
-    hops = hops_of(problem, plan, most_pieces=asked.pieces)
-    buffers = buffers_of(problem.collective, pieces=hops.pieces)
+    hops, buffers = cut(
+        problem, plan, pieces=asked.pieces, smallest=asked.smallest, largest=asked.largest
+    )
     ranks = _ranks(problem, hops, buffers, asked)
     return repeated(
         Program(
@@ -182,4 +152,4 @@ def lost_notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["MOST_PIECES", "Options", "lost_notes", "lower", "program_name"]
+__all__ = ["Options", "lost_notes", "lower", "program_name"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.program import lowering
-from ccl.program.lowering.cells import IN_PLACE, buffers_of
-from ccl.program.lowering.hops import hops_of
+from ccl.program.lowering.cells import IN_PLACE
+from ccl.program.lowering.cutting import cut, largest_row, pieces_row, smallest_row
 from ccl.program.lowering.messages import messages_of
 from ccl.program.puts.program import MOST_OPERATIONS, Cells, Channel, Op, PutProgram, PutRank
 from ccl.program.puts.steps import Layout, put_ranks
@@ -39,15 +39,7 @@ class Options:
             "help": "Without, all GPUs must reach one another's memory, as in one rack of NVLink.",
         },
     )
-    pieces: int = field(
-        default=128,
-        metadata={
-            "label": "Pieces of a chunk, at most",
-            "min": 1,
-            "max": lowering.MOST_PIECES,
-            "help": "Shares that need more are rounded to so many.",
-        },
-    )
+    pieces: int = pieces_row()
     operations: int = field(
         default=MOST_OPERATIONS,
         metadata={
@@ -57,24 +49,8 @@ class Options:
             "help": "More thread blocks and channels are used where there are more.",
         },
     )
-    smallest: int = field(
-        default=0,
-        metadata={
-            "label": "From a size of",
-            "unit": "bytes",
-            "min": 0,
-            "help": "Buffers below are left to other plans.",
-        },
-    )
-    largest: int = field(
-        default=1 << 40,
-        metadata={
-            "label": "Up to a size of",
-            "unit": "bytes",
-            "min": 1,
-            "help": "Buffers above are left to other plans.",
-        },
-    )
+    smallest: int = smallest_row()
+    largest: int = largest_row()
 
 
 def lower_puts(problem: Problem, plan: Plan, options: Options | None = None) -> PutProgram:
@@ -86,14 +62,9 @@ def lower_puts(problem: Problem, plan: Plan, options: Options | None = None) -> 
         If a runtime does not know the collective, or a thread block gets too many operations.
     """
     asked = options or Options()
-    if asked.smallest > asked.largest:
-        msg = (
-            f"the program is for {asked.smallest:,} to {asked.largest:,} bytes, which is no size; "
-            "give the smaller one first"
-        )
-        raise ProblemError(msg)
-    hops = hops_of(problem, plan, most_pieces=asked.pieces)
-    buffers = buffers_of(problem.collective, pieces=hops.pieces)
+    hops, buffers = cut(
+        problem, plan, pieces=asked.pieces, smallest=asked.smallest, largest=asked.largest
+    )
     in_place = asked.in_place and buffers.kind in IN_PLACE
     layout = Layout(problem, hops, buffers, in_place, asked.ports)
     return PutProgram(
