@@ -1,7 +1,7 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``GapPlot`` and ``Comparison`` are for
-notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before
+``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``GapPlot`` and
+``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before
 it is asked for, so that a notebook does not load Dash nor the application a kernel.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
+    from widgets.player import SchedulePlayer
     from widgets.solve_panel import SolvePanel
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "GapChart",
     "GapPlot",
     "SchedulePair",
+    "SchedulePlayer",
     "SolvePanel",
     "TopologyCanvas",
     "TopologyWidget",
@@ -48,6 +50,7 @@ _HOMES = {
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.gap_plot",
     "SchedulePair": "widgets.dash",
+    "SchedulePlayer": "widgets.player",
     "SolvePanel": "widgets.solve_panel",
     "TopologyWidget": "widgets.jupyter",
     "TopologyCanvas": "widgets.dash",
