@@ -1,8 +1,9 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
 ``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``GapPlot`` and
-``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash; none is imported before
-it is asked for, so that a notebook does not load Dash nor the application a kernel.
+``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash;
+none is imported before it is asked for, so that a notebook does not load Dash nor the application
+a kernel.
 """
 
 from __future__ import annotations
