@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING, Any
 from ccl import __version__
 
 if TYPE_CHECKING:
+    from widgets.breaking import BreakASend
     from widgets.comparison import Comparison
+    from widgets.curves import curves
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
+    from widgets.lesson import Lesson
     from widgets.player import SchedulePlayer
     from widgets.solve_panel import SolvePanel
 
 __all__ = [
+    "BreakASend",
     "Comparison",
     "GapChart",
     "GapPlot",
+    "Lesson",
     "SchedulePair",
     "SchedulePlayer",
     "SolvePanel",
@@ -33,6 +38,7 @@ __all__ = [
     "TopologyWidget",
     "__version__",
     "canvas_file",
+    "curves",
 ]
 
 STATIC = Path(__file__).parent / "static"
@@ -47,14 +53,17 @@ _js_dist = [
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
+    "BreakASend": "widgets.breaking",
     "Comparison": "widgets.comparison",
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.gap_plot",
+    "Lesson": "widgets.lesson",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.player",
     "SolvePanel": "widgets.solve_panel",
     "TopologyWidget": "widgets.jupyter",
     "TopologyCanvas": "widgets.dash",
+    "curves": "widgets.curves",
 }
 
 
