@@ -17,11 +17,11 @@ from ccl import __version__
 if TYPE_CHECKING:
     from widgets.breaking import BreakASend
     from widgets.comparison import Comparison
-    from widgets.curves import curves
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
     from widgets.lesson import Lesson
+    from widgets.line_plot import curves
     from widgets.player import SchedulePlayer
     from widgets.solve_panel import SolvePanel
 
@@ -63,7 +63,7 @@ _HOMES = {
     "SolvePanel": "widgets.solve_panel",
     "TopologyWidget": "widgets.jupyter",
     "TopologyCanvas": "widgets.dash",
-    "curves": "widgets.curves",
+    "curves": "widgets.line_plot",
 }
 
 
