@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
-from widgets.comparison_charts import FONT, LOOKS, SYMBOLS
+from widgets.comparison_charts import FONT, LOOKS, SYMBOLS, Look
 
 Line = tuple[Sequence[float], Sequence[float]]
 
@@ -56,16 +57,19 @@ def curves(
                 x=list(across), y=list(up), name=f"{name}, formula", mode="lines",
                 line={"color": color, "width": 1.5, "dash": "dash"},
             )  # fmt: skip
-    kind = "log" if log else "linear"
-    axis = {"type": kind, "gridcolor": look.line, "zeroline": False, "linecolor": look.line}
-    figure.update_layout(
-        height=height,
-        margin={"l": 60, "r": 10, "t": 10, "b": 50},
-        font={"family": FONT, "size": 12, "color": look.text},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        xaxis={**axis, "title": x, "exponentformat": "SI"},
-        yaxis={**axis, "title": y, "exponentformat": "SI"},
-    )
+    figure.update_layout(**_layout(look, x=x, y=y, kind="log" if log else "linear", height=height))
     return figure
+
+
+def _layout(look: Look, *, x: str, y: str, kind: str, height: int) -> dict[str, Any]:
+    axis = {"type": kind, "gridcolor": look.line, "zeroline": False, "linecolor": look.line}
+    return {
+        "height": height,
+        "margin": {"l": 60, "r": 10, "t": 10, "b": 50},
+        "font": {"family": FONT, "size": 12, "color": look.text},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "xaxis": {**axis, "title": x, "exponentformat": "SI"},
+        "yaxis": {**axis, "title": y, "exponentformat": "SI"},
+    }
