@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from ccl.errors import FormatError
 from ccl.formats.documents import Document
-from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
+from ccl.formats.format import Writer, Written, one_file, replayed
 from ccl.layout import layout
 from widgets.export import standalone_html
 from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions
 from widgets.scene import cuts, drawing, scene
 
 
-def write_page(content: Document, _options: NoOptions) -> Written:
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """Of a page."""
+
+    theme: Literal["auto", "light", "dark"] = field(
+        default="auto",
+        metadata={"label": "Theme", "help": "auto is as the reader's browser asks for."},
+    )
+
+
+def write_page(content: Document, options: PageOptions) -> Written:
     """Write a page that shows the drawing and, if there is a plan, plays it."""
     places = {**layout(content.topology), **content.positions}
     drawn = drawing(content.topology, places)
     played = None if content.plan is None else scene(*replayed(content))
     proved = () if content.result is None else cuts(content.result.bounds)
     try:
-        return one_file(standalone_html(drawn, played, proved), ending="html")
+        return one_file(standalone_html(drawn, played, proved, theme=options.theme), ending="html")
     except ImportError as error:
         raise FormatError(str(error)) from None  # the canvas was not built, and it says how
 
@@ -44,6 +55,7 @@ WRITERS = (
         ending="html",
         needs="topology",
         write=write_page,
+        options=PageOptions,
     ),
     Writer(
         name="svg",
