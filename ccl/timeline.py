@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 Ends = tuple[str, str]
+
+After = tuple[tuple[int, ...], ...]
+"""For each transfer the places of those that brought what it carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Timeline:
     orbits
         For each link one of its orbit, by ends: all of an orbit send at the same times. Empty
         where every link stands for itself.
+    after
+        For each transfer the places of those that brought what it carries to its source: none for
+        what was there from the start, several where it waits for the parts of a sum or of a
+        chunk. Where it takes bytes on at once (`Send.via`), the crossings that they come from.
+        Empty for transfers that no replay has put together.
     """
 
     transfers: tuple[Transfer, ...]
@@ -70,6 +78,7 @@ class Timeline:
     chunks: int = 1
     images: int = 1
     orbits: Mapping[Ends, Ends] = field(default_factory=dict)
+    after: After = field(default=(), repr=False)
 
     def place(self, src: str, dst: str) -> Ends:
         """Return the ends of the link that stands for a link: of its own, without symmetry."""
@@ -91,3 +100,15 @@ class Timeline:
         if not self.orbits:
             return busy
         return {ends: busy[place] for ends, place in self.orbits.items() if place in busy}
+
+
+def by_start(
+    transfers: Sequence[Transfer], after: Sequence[Sequence[int]]
+) -> tuple[tuple[Transfer, ...], After]:
+    """Sort transfers by start, and say of each in the new order what it came after."""
+    order = sorted(range(len(transfers)), key=[each.start for each in transfers].__getitem__)
+    place = [0] * len(order)
+    for new, old in enumerate(order):
+        place[old] = new
+    moved = [tuple([place[each] for each in after[old]]) if after[old] else () for old in order]
+    return tuple([transfers[old] for old in order]), tuple(moved)

@@ -199,6 +199,28 @@ def needs_of(problem: Problem, schedule: Schedule, plan: Plan) -> list[Sequence[
     ]
 
 
+def brought(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return for each link that is crossed the places of the crossings that its bytes come from.
+
+    One entry for each hop of each transmission, in order; `needs` as `needs_of` returns it.
+    """
+    first = [0]
+    for each in plan.crossings:
+        first.append(first[-1] + len(each.way.hops))
+    last = [
+        first[crossing] + plan.crossings[crossing].way.own[member][-1]
+        for crossing, member in plan.of
+    ]
+    found: list[tuple[int, ...]] = []
+    for base, (way, places, _) in zip(first[:-1], plan.crossings, strict=True):
+        after = [tuple([base + k for k in hop.after]) for hop in way.hops]
+        # All sends of a multicast leave with the first, which waits for the same.
+        for member, place in enumerate(places if way.joins else places[:1]):
+            after[way.own[member][0]] += tuple(dict.fromkeys([last[j] for j in needs[place]]))
+        found += after
+    return found
+
+
 def _arrivals(
     problem: Problem, plan: Plan
 ) -> tuple[dict[tuple[int, str], tuple[float, int]], defaultdict[tuple[int, str], _Moments]]:

@@ -11,9 +11,9 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate.engine import binding
 from ccl.simulate.limited import replay_limited
-from ccl.simulate.plan import Plan, held_back, needs_of, plan_sends
+from ccl.simulate.plan import Plan, brought, held_back, needs_of, plan_sends
 from ccl.simulate.slow import SAME_MOMENT
-from ccl.timeline import Timeline, Transfer
+from ccl.timeline import Timeline, Transfer, by_start
 
 _MOST_PASSES = 50
 
@@ -37,9 +37,9 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
         waits = _waits(plan, needs, links=len(problem.topology.links))
         starts = _starts(plan, waits, held_back(problem, plan), slack=slack)
         transfers, arrivals = _cross(plan, starts)
-    order = np.argsort([each.start for each in transfers], kind="stable").tolist()
     makespan = _last_needed(problem, plan.sends, arrivals)
-    return Timeline(tuple([transfers[i] for i in order]), makespan)
+    placed, after = by_start(transfers, brought(plan, needs))
+    return Timeline(placed, makespan, after=after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from ccl.flow import Flow
 from ccl.forest import Forest
@@ -23,7 +22,7 @@ from ccl.problem import Problem
 from ccl.simulate.orbits import Orbits, orbits_of
 from ccl.simulate.parts import Parts, Track, track
 from ccl.simulate.slow import SlowTimes
-from ccl.timeline import Timeline, Transfer
+from ccl.timeline import Timeline, Transfer, by_start
 
 _MOST_PARTS = 64
 _MOST_CROSSINGS = 50_000
@@ -86,7 +85,8 @@ def _replay(
     slow = SlowTimes(problem) if problem.windows else None
     parts.send(problem.topology if orbits is None else orbits.topology, slow)
     crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
-    timeline = _timeline(problem, parts, crossed=crossed, chunks=chunks)
+    after = _after(way for _, way, _, _ in cut)
+    timeline = _timeline(problem, parts, crossed=crossed, after=after, chunks=chunks)
     return timeline if orbits is None else orbits.told(timeline)
 
 
@@ -97,8 +97,22 @@ def _track(way: _Way, orbits: Orbits | None) -> Track:
     return track(*orbits.of(way.links), way.after)
 
 
+def _after(cut: Iterable[_Way]) -> list[tuple[int, ...]]:
+    """Return for each crossing of each part the places of those that it waits for."""
+    found: list[tuple[int, ...]] = []
+    for way in cut:
+        base = len(found)
+        found += [tuple([base + place for place in those]) for those in way.after]
+    return found
+
+
 def _timeline(
-    problem: Problem, parts: Parts, *, crossed: Iterable[tuple[int, int]], chunks: int
+    problem: Problem,
+    parts: Parts,
+    *,
+    crossed: Iterable[tuple[int, int]],
+    after: Sequence[tuple[int, ...]],
+    chunks: int,
 ) -> Timeline:
     links = problem.topology.links
     wanted = [frozenset(chunk.destinations) for chunk in problem.collective.chunks]
@@ -113,5 +127,5 @@ def _timeline(
         transfers.append(Transfer(chunk, link.src, link.dst, start, sent, end, nbytes))
         if end > makespan and rank[number] in wanted[chunk]:
             makespan = end
-    transfers.sort(key=attrgetter("start"))
-    return Timeline(tuple(transfers), makespan, chunks)
+    placed, moved = by_start(transfers, after)
+    return Timeline(placed, makespan, chunks, after=moved)
