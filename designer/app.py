@@ -22,6 +22,14 @@ from gallery import open_cluster
 HOME_CLUSTER = "ndv2:hosts=2"
 """What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""
 
+PAGE = """<!doctype html>
+<html lang="en">
+<head>{%metas%}<title>{%title%}</title>{%favicon%}{%css%}</head>
+<body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
+</html>
+"""
+"""The page around the application: Dash's own does not say in which language it is."""
+
 log = logging.getLogger(__name__)
 
 
@@ -45,6 +53,7 @@ def create_app(
         __name__,
         title="Topoloom",
         update_title="",
+        index_string=PAGE,
         on_error=_bug,
         suppress_callback_exceptions=True,
     )
@@ -54,7 +63,14 @@ def create_app(
     return app
 
 
-def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser: bool) -> None:
+def serve(
+    drawing: dict[str, Any] | None,
+    *,
+    host: str,
+    port: int,
+    open_browser: bool,
+    fragment: str = "",
+) -> None:
     """Serve the application until it is interrupted; running solves end with it.
 
     Parameters
@@ -65,12 +81,14 @@ def serve(drawing: dict[str, Any] | None, *, host: str, port: int, open_browser:
         Where it listens.
     open_browser
         Whether to open a browser once it listens.
+    fragment
+        Of the link that is opened then, with its ``#``.
     """
     jobs, comparisons = Jobs(start), Comparisons(start_comparison)
     app = create_app(drawing, jobs=jobs, comparisons=comparisons)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     if open_browser:
-        timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/"])
+        timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/{fragment}"])
         timer.daemon = True
         timer.start()
     try:

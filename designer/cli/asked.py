@@ -12,6 +12,7 @@ import typer
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.documents import Document, document, read_document
+from ccl.formats.own.fragment import is_link, share_of
 from ccl.formats.size import parse_size
 from ccl.formats.sketches import read_sketch, sketch_to_json
 from ccl.formats.text import read_bytes
@@ -27,7 +28,7 @@ Cluster = Annotated[
     str,
     typer.Argument(
         metavar="CLUSTER",
-        help="A cluster of the gallery, such as ndv2:hosts=2, or a document (.json).",
+        help="A cluster of the gallery, such as ndv2:hosts=2, a document (.json) or a link.",
         show_default=False,
     ),
 ]
@@ -63,13 +64,18 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 
 def open_document(cluster: str) -> Document:
-    """Open a document by its path or a cluster of the gallery by its name.
+    """Open a document by its path, a link, or a cluster of the gallery by its name.
 
     Raises
     ------
     CclError
         If there is none or it is not one.
     """
+    if is_link(cluster):
+        share = share_of(cluster)
+        if share.solving is not None:
+            remark(f"the link also says how to solve it, which is left to flags: {share.solving}")
+        return share.document
     path = Path(cluster)
     if cluster.lower().endswith(".json") or path.is_file():
         return read_document(path)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ccl.errors import ProblemError
+from ccl.formats.own.fragment import fragment_of, is_link, share_of
 from designer.cli.asked import open_document
 from designer.cli.show import remark
 
@@ -17,7 +18,7 @@ def design(
         str | None,
         typer.Argument(
             metavar="[CLUSTER]",
-            help="What is open at first: a cluster of the gallery or a document (.json).",
+            help="What is open at first: a cluster of the gallery, a document (.json) or a link.",
             show_default=False,
         ),
     ] = None,
@@ -32,14 +33,22 @@ def design(
     ] = False,
 ) -> None:
     """Open the designer."""
-    opened = None if cluster is None else open_document(cluster)
+    fragment = _fragment(cluster or "")
+    opened = None if cluster is None or fragment else open_document(cluster)
     _free(host, port)
     from designer.app import serve  # noqa: PLC0415  it loads Dash
     from designer.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
-    remark(f"Topoloom is at http://{host}:{port}/ and Ctrl-C ends it")
-    serve(drawing, host=host, port=port, open_browser=not no_browser)
+    remark(f"Topoloom is at http://{host}:{port}/{fragment} and Ctrl-C ends it")
+    serve(drawing, host=host, port=port, open_browser=not no_browser, fragment=fragment)
+
+
+def _fragment(cluster: str) -> str:
+    """Return the fragment of a link, which the page reads itself; nothing for all else."""
+    if not is_link(cluster):
+        return ""
+    return f"#t={fragment_of(share_of(cluster))}"
 
 
 def _free(host: str, port: int) -> None:

@@ -18,6 +18,7 @@ from designer.cli import (
     design,
     execute,
     files,
+    link,
     lint,
     optimum,
     run,
@@ -85,6 +86,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("export")(files.export)
     app.command("import")(files.import_)
     app.command("formats")(files.formats)
+    app.command("link")(link.link)
     return app
 
 

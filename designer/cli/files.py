@@ -14,6 +14,7 @@ from ccl.formats import catalogue
 from ccl.formats.documents import Document, document_text, read_document
 from ccl.formats.format import Asked, Imported, Question, Written, replayed
 from ccl.formats.merging import merge
+from ccl.formats.own.fragment import is_link
 from ccl.formats.text import write_bytes
 from ccl.metrics import algbw, busbw
 from ccl.options import option_fields
@@ -153,7 +154,8 @@ def export(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What a machine or another program wrote.")
+        Path,
+        typer.Argument(metavar="FILE", help="What a machine or another program wrote, or a link."),
     ],
     out: OutOption = None,
     *,
@@ -202,6 +204,11 @@ def _settings_of(options: type) -> dict[str, str]:
 
 def _read(file: Path, asked: Asked, format_name: str | None) -> Imported:
     try:
+        if is_link(str(file)):
+            # Of two slashes in a row a path has kept one, but the fragment alone matters.
+            return catalogue.read_content(
+                str(file).encode(), replace(asked, name="the link"), format_name="link"
+            )
         return catalogue.read_file(str(file), asked=asked, format_name=format_name)
     except Question as question:
         ways = " or ".join(

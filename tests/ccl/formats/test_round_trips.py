@@ -63,6 +63,11 @@ def drawing(before: Document, after: Document) -> bool:
     return (after.topology, after.positions) == (before.topology, before.positions)
 
 
+def question(before: Document, after: Document) -> bool:
+    """The drawing and what is asked of it."""
+    return drawing(before, after) and after.problem == before.problem
+
+
 def pairs_of_numbers(before: Document, after: Document) -> bool:
     """Which devices are joined, by number, GPUs first."""
     return len(after.topology.ranks) == len(before.topology.ranks) and (
@@ -161,6 +166,7 @@ PAIRS = {
     "astra-sim": Pair(speeds),
     "forestcoll": Pair(trees, forested()),
     "graphml": Pair(drawing),
+    "link": Pair(question, drawings() | planned()),
     "msccl-tools": Pair(ranks, settings={"direction": "destination-major"}),
     "msccl-xml": Pair(bytes_between_gpus, again=_shares),
     "nccl": Pair(gpus_of_a_host),
