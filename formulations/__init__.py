@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ccl.schedule import Schedule
     from formulations.chunk_counts import pareto, sweep
     from formulations.comparison import compare, start_comparison
+    from formulations.explaining.explanation import explain
+    from formulations.explaining.pricing import prices
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -35,10 +37,12 @@ __all__ = [
     "OptionField",
     "available",
     "compare",
+    "explain",
     "formulation",
     "measure",
     "option_fields",
     "pareto",
+    "prices",
     "solve",
     "start",
     "start_comparison",
@@ -47,7 +51,9 @@ __all__ = [
 
 _LATER = {
     "compare": "formulations.comparison",
+    "explain": "formulations.explaining.explanation",
     "pareto": "formulations.chunk_counts",
+    "prices": "formulations.explaining.pricing",
     "start_comparison": "formulations.comparison",
     "sweep": "formulations.chunk_counts",
 }
@@ -168,7 +174,8 @@ def measure(
     """
     chosen = _chosen(problem, formulation)
     made = make_options(chosen.options, options or {})
-    return None if chosen.measure is None else chosen.measure(problem, made)
+    found = None if chosen.anatomy is None else chosen.anatomy(problem, made)
+    return None if found is None else found.size
 
 
 def __getattr__(name: str) -> Any:

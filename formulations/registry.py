@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -19,7 +19,9 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 
 if TYPE_CHECKING:
-    from ccl.result import ModelSize, Result
+    from ccl.result import Result
+    from formulations.explaining.anatomy import Anatomy
+    from formulations.explaining.classes import Kind
     from formulations.run import Run
 
 CONSTRUCTIONS = "formulations.schedules"
@@ -48,9 +50,14 @@ class Formulation:
         Says in words why it cannot take a problem, or None.
     run
         Finds a plan; told by its `Run` what to ask and report to.
-    measure
-        Says how large the model would be before it is built, or None where there is none or
-        nobody knows.
+    model
+        What is solved: ``none`` where the plan is constructed, a linear program (``lp``), one that
+        grows while it is solved (``columns``), an integer program or a constraint program.
+    anatomy
+        Counts the variables and rows of the model before it is built, or says None where nothing
+        has to be chosen; None where nobody knows.
+    groups
+        What the constraints of each group say, by its name; `anatomy` counts by these names.
     takes_start
         Whether it can begin with a given plan.
     windows
@@ -71,7 +78,9 @@ class Formulation:
     options: type
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
-    measure: Callable[[Problem, Any], ModelSize | None] | None = None
+    model: Kind = "none"
+    anatomy: Callable[[Problem, Any], Anatomy | None] | None = None
+    groups: Mapping[str, str] = field(default_factory=dict, repr=False)
     takes_start: bool = False
     windows: bool = False
     quick: bool = False

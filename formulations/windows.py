@@ -15,6 +15,7 @@ import numpy as np
 from ccl.errors import Infeasible
 from ccl.result import ModelSize
 from formulations.demand import Demand
+from formulations.explaining.anatomy import Anatomy
 from formulations.hops import Hops, no_way
 
 
@@ -120,7 +121,11 @@ class Windows:
 
         Where links have less bandwidth at times, it is more than there are.
         """
-        return _Count(self, horizon).size()
+        return self.anatomy(horizon).size
+
+    def anatomy(self, horizon: int) -> Anatomy:
+        """Count the same, the constraints by what they say (`formulations.chunk_sizes.GROUPS`)."""
+        return _Count(self, horizon).anatomy()
 
 
 class _Count:
@@ -140,7 +145,7 @@ class _Count:
         kept = np.maximum(latest - windows.earliest + 1, 0.0)
         self.kept = np.where(demand.has | ~hops.stores[:, None], 0.0, kept)
 
-    def size(self) -> ModelSize:
+    def anatomy(self) -> Anatomy:
         """Add up the families of rows, in the order of the model."""
         hops, kept = self.hops, self.kept
         sends, buffers = int(self.sends.sum()), int(kept.sum())
@@ -148,12 +153,19 @@ class _Count:
         stored = int(self.sends[hops.stores[hops.dst]].sum())
         later = hops.stores[hops.src][:, None] & ~self.demand.has[hops.src]
         bought = int(self.sends[later].sum())
-        # What is held, what was before, what arrives; what is wanted; what is sent on.
-        rows = buffers + wants + bought
-        entries = 2 * buffers - int((kept > 0).sum()) + stored + wants + 2 * bought
-        for more in (self._switches(), self._capacity(), self._limits()):
-            rows, entries = rows + more[0], entries + more[1]
-        return ModelSize(sends + buffers, rows, entries)
+        # What is held, what was before, what arrives.
+        held = 2 * buffers - int((kept > 0).sum()) + stored
+        families = {
+            "buffer": (buffers, held),
+            "wanted": (wants, wants),
+            "send what is held": (bought, 2 * bought),
+            "switch": self._switches(),
+            "room of a link": self._capacity(),
+            "shared limit": self._limits(),
+        }
+        entries = sum(each for _, each in families.values())
+        rows = {name: many for name, (many, _) in families.items()}
+        return Anatomy(sends + buffers, entries, rows)
 
     def _switches(self) -> tuple[int, int]:
         rows = entries = 0

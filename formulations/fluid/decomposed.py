@@ -43,6 +43,7 @@ def decomposed(
         options=Options,
         refuses=_refuses,
         run=run,
+        model="columns",
         whole_chunks=False,
         mathematics=mathematics,
     )

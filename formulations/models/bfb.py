@@ -137,6 +137,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="lp",
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

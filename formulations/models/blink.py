@@ -19,9 +19,9 @@ round (reduce). With w[T] the GB/s of a tree and b(e) those of link e:
    rank is the root does not matter; it is one near the middle. In general link e lets o(e) down
    and b(e) - o(e) up:
 
-    maximise    X
-    o(S) >= X             each cut S between the root and a GPU, o(S) what leaves it
-    b(S) - o(S) >= X      the same on links turned round
+       maximise    X
+       o(S) >= X             each cut S between the root and a GPU, o(S) what leaves it
+       b(S) - o(S) >= X      the same on links turned round
 
    Cuts are added as they are overrun. With halves "in turn" the trees are those of the broadcast
    alone and go up first, then down, as ForestColl's authors have run Blink.

@@ -130,5 +130,6 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="cp",
     mathematics=__doc__ or "",
 )

@@ -183,6 +183,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="columns",
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

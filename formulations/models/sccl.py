@@ -151,5 +151,6 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="cp",
     mathematics=__doc__ or "",
 )

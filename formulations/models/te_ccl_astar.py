@@ -35,8 +35,9 @@ for a chunk that has arrived and gamma / (1 + FW) for one that is FW away, each 
 more than its epoch in the look-ahead. Rounds follow until no demand is open; the sends of all of
 them, without those that nobody needs, are the plan.
 
-Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.2 and appendix
-D. Decisions where the paper is silent or slips:
+Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.2 and appendix D.
+
+Decisions where the paper is silent or slips:
 
 * P[s, d], the chunks at s that count for d, is limited there by all chunks at s that d wants
   together, so that two copies of one chunk may count in place of two chunks. Here it is per chunk,
@@ -284,5 +285,6 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="milp",
     mathematics=__doc__ or "",
 )

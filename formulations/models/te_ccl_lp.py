@@ -285,6 +285,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="lp",
     windows=True,
     whole_chunks=False,
     mathematics=__doc__ or "",

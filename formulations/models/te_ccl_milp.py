@@ -36,7 +36,7 @@ Objectives, named for what they optimise:
 * ``finish-times``: minimise the sum over tenants t of priority[t] times the epochs in which t
   still waits for a chunk, with binary busy[t, k], k = 0 .. K-1, in one model:
 
-    busy[t, k] >= 1 - b[k, v, c] for every c that v wants for t;  busy[t, k+1] <= busy[t, k]
+      busy[t, k] >= 1 - b[k, v, c] for every c that v wants for t;  busy[t, k+1] <= busy[t, k]
 
   With one tenant this is the first epoch at whose beginning all is there, as few as by
   ``fewest-epochs``, with the solver's own bound on it. The paper wants a buffer and a reading
@@ -47,13 +47,14 @@ A gap to stop at early (the paper takes 30 % of the reward's value at the soluti
 HiGHS count it) is one of the objective, not of the makespan.
 
 Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections 3.1, 5 and 6 and
-appendices A, B, C, E, F. Decisions: first and last epoch are handled by the windows rather than
-by extra rows; the paper's max and min become one row per term, which is exact as both only bound
-from one side; no latency is dropped (``formulations.epochs``); which epoch duration is best is
-found by trying the greedy schedule on several (``auto``), and with time to spare the model is
-asked on finer ones too; on a mirrored grid (``formulations.mirror``) sends hold their links in
-the last epochs of their delay instead of the first. Makespans reported are of the replay in
-continuous time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
+appendices A, B, C, E, F.
+Decisions: first and last epoch are handled by the windows rather than by extra rows; the paper's
+max and min become one row per term, which is exact as both only bound from one side; no latency is
+dropped (``formulations.epochs``); which epoch duration is best is found by trying the greedy
+schedule on several (``auto``), and with time to spare the model is asked on finer ones too; on a
+mirrored grid (``formulations.mirror``) sends hold their links in the last epochs of their delay
+instead of the first. Makespans reported are of the replay in continuous time, so fewer epochs need
+not mean a smaller makespan; the best replayed plan is kept.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.bounds import lower_bounds
 from formulations.chunk_search import find
-from formulations.chunk_sizes import measure
+from formulations.chunk_sizes import GROUPS, anatomy
 from formulations.demand import without_copies
 from formulations.epoch_options import ChunkOptions
 from formulations.memory import too_small
@@ -141,7 +142,9 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
-    measure=measure,
+    model="milp",
+    anatomy=anatomy,
+    groups=GROUPS,
     takes_start=True,
     windows=True,
     mathematics=__doc__ or "",

@@ -216,5 +216,6 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="milp",
     mathematics=__doc__ or "",
 )

@@ -1,0 +1,87 @@
+"""Prices of links and of shared limits, from the duals of linear programs (`ccl.prices`).
+
+The program of a fluid (`formulations.orbits.program`) has for each orbit i of links or limits the
+row  busy[i] . W <= R,  in which busy divides by b[i] |i|: its dual, the share of i, says by how
+much of itself R falls for a little more bandwidth of all of i's members, and the shares add up to
+1, as R stands in no other row. A member has an equal part of the share: the average of any optimal
+duals over the symmetries is optimal too. With T in µs, share s and b in GB/s the price of a row is
+
+    -dT/db = T s / b,
+
+Of a device that may not copy there is a vertex for each next stop, whatever the cluster looks
+like: programs without them are as good only while what enters a switch can leave it
+(`formulations.orbits.lp.relays_suffice`), and one link changed alone would break that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccl.errors import ProblemError
+from ccl.prices import Prices
+from ccl.problem import Problem
+from formulations.fluid.demands import demands_of, refusal, up_and_down
+
+FLUID = "linear program of a fluid, latencies hidden"
+_CLASS = ", best of all plans that add up at roots and spread from there"
+
+
+def prices(problem: Problem, *, time_limit: float | None = None) -> Prices:
+    """Return what a little more bandwidth of each link would save of the best steady state.
+
+    Parameters
+    ----------
+    problem
+        What is asked; chunks may be split.
+    time_limit
+        Seconds for the solver, or None.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or nothing has to move.
+    Infeasible
+        If a rank cannot be reached.
+    LimitReached
+        If the time limit came first.
+    """
+    why = _why_not(problem)
+    if why is not None:
+        msg = f"links have no prices for {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    # CVXPY takes most of a second to load.
+    from formulations.backends import Backend  # noqa: PLC0415
+    from formulations.orbits.lp import orbit_program  # noqa: PLC0415
+
+    pairs = demands_of(problem).only_pairs
+    made = orbit_program(problem, copies="auto" if pairs else "exact")
+    makespan = made.program.fastest(Backend(), time_limit)
+    number = made.program.rows
+    share = made.program.prices[number] / np.bincount(number)[number]
+    topology = problem.topology
+    rates = [each.bandwidth for each in topology.links]
+    rates += [each.bandwidth for each in topology.limits]
+    price = (makespan * share / np.array(rates)).tolist()
+    own = dict(zip((each.ends for each in topology.links), price, strict=False))
+    return Prices(
+        topology=topology,
+        makespan=makespan,
+        links=own,
+        limits={
+            each.name: value for each, value in zip(topology.limits, price[len(own) :], strict=True)
+        },
+        model=FLUID + (_CLASS if up_and_down(problem) else ""),
+        exact=made.exact,
+    )
+
+
+def _why_not(problem: Problem) -> str | None:
+    if problem.windows:
+        return "links have less bandwidth for a time, and a steady state knows no time"
+    why = refusal(problem)
+    if why is not None:
+        return why
+    demands = demands_of(problem)
+    if not (demands.spreads or demands.sums or demands.free):
+        return "all that is wanted is where it is wanted already, and nothing has to move"
+    return None
