@@ -7,9 +7,9 @@ from typing import Any
 
 from ccl.formats.topoloom import result_to_json
 from ccl.result import Result
-from designer.charts import link_load
 from designer.results import summary_of
 from designer.solving import State
+from widgets.load_chart import link_load
 from widgets.scene import STEPS, moves, scene, still, take
 
 MOST_MOVES = 200_000

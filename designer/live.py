@@ -19,11 +19,11 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
 from designer import text
-from designer.cut_words import cut_words
 from designer.request import problem_of, read_request
 from formulations.fluid.optimum import optimum, priceable
 from formulations.fluid.sensitivity import effects
 from widgets.classes import Alike, class_marks, gpu_classes, link_classes
+from widgets.cut_words import cut_words
 
 MOST_PAIRS = 20_000
 """Pairs of GPUs above which a collective with a chunk for each is not made while drawing."""

@@ -12,22 +12,11 @@ from ccl.bound import Bound, Cut, Path
 from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer import charts, ids, text
-from designer.cut_words import cut_words
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
 from formulations import available
-
-BOUND_LABELS = {
-    "path": "Latency of the longest way",
-    "injection": "What one GPU must send",
-    "ejection": "What one GPU must receive",
-    "cut": "Bottleneck cut",
-    "stages": "Two cuts in a row",
-    "group": "Sums among all",
-    "flow": "All demands at once",
-    "solver": "Solver's bound",
-}
-
+from widgets.cut_words import cut_words
+from widgets.words import BOUND_LABELS
 
 IMPORTED = "from "
 """What the formulation of a plan begins with that came from a file of others."""

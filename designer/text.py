@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from widgets.text import NONE, bandwidth, digits, duration, scaled, seconds, share, size
+from widgets.text import (
+    NONE,
+    bandwidth,
+    digits,
+    duration,
+    listing,
+    scaled,
+    seconds,
+    share,
+    size,
+)
 
 __all__ = [
     "NONE",
@@ -30,13 +38,6 @@ def gigabits(gigabytes: float) -> str:
 def count(number: int, what: str, many: str = "") -> str:
     """Write ``1 GPU``, ``16 GPUs``, ``4 switches``."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
-
-
-def listing(names: Sequence[str], limit: int = 3) -> str:
-    """Write ``a, b, c and 5 more``."""
-    if len(names) <= limit:
-        return ", ".join(names)
-    return f"{', '.join(names[:limit])} and {len(names) - limit} more"
 
 
 def sentence(words: str) -> str:

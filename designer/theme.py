@@ -1,11 +1,10 @@
-"""Colours and shapes: the Mantine theme, and the same colours for the charts.
+"""Colours and shapes: the Mantine theme.
 
 Identity is Okabe-Ito; vermillion is kept for bottlenecks and never the only mark of one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 FONT = '"Inter Variable", Inter, system-ui, -apple-system, "Segoe UI", sans-serif'
@@ -28,38 +27,3 @@ THEME: dict[str, Any] = {
         ],
     },
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Palette:
-    """The colours of the charts in one scheme."""
-
-    text: str
-    soft: str
-    line: str
-    empty: str
-    middle: str
-    full: str
-
-
-LIGHT = Palette(
-    text="#1b2733",
-    soft="#55657a",
-    line="#dfe6ee",
-    empty="#e9eef4",
-    middle="#5b9bd8",
-    full="#084a8c",
-)
-DARK = Palette(
-    text="#dfe7ef",
-    soft="#93a2b3",
-    line="#2b3746",
-    empty="#1b2531",
-    middle="#2f6fb0",
-    full="#8accff",
-)
-
-
-def palette(scheme: str | None) -> Palette:
-    """Return the chart colours of ``light`` or ``dark``; dark before the page has said."""
-    return LIGHT if scheme == "light" else DARK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NONE = "–"
 
@@ -60,3 +61,10 @@ def scaled(value: float, units: tuple[str, ...]) -> str:
     while abs(value) >= 999.5 and place < len(units) - 1:
         value, place = value / 1000, place + 1
     return f"{digits(value)} {units[place]}"
+
+
+def listing(names: Sequence[str], limit: int = 3) -> str:
+    """Write ``a, b, c and 5 more``."""
+    if len(names) <= limit:
+        return ", ".join(names)
+    return f"{', '.join(names[:limit])} and {len(names) - limit} more"

@@ -6,9 +6,10 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
-from designer import charts, ids, results
+from designer import ids, results
 from designer.assess import same_question
 from formulations import formulation
+from widgets.load_chart import MOST_ROWS, ROWS, link_load_figure
 
 
 def register(app: Dash) -> None:
@@ -116,12 +117,10 @@ def _charts(app: Dash) -> None:
             return no_update, no_update, True, no_update, no_update
         links = len(load["links"])
         all_of_them = bool(clicks and clicks % 2)
-        figure = charts.link_load_figure(
-            load, scheme, rows=charts.MOST_ROWS if all_of_them else charts.ROWS
-        )
-        label = f"First {charts.ROWS}" if all_of_them else f"All {min(links, charts.MOST_ROWS)}"
+        figure = link_load_figure(load, scheme, rows=MOST_ROWS if all_of_them else ROWS)
+        label = f"First {ROWS}" if all_of_them else f"All {min(links, MOST_ROWS)}"
         height = {"height": figure.layout.height}
-        return figure, height, False, label, {} if links > charts.ROWS else {"display": "none"}
+        return figure, height, False, label, {} if links > ROWS else {"display": "none"}
 
 
 def _mathematics(app: Dash) -> None:

@@ -12,9 +12,9 @@ from ccl.closed_form import ClosedForm
 from ccl.result import Result
 from designer import text
 from designer.markup import icon
-from designer.results import BOUND_LABELS
 from formulations.comparison import Comparison, Row
 from widgets.pair import key_of
+from widgets.words import BOUND_LABELS
 
 
 def detail(comparison: Comparison, row: Row) -> html.Div:

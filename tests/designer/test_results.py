@@ -12,9 +12,10 @@ from ccl.bound import Bound, Cut
 from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.result import Stop
 from ccl.topology import device
-from designer import charts, results, solve_card
+from designer import results, solve_card
 from designer.answers import answer, shown
 from designer.solving import State
+from widgets.words import BOUND_LABELS
 
 
 def texts(component):
@@ -56,7 +57,7 @@ def test_who_found_the_plan_and_what_proves_it_are_told_also_from_a_file(result)
     words = texts(results.schedule_panel(results.summary_of(read)))
     assert "Found by List scheduling in continuous time" in re.sub(r"\s+", " ", words)
     proved = {**results.summary_of(read), "optimal": True}
-    bound = results.BOUND_LABELS[read.bound.kind]
+    bound = BOUND_LABELS[read.bound.kind]
     assert f"Proved by {bound[0].lower()}{bound[1:]}" in re.sub(
         r"\s+", " ", texts(results.schedule_panel(proved))
     )
@@ -119,29 +120,6 @@ def test_a_bound_without_a_witness_is_no_button(result):
     panel = results.bounds_panel(solver, makespan=10.0, shown=None)
     assert type(panel.children[0]).__name__ == "Div"
     assert "the model on its grid" in texts(panel)
-
-
-def test_link_load_is_the_share_of_each_epoch_in_which_a_link_sends(result):
-    step = result.plan.epoch_duration
-    load = charts.link_load(result.timeline, step)
-    total = sum(sum(row) for row in load["busy"]) * load["step"]
-    assert total == pytest.approx(sum(result.timeline.link_busy.values()), rel=1e-2)
-    assert all(0 <= each <= 1 for row in load["busy"] for each in row)
-    assert [sum(row) for row in load["busy"]] == sorted(
-        (sum(row) for row in load["busy"]), reverse=True
-    )
-
-
-def test_many_epochs_are_drawn_in_equal_groups(result):
-    load = charts.link_load(result.timeline, result.makespan / 500, columns=50)
-    assert len(load["busy"][0]) <= 50
-    assert load["step"] == pytest.approx(result.makespan / 50)
-
-
-def test_figures_take_the_colours_of_the_scheme(result):
-    load = charts.link_load(result.timeline, result.plan.epoch_duration)
-    light, dark = (charts.link_load_figure(load, each) for each in ("light", "dark"))
-    assert light.layout.font.color != dark.layout.font.color
 
 
 def state(best, *, running, found, cancelled=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ccl.bound import Cut
 from ccl.topology import Topology
-from designer import text
+from widgets import text
 
 
 def cut_words(cut: Cut, topology: Topology) -> str:
