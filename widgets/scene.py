@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ccl.bound import Bound, Cut
+from ccl.causes import Reason, causes, critical
 from ccl.collective import Chunk
+from ccl.explain.phrases import chunk_label, phrases
 from ccl.forest import Forest
 from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
@@ -26,6 +28,9 @@ STEPS = 20
 
 MOST_SENTENCES = 60
 """Sentences of one epoch; nobody reads more, and the page has to hold them all."""
+
+MOST_DETAILED = 30_000
+"""Transfers of a scene above which it is not told why each of them waited."""
 
 MOST_NAMES = 6
 """Names in one sentence."""
@@ -65,6 +70,9 @@ def scene(
     """Return what the player shows of a plan that was replayed; `take` as the function says it.
 
     The replay of a symmetric forest has the transfers of some of its trees; all of them are shown.
+    With up to `MOST_DETAILED` transfers the scene has `details`, else none: for each transfer its
+    reason, the transfer that let it start (or -1), when what it carries was at its source and when
+    it had left the link (µs), and the epoch that it was planned for (or -1).
     """
     if timeline.images > 1 and isinstance(plan, Forest):
         timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
@@ -92,6 +100,7 @@ def scene(
         "epochs": epochs,
         "sentences": _sentences(problem, timeline, step=step, epochs=epochs),
         "title": f"{collective.kind} on {topology.name}",
+        "details": _details(problem, timeline),
         **({} if take is None else {"take": take}),
     }
 
@@ -101,7 +110,7 @@ def _chunks(problem: Problem) -> list[dict[str, Any]]:
     return [
         {
             "origin": origin,
-            "label": _label(problem, number),
+            "label": chunk_label(problem, number),
             "size": chunk.size,
             "reduced": chunk.reduced,
         }
@@ -177,15 +186,26 @@ def _origin(chunk: Chunk, share: int) -> int:
     return chunk.destinations[0] if len(chunk.destinations) == 1 else share
 
 
-def _label(problem: Problem, number: int) -> str:
-    """Name a chunk for people."""
-    chunk, ranks = problem.collective.chunks[number], problem.topology.ranks
-    if chunk.reduced:
-        return f"sum {number}"
-    start = ranks[chunk.holders[0]]
-    if len(chunk.destinations) == 1:
-        return f"chunk {number} ({start} → {ranks[chunk.destinations[0]]})"
-    return f"chunk {number} of {start}"
+def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
+    """Say of each transfer why it started when it did, with the words to say it in."""
+    if len(timeline.transfers) > MOST_DETAILED:
+        return None
+    place = {reason: i for i, reason in enumerate(Reason)}
+    return {
+        "rows": [
+            [
+                place[cause.reason],
+                -1 if cause.by is None else cause.by,
+                _tidy(cause.ready),
+                each.epoch,
+                _tidy(each.sent),
+            ]
+            for each, cause in zip(timeline.transfers, causes(problem, timeline), strict=True)
+        ],
+        "reasons": [reason.value for reason in Reason],
+        "phrases": phrases(),
+        "critical": list(critical(problem, timeline)),
+    }
 
 
 def _holds(problem: Problem) -> dict[str, list[int]]:
@@ -215,7 +235,7 @@ def _tell(problem: Problem, transfers: list[Transfer]) -> str:
     chunks = len({each.chunk for each in transfers})
     lines = [f"{_count(chunks, 'chunk')} over {_count(links, 'link')}"]
     for (src, chunk), names in list(targets.items())[:MOST_SENTENCES]:
-        lines.append(f"{src} sends {_label(problem, chunk)} to {_join(list(names))}")
+        lines.append(f"{src} sends {chunk_label(problem, chunk)} to {_join(list(names))}")
     if len(targets) > MOST_SENTENCES:
         lines.append(f"and {len(targets) - MOST_SENTENCES} sends more")
     return "\n".join(lines)

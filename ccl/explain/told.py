@@ -1,0 +1,145 @@
+"""A plan with its replay and the causes in it: what everything that is told of it is taken from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ccl.causes import Cause, causes, critical
+from ccl.errors import ProblemError
+from ccl.explain.phrases import EARLIER, PART, PHRASES, chunk_label, number
+from ccl.flow import Flow
+from ccl.forest import Forest
+from ccl.problem import Problem
+from ccl.schedule import Schedule
+from ccl.simulate import simulate
+from ccl.timeline import Timeline, Transfer
+from ccl.verify import verify
+
+Plan = Schedule | Forest | Flow
+
+MOST_UNFOLDED = 200_000
+"""Transfers of a symmetric forest that are written out; of more, those of one tree of each kind."""
+
+_WHOLE = 1e-9
+"""Shares of a chunk within this of 1 are all of it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A replayed plan; make it with `tell`.
+
+    Parameters
+    ----------
+    problem, plan, timeline
+        What was asked, the answer and its replay; of a symmetric forest the replay of all trees,
+        unless that is too large.
+    """
+
+    problem: Problem
+    plan: Plan
+    timeline: Timeline
+
+    @property
+    def transfers(self) -> tuple[Transfer, ...]:
+        """The transfers of the replay."""
+        return self.timeline.transfers
+
+    @cached_property
+    def causes(self) -> tuple[Cause, ...]:
+        """Why each of them started when it did."""
+        return causes(self.problem, self.timeline)
+
+    @cached_property
+    def critical(self) -> tuple[int, ...]:
+        """Places of the transfers of the critical path."""
+        return critical(self.problem, self.timeline)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Each chunk by its name for people."""
+        return tuple(chunk_label(self.problem, i) for i in range(len(self.sizes)))
+
+    @cached_property
+    def sizes(self) -> tuple[float, ...]:
+        """Bytes of each chunk."""
+        return tuple(chunk.size for chunk in self.problem.collective.chunks)
+
+    @cached_property
+    def stores(self) -> frozenset[str]:
+        """Names of the devices that store."""
+        return frozenset(each.name for each in self.problem.topology.devices if each.stores)
+
+    def what(self, i: int) -> str:
+        """Name what a transfer carries: a chunk or a share of one."""
+        own = self.transfers[i]
+        share = own.nbytes / self.sizes[own.chunk]
+        label = self.labels[own.chunk]
+        if abs(share - 1) <= _WHOLE:
+            return label
+        return PART.format(share=number(100 * share, 3), chunk=label)
+
+    def waited(self, i: int) -> float:
+        """Return the µs for which what a transfer carries lay at its source."""
+        return max(0.0, self.transfers[i].start - self.causes[i].ready)
+
+    def sentence(self, i: int) -> str:
+        """Tell a transfer in one sentence, and in a second that it was planned for later."""
+        own, cause = self.transfers[i], self.causes[i]
+        by = None if cause.by is None else self.transfers[cause.by]
+        told = PHRASES[cause.reason].format_map(
+            {
+                "src": own.src,
+                "dst": own.dst,
+                "chunk": self.what(i),
+                "start": number(own.start),
+                "end": number(own.end),
+                "ready": number(cause.ready),
+                "wait": number(self.waited(i)),
+                "before": "" if by is None else self.labels[by.chunk],
+                "from": "" if by is None else by.src,
+                "over": "" if by is None else f"{by.src} → {by.dst}",
+            }
+        )
+        planned = self.planned(i)
+        if planned is None or planned <= own.start + _WHOLE * self.timeline.makespan:
+            return told
+        return told + EARLIER.format(epoch=own.epoch, planned=number(planned))
+
+    def planned(self, i: int) -> float | None:
+        """Return the µs at which the epoch of a transfer begins, None where there is none."""
+        if not isinstance(self.plan, Schedule):
+            return None
+        return self.transfers[i].epoch * self.plan.epoch_duration
+
+
+def tell(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> Told:
+    """Replay a plan, unless its replay is given, and make it ready to be told.
+
+    Raises
+    ------
+    ScheduleError
+        If no replay is given and the plan breaks a rule.
+    """
+    if timeline is None:
+        verify(problem, plan)
+        timeline = simulate(problem, plan)
+    few = timeline.images * len(timeline.transfers) <= MOST_UNFOLDED
+    if timeline.images > 1 and isinstance(plan, Forest) and few:
+        timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
+    return Told(problem, plan, timeline)
+
+
+def rank_name(problem: Problem, rank: int) -> str:
+    """Return the device of a rank.
+
+    Raises
+    ------
+    ProblemError
+        If there is no such rank.
+    """
+    ranks = problem.topology.ranks
+    if not 0 <= rank < len(ranks):
+        msg = f"there is no rank {rank} on {problem.topology}; ranks go from 0 to {len(ranks) - 1}"
+        raise ProblemError(msg)
+    return ranks[rank]
