@@ -92,6 +92,11 @@ class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
     def check(self) -> None:
         """Judge the guess; the first one counts."""
+        if self.control.value is None:
+            self.verdict.value = (
+                '<span role="status">Choose one first, or reveal the answer.</span>'
+            )
+            return
         right, words = self._judge(self.control.value)
         if self.right is None and not self.revealed:
             self.right = right
@@ -188,10 +193,10 @@ class Lesson:
             msg = f"the answer {answer!r} is none of the choices: {', '.join(choices)}"
             raise ValueError(msg)
         control = ipywidgets.RadioButtons(options=list(choices), value=None)
+        control.layout.width = "max-content"  # or long choices are cut off
+        control.layout.margin = "2px 24px 2px 2px"
 
-        def judge(guess: str | None) -> tuple[bool, str]:
-            if guess is None:
-                return False, "Choose one first, or reveal the answer."
+        def judge(guess: str) -> tuple[bool, str]:
             return guess == answer, f"You chose: {escape(guess)}."
 
         return self._ask(question, control, judge=judge, reveal=reveal, show=show)

@@ -7,9 +7,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from widgets.comparison_charts import FONT, LOOKS, SYMBOLS, Look
+from widgets import text
+from widgets.comparison_charts import FONT, LOOKS, SYMBOLS, Look, log_ticks
 
 Line = tuple[Sequence[float], Sequence[float]]
+
+FEW = 9
+"""Most values over an axis that are all written below it."""
 
 
 def curves(
@@ -29,7 +33,7 @@ def curves(
     lines
         Values over an axis by name.
     x, y
-        What the axes are, with units.
+        What the axes are, with units; where `x` says bytes, they are written as ``1 KB`` and so on.
     formulas
         The same; a formula named like a line has its colour.
     log
@@ -54,10 +58,14 @@ def curves(
         if name in (formulas or {}):
             across, up = (formulas or {})[name]
             figure.add_scatter(
-                x=list(across), y=list(up), name=f"{name}, formula", mode="lines",
+                x=list(across), y=list(up), mode="lines",
+                name=f"{name}, formula" if name in lines else name,
                 line={"color": color, "width": 1.5, "dash": "dash"},
             )  # fmt: skip
     figure.update_layout(**_layout(look, x=x, y=y, kind="log" if log else "linear", height=height))
+    if log:
+        drawn = [*lines.values(), *(formulas or {}).values()]
+        figure.update_layout(**_ticks(drawn, sizes="byte" in x))
     return figure
 
 
@@ -69,7 +77,23 @@ def _layout(look: Look, *, x: str, y: str, kind: str, height: int) -> dict[str, 
         "font": {"family": FONT, "size": 12, "color": look.text},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
+        "modebar": {"orientation": "v"},  # or it lies on the legend
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        "xaxis": {**axis, "title": x, "exponentformat": "SI"},
-        "yaxis": {**axis, "title": y, "exponentformat": "SI"},
+        "xaxis": {**axis, "title": x},
+        "yaxis": {**axis, "title": y},
+    }
+
+
+def _ticks(lines: Sequence[Line], *, sizes: bool) -> dict[str, Any]:
+    """Write round values along logarithmic axes, or every value of x where there are few."""
+    across = sorted({value for line in lines for value in line[0] if value > 0})
+    up = [value for line in lines for value in line[1] if value > 0]
+    if not across or not up:
+        return {}
+    below = across if len(across) <= FEW else log_ticks(across[0], across[-1])
+    beside = log_ticks(min(up) * 0.9, max(up) * 1.1)
+    write = text.size if sizes else text.digits
+    return {
+        "xaxis": {"tickvals": below, "ticktext": [write(each) for each in below]},
+        "yaxis": {"tickvals": beside, "ticktext": [text.digits(each) for each in beside]},
     }

@@ -47,6 +47,7 @@ def test_revealing_shows_the_view_once_and_blocks_nothing():
     question = lesson.choose("Which?", ["ring", "tree"], answer="tree", reveal="why", show=view)
     question.check()
     assert "Choose one first" in question.verdict.value
+    assert question.right is None, "no choice is no guess"
     assert not made
     question.reveal()
     question.reveal()
@@ -109,3 +110,15 @@ def test_a_formula_has_the_colour_of_its_line():
     simulated, formula = figure.data
     assert simulated.line.color == formula.line.color
     assert formula.line.dash == "dash"
+
+
+def test_bytes_are_written_with_units_and_few_values_all():
+    """Thirteen sizes in three decades: too many to write all, round ones are; four numbers fit."""
+    sizes = [1e3 * 10 ** (k / 4) for k in range(13)]
+    figure = curves({"ring": (sizes, sizes)}, x="message, bytes", y="µs")
+    written = list(figure.layout.xaxis.ticktext)
+    assert len(written) < len(sizes)
+    assert {"1 KB", "10 KB", "100 KB", "1 MB"} <= set(written)
+
+    figure = curves({"ring": ([1, 2, 4, 8], [4, 3, 2, 2])}, x="chunks", y="µs")
+    assert list(figure.layout.xaxis.ticktext) == ["1", "2", "4", "8"]
