@@ -10,8 +10,11 @@ import { h } from "./dom.js";
 import { Gestures } from "./gestures.js";
 import { filmOf } from "./film.js";
 import { Folding } from "./folding.js";
+import { Frames } from "./frames.js";
 import { History } from "./history.js";
 import { follow, testHandle } from "./host.js";
+import inspectCss from "./inspect/inspect.css";
+import { Inspector } from "./inspect/inspector.js";
 import { Keyboard } from "./keyboard.js";
 import { signature, wholeDrawing } from "./model.js";
 import { MarkView } from "./marks.js";
@@ -25,9 +28,6 @@ import { Takes } from "./takes.js";
 import css from "./style.css";
 import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
-
-/** Milliseconds between two reports of the time to the host while playing. */
-const REPORT_EVERY = 200;
 
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
@@ -57,8 +57,7 @@ export class Canvas {
     this.applyTheme();
     this.#loadScene({ autoplay: !model.get("time") });
     this.select(model.get("selection") ?? {});
-    this.last = performance.now();
-    requestAnimationFrame((now) => this.#frame(now));
+    this.frames = new Frames(this);
   }
 
   /** @type {import("./types.js").Drawing} */
@@ -82,18 +81,20 @@ export class Canvas {
     this.transport = new Transport(this);
     this.markView = new MarkView(this);
     this.sketchView = new SketchView(this);
+    this.inspector = new Inspector(this);
     this.overlay = new Overlay(this);
     this.timeline = new Timeline(this);
     this.takes = new Takes(this, { load: (how) => this.#loadScene(how), report: () => this.transport.report() });
     const { regions, borders, cells, tokens } = this.overlay.layers;
     this.dom.stage.append(regions, graph, borders, cells, tokens, ...this.panels.elements, this.markView.element, this.folding.element, this.takes.element);
-    root.append(h("style", {}, css), this.dom.stage, this.timeline.element, live);
+    root.append(h("style", {}, css + inspectCss), this.dom.stage, this.inspector.element, this.timeline.element, live);
     root.style.height = this.model.get("height") || "100%";
     el.append(root);
     this.stage = new Stage(graph);
     this.cutView = new CutView(this);
     this.gestures = new Gestures(this);
     this.sketchView.listen();
+    this.inspector.listen();
     this.keyboard = new Keyboard(this);
     root.__canvas = testHandle(this);
   }
@@ -110,15 +111,18 @@ export class Canvas {
       selection: () => this.#onSelection(),
       time: () => this.transport.given(),
       command: () => this.#onCommand(),
+      focus: () => this.inspector.given(),
+      inspect: () => this.inspector.refreshOpen(),
       toolbar: () => this.panels.refresh(),
       timeline: () => this.timeline.refresh(),
-      height: () => (this.dom.root.style.height = this.model.get("height") || "100%"),
+      height: () => this.inspector.drawer.fitHeight(),
     };
   }
 
   destroy() {
     this.alive = false;
     this.unfollow();
+    this.inspector.destroy();
     this.stage.destroy();
     this.dom.root.remove();
   }
@@ -178,6 +182,7 @@ export class Canvas {
     this.cutView.refresh();
     this.markView.refresh();
     this.sketchView.refresh();
+    this.inspector.repainted();
     this.panels.refresh();
     this.selectionChanged();
     this.redrawAll();
@@ -257,6 +262,7 @@ export class Canvas {
     this.#markStale();
     this.#markFilled();
     this.#cutsChanged();
+    this.inspector.loaded();
     this.panels.refresh();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (autoplay && this.playback && !this.stale && !still) {
@@ -304,6 +310,11 @@ export class Canvas {
   #sketchChanged() {
     this.sketchView.refresh();
     this.redrawAll();
+  }
+
+  /** Lines that are not looked at, or not marked, step back. */
+  refade() {
+    this.stage?.fade(this.inspector.way.faded ?? this.markView.faded);
   }
 
   /** @param {boolean} on */
@@ -362,21 +373,7 @@ export class Canvas {
   redraw(now = performance.now()) {
     this.dirty = false;
     this.overlay.draw(now);
+    this.inspector.draw();
     this.timeline.draw();
-  }
-
-  /** Sleeps unless something changed. @param {number} now milliseconds */
-  #frame(now) {
-    if (!this.alive) return;
-    const seconds = Math.min(0.1, (now - this.last) / 1000);
-    this.last = now;
-    if (this.clock.playing) {
-      this.clock.advance(seconds);
-      this.takes.ranThrough = !this.clock.playing;
-      if (!this.clock.playing || now - this.transport.reportedAt > REPORT_EVERY) this.transport.report();
-      this.dirty = true;
-    }
-    if (this.dirty) this.redraw(now);
-    requestAnimationFrame((next) => this.#frame(next));
   }
 }

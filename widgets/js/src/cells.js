@@ -14,15 +14,8 @@ export function drawCells(ctx, canvas) {
   const draw = buffers.chunks <= MOST_CELLS ? cells : bar;
   const buckets = new Map([[colors.empty, []]]);
   for (const [name, held] of levels) {
-    const rect = canvas.stage.rect(name);
-    if (!rect) continue;
-    const tall = rect.y2 - rect.y1 > 50;
-    const area = {
-      x: (rect.x1 + rect.x2 - AREA.width) / 2,
-      y: rect.y2 - (tall ? AREA.height + 8 : 20),
-      width: AREA.width,
-      height: tall ? AREA.height : 13,
-    };
+    const area = areaOf(canvas, name);
+    if (!area) continue;
     draw(buckets, held, { area, chunkColors, empty: colors.empty, playback });
   }
   for (const [color, rects] of buckets) {
@@ -31,6 +24,43 @@ export function drawCells(ctx, canvas) {
     for (const [x, y, width, height] of rects) ctx.rect(x, y, width, height);
     ctx.fill();
   }
+}
+
+/** Where the buffer of a device is drawn; null where the device is not. @param {string} name */
+function areaOf(canvas, name) {
+  const rect = canvas.stage.rect(name);
+  if (!rect) return null;
+  const tall = rect.y2 - rect.y1 > 50;
+  return {
+    x: (rect.x1 + rect.x2 - AREA.width) / 2,
+    y: rect.y2 - (tall ? AREA.height + 8 : 20),
+    width: AREA.width,
+    height: tall ? AREA.height : 13,
+  };
+}
+
+/**
+ * Where the cell of a chunk is in the buffer of a device; null where there are only bars.
+ * @param {import("./canvas.js").Canvas} canvas @param {string} name @param {number} chunk
+ */
+export function chunkCell(canvas, name, chunk) {
+  const area = canvas.buffers.chunks <= MOST_CELLS ? areaOf(canvas, name) : null;
+  return area && cellOf(area, gridOf(canvas.buffers.chunks, area), chunk);
+}
+
+/**
+ * The chunk whose cell is at a point of the drawing, null where there is none.
+ * @param {import("./canvas.js").Canvas} canvas @param {string} name of a device @param {import("./types.js").Point} p
+ */
+export function cellAt(canvas, name, p) {
+  const { chunks, levels } = canvas.buffers;
+  const area = chunks <= MOST_CELLS && levels.has(name) ? areaOf(canvas, name) : null;
+  if (!area) return null;
+  const { columns, rows } = gridOf(chunks, area);
+  const column = Math.floor(((p.x - area.x) / area.width) * columns);
+  const row = Math.floor(((p.y - area.y) / area.height) * rows);
+  const chunk = row * columns + column;
+  return column >= 0 && column < columns && row >= 0 && row < rows && chunk < chunks ? chunk : null;
 }
 
 /** Columns and rows with large cells, near squares, and few places left empty. */
@@ -51,19 +81,20 @@ const put = (buckets, color, rect) => {
   else buckets.set(color, [rect]);
 };
 
-/** A cell per chunk; one that is there in part is filled from below. */
-function cells(buckets, held, { area, chunkColors, empty }) {
-  const { columns, rows } = gridOf(held.length, area);
+/** Where a chunk has its cell. */
+function cellOf(area, { columns, rows }, chunk) {
   const [w, h] = [area.width / columns, area.height / rows];
   const gap = Math.min(1.4, w * 0.18);
+  return { x: area.x + (chunk % columns) * w, y: area.y + Math.floor(chunk / columns) * h, width: w - gap, height: h - gap };
+}
+
+/** A cell per chunk; one that is there in part is filled from below. */
+function cells(buckets, held, { area, chunkColors, empty }) {
+  const grid = gridOf(held.length, area);
   held.forEach((level, chunk) => {
-    const x = area.x + (chunk % columns) * w;
-    const y = area.y + Math.floor(chunk / columns) * h;
-    if (level < 1) put(buckets, empty, [x, y, w - gap, h - gap]);
-    if (level > 0) {
-      const full = (h - gap) * level;
-      put(buckets, chunkColors[chunk], [x, y + h - gap - full, w - gap, full]);
-    }
+    const { x, y, width, height } = cellOf(area, grid, chunk);
+    if (level < 1) put(buckets, empty, [x, y, width, height]);
+    if (level > 0) put(buckets, chunkColors[chunk], [x, y + height * (1 - level), width, height * level]);
   });
 }
 

@@ -179,6 +179,8 @@ export const COMMANDS = {
   newest: (canvas) => canvas.takes.showNewest(),
   heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
   log: (canvas, { on }) => canvas.panels.showLog(on),
+  inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),
+  focus: (canvas, what) => canvas.inspector.look(what),
   shortcuts: (canvas, { on }) => canvas.panels.showShortcuts(on),
   export_gif: saveGif,
   export_webm: saveWebm,

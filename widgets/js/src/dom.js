@@ -47,6 +47,7 @@ export const icons = {
   first: svg('<path d="M18 6l-6 6 6 6M7 6v12"/>'),
   heat: svg('<path d="M4 18c4 0 4-12 8-12s4 12 8 12"/><path d="M4 21h16"/>'),
   log: svg('<path d="M5 6h14M5 11h14M5 16h9"/>'),
+  inspect: svg('<path d="M4 4v16h16"/><path d="M7.5 8h6M10 12h8M7.5 16h4"/>'),
   film: svg('<rect x="3.5" y="5" width="17" height="14" rx="2"/><path d="M8 5v14M16 5v14M3.5 12H8M16 12h4.5"/>'),
   close: svg('<path d="M6 6l12 12M18 6L6 18"/>'),
 };

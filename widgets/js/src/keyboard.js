@@ -9,6 +9,7 @@
 import { centre } from "./geometry.js";
 import { NUDGE, run } from "./commands.js";
 import { hostKey, isGroup } from "./folded.js";
+import { lookAtSelected } from "./inspect/touch.js";
 
 /** Rows of the sheet that "?" opens. */
 export const SHEET = [
@@ -26,12 +27,13 @@ export const SHEET = [
   ["Shift+Arrows", "move the selection"],
   ["Space  Home  End", "play or pause, go to the start, to the end"],
   ["H  T", "link load, text of what happens"],
+  ["I", "inspector: arrows walk among the sends, Enter looks at one or at what is selected, Esc clears"],
   ["F  +  -", "fit, zoom in, zoom out"],
   ["?", "this sheet"],
 ];
 
 const PLAIN = {
-  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], "?": ["shortcuts"],
+  v: ["select"], l: ["link"], f: ["fit"], h: ["heat"], o: ["fold"], t: ["log"], i: ["inspect"], "?": ["shortcuts"],
   g: ["add", { kind: "gpu" }], s: ["add", { kind: "switch" }], m: ["add", { kind: "memory" }],
   n: ["add", { kind: "nic" }], Delete: ["delete"], Backspace: ["delete"],
 };
@@ -158,6 +160,7 @@ export class Keyboard {
       return;
     }
     const picked = this.#picked();
+    if (canvas.inspector.open && lookAtSelected(canvas.inspector)) return;
     if (picked === undefined) {
       if (this.#names().length) this.#pick(this.#names()[0]);
     } else if (canvas.shown.byKey.has(picked)) run(canvas, "fold", { keys: [picked], on: false });
@@ -167,6 +170,7 @@ export class Keyboard {
     const { canvas } = this;
     if (canvas.panels.closeAll()) return;
     if (canvas.pull || canvas.mode === "link") canvas.setMode("select");
+    else if (canvas.inspector.clear()) canvas.say("Nothing is looked at");
     else canvas.select({});
   }
 

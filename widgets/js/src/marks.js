@@ -38,7 +38,9 @@ export class MarkView {
       (marks?.groups ?? []).flatMap((group) => (group.devices ?? []).map((name) => [name, group])),
     );
     const used = new Set(this.sides.map(({ line }) => lineId(line.id)));
-    this.canvas.stage.fade(marks?.fade ? (id) => !used.has(id) : null);
+    /** Which lines step back, by id; null where none does. */
+    this.faded = marks?.fade ? (id) => !used.has(id) : null;
+    this.canvas.refade();
     this.#legend(marks);
   }
 

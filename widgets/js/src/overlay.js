@@ -42,12 +42,14 @@ export class Overlay {
         canvas.markView.draw(ctx);
         canvas.sketchView.draw(ctx);
         canvas.cutView.drawBorders(ctx);
+        canvas.inspector.way.draw(ctx);
       });
     }
     if (this.moved || this.#cellsChanged(now)) {
       this.#clear(this.layers.cells, (ctx) => {
         drawHeat(ctx, canvas);
         drawCells(ctx, canvas);
+        canvas.inspector.way.drawCells(ctx);
       });
     }
     this.#clear(this.layers.tokens, (ctx) => {

@@ -86,6 +86,7 @@ export const styleSheet = (c) => [
       "line-dash-pattern": [9, 5], "line-cap": "butt", "z-index": 9,
     },
   },
+  { selector: "edge.cut.faded", style: { opacity: 0.34 } },
   // What a sketch leaves out.
   {
     selector: "edge.off",

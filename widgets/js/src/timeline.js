@@ -30,6 +30,7 @@ export class Timeline {
     );
     this.heatButton = button("heat", "Link load (H)", "heat");
     this.logButton = button("log", "What happens, as text (T)", "log");
+    this.inspectButton = button("inspect", "Inspector (I)", "inspect");
     this.element = h(
       "div",
       { class: "tl-time" },
@@ -45,7 +46,7 @@ export class Timeline {
       this.readout,
       h(
         "div", { class: "tl-transport" },
-        this.heatButton, this.logButton, button("film", "Save as GIF", "export_gif"),
+        this.heatButton, this.logButton, this.inspectButton, button("film", "Save as GIF", "export_gif"),
       ),
     );
     this.#listen();
@@ -114,6 +115,7 @@ export class Timeline {
     }
     this.heatButton.setAttribute("aria-pressed", String(canvas.heat));
     this.logButton.setAttribute("aria-pressed", String(canvas.panels.logShown));
+    this.inspectButton.setAttribute("aria-pressed", String(canvas.inspector.open));
     this.speed.value = String(canvas.clock.speed);
   }
 

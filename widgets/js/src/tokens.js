@@ -7,6 +7,9 @@ import { endsKey } from "./model.js";
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
 
+/** Opacity of chunks that step back. */
+const FAINT = 0.14;
+
 /**
  * Draw the chunks in flight, bucketed by colour: one path and one fill for each.
  * @param {CanvasRenderingContext2D} ctx in drawing units
@@ -14,12 +17,49 @@ const MANY_TOKENS = 800;
  * @returns {number} how many there are
  */
 export function drawTokens(ctx, canvas) {
-  const { playback, clock, stage, chunkColors } = canvas;
+  const { match } = canvas.inspector.way;
+  const buckets = new Map();
+  const faint = new Map();
+  const count = placed(canvas, (flight, token) => {
+    const into = match && !match(flight) ? faint : buckets;
+    const color = canvas.chunkColors[flight.chunk];
+    const bucket = into.get(color);
+    if (bucket) bucket.push(token);
+    else into.set(color, [token]);
+  });
+  const few = count < MANY_TOKENS;
+  const ring = canvas.colors.bg;
+  for (const [color, tokens] of faint) paintTokens(ctx, tokens, { color, few: false, ring, opacity: FAINT });
+  for (const [color, tokens] of buckets) paintTokens(ctx, tokens, { color, few, ring, opacity: 1 });
+  return count;
+}
+
+/**
+ * The flight whose dot is the nearest to a point of the drawing, null where none is in reach.
+ * @param {import("./canvas.js").Canvas} canvas @param {import("./types.js").Point} p @param {number} reach
+ */
+export function tokenAt(canvas, p, reach) {
+  let best = null;
+  let least = reach;
+  placed(canvas, (flight, { at }) => {
+    const far = Math.hypot(at.x - p.x, at.y - p.y);
+    if (far < least) [best, least] = [flight, far];
+  });
+  return best;
+}
+
+/**
+ * Find the places of the dots that are not beneath a device.
+ * @param {import("./canvas.js").Canvas} canvas
+ * @param {(flight: import("./player.js").Flight, token: ReturnType<typeof place>) => void} each
+ * @returns {number} how many chunks are in flight
+ */
+function placed(canvas, each) {
+  const { playback, clock, stage } = canvas;
   if (!playback || canvas.stale || clock.time >= clock.end) return 0;
   const flights = playback.inFlight(clock.time);
   const radius = radiusFor(flights.length, stage.cy.zoom());
   const seen = new Map();
-  const buckets = new Map();
   for (const flight of flights) {
     const key = endsKey(flight.src, flight.dst);
     const lane = canvas.shown.lanes.get(key);
@@ -29,13 +69,8 @@ export function drawTokens(ctx, canvas) {
     const behind = seen.get(way) ?? 0;
     seen.set(way, behind + 1);
     const token = place(flight, { clock, curve, forth: lane.forth, behind, radius });
-    if (hidden(curve, token.way)) continue;
-    const bucket = buckets.get(chunkColors[flight.chunk]);
-    if (bucket) bucket.push(token);
-    else buckets.set(chunkColors[flight.chunk], [token]);
+    if (!hidden(curve, token.way)) each(flight, token);
   }
-  const few = flights.length < MANY_TOKENS;
-  for (const [color, tokens] of buckets) paintTokens(ctx, tokens, { color, few, ring: canvas.colors.bg });
   return flights.length;
 }
 
@@ -61,12 +96,14 @@ function place(flight, { clock, curve, forth, behind, radius }) {
 }
 
 /** @param {CanvasRenderingContext2D} ctx */
-function paintTokens(ctx, tokens, { color, few, ring }) {
+function paintTokens(ctx, tokens, { color, few, ring, opacity }) {
   ctx.fillStyle = color;
   if (!few) {
+    ctx.globalAlpha = opacity;
     ctx.beginPath();
     for (const { at, r } of tokens) ctx.rect(at.x - r * 0.8, at.y - r * 0.8, r * 1.6, r * 1.6);
     ctx.fill();
+    ctx.globalAlpha = 1;
     return;
   }
   ctx.strokeStyle = color;

@@ -65,7 +65,15 @@
  * @property {number} epochs
  * @property {string[]} sentences what happens in each epoch, a line per sentence
  * @property {string} title
+ * @property {Details | null} [details] why each transfer started when it did
  * @property {{series: string, number: number}} [take] which solve it is of, and its which schedule
+ *
+ * @typedef {object} Details parallel to the transfers, as `ccl.causes` finds them
+ * @property {[number, number, number, number, number][]} rows index of the reason, transfer that let it
+ *   start or -1, µs at which what it carries was there, planned epoch or -1, µs at which its link is free
+ * @property {string[]} reasons
+ * @property {Record<string, string>} phrases sentences with `{holes}`
+ * @property {number[]} critical transfers of the critical path, in its order
  *
  * @typedef {object} Cut
  * @property {string[]} inside names of devices

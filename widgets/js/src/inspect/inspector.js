@@ -1,0 +1,230 @@
+/**
+ * Looking into a schedule: a drawer with charts and a list, and the way of a chunk on the cluster.
+ * What is looked at is `focus`, which the host may set and read; it is not the selection, and it
+ * moves neither the view nor the time.
+ *
+ * @typedef {import("./focus.js").Focus} Focus
+ * @typedef {import("./plan.js").Sent} Sent
+ */
+
+import { Chart } from "./chart.js";
+import { Drawer } from "./drawer.js";
+import { fitting, matcher, missing, named, whole } from "./focus.js";
+import { List } from "./list.js";
+import { Plan } from "./plan.js";
+import { rowsOf } from "./rows.js";
+import { sentence } from "./told.js";
+import { listen } from "./touch.js";
+import { Walk } from "./walk.js";
+import { WayView } from "./way.js";
+
+let drawers = 0;
+
+export class Inspector {
+  /** @param {import("../canvas.js").Canvas} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    drawers += 1;
+    this.hintId = `tl-in-hint-${drawers}`;
+    /** @type {"links" | "ranks" | "chunks"} */
+    this.by = "links";
+    /** Whether rows and bars that do not belong to what is looked at are left out. */
+    this.only = false;
+    /** Whether the critical path is marked. */
+    this.marked = true;
+    /** @type {Focus | null} */
+    this.focus = null;
+    /** Sends that belong to it; null where all do. @type {((send: Sent) => boolean) | null} */
+    this.match = null;
+    this.chart = new Chart(this);
+    this.list = new List(this);
+    this.walk = new Walk(this);
+    this.drawer = new Drawer(this);
+    this.way = new WayView(this);
+  }
+
+  get element() {
+    return this.drawer.element;
+  }
+
+  /** Listen to clicks on the cluster, once there is one. */
+  listen() {
+    listen(this);
+  }
+
+  /** Whether the drawer is on the screen. */
+  get open() {
+    return this.canvas.model.get("inspect") === true && this.canvas.playback !== null;
+  }
+
+  /** What is known of the scene; made when it is first asked for. @returns {Plan | null} */
+  get plan() {
+    const { playback } = this.canvas;
+    if (!playback) return null;
+    if (this.planOf !== playback) {
+      this.planOf = playback;
+      this.known = new Plan(playback);
+    }
+    return this.known;
+  }
+
+  /** The send that is looked at. @returns {Sent | null} */
+  get chosen() {
+    const transfer = this.focus?.transfer ?? null;
+    return transfer === null ? null : this.plan.sends[transfer];
+  }
+
+  // ---- what comes from the canvas and its host --------------------------------------------------
+
+  /** Another scene, or none. Transfers of the last one mean nothing in it. */
+  loaded() {
+    const given = whole(this.canvas.model.get("focus"));
+    const kept = this.planOf ? whole({ ...given, transfer: null }) : given;
+    this.shownRows = null;
+    this.chart.window = null;
+    this.#set(kept && this.plan ? fitting(kept, this.plan) : null);
+    this.refreshOpen();
+  }
+
+  /** The host set the focus. */
+  given() {
+    const given = whole(this.canvas.model.get("focus"));
+    if (!this.plan || JSON.stringify(given) === JSON.stringify(this.focus)) return;
+    const wrong = Object.values(missing(given, this.plan));
+    if (wrong.length) this.canvas.refuse(wrong.join("; "));
+    this.#set(fitting(given, this.plan));
+  }
+
+  /** The drawer was opened or closed, here or by the host. */
+  refreshOpen() {
+    const { canvas, drawer } = this;
+    drawer.element.hidden = !this.open;
+    drawer.fitHeight();
+    if (this.open) this.#refresh();
+    canvas.wake();
+  }
+
+  /** The theme or the drawing changed. */
+  repainted() {
+    this.chart.invalidate();
+    if (this.open) this.list.refresh();
+    this.way.refresh();
+  }
+
+  // ---- what the user does -------------------------------------------------------------------------
+
+  /** @param {boolean} on */
+  show(on) {
+    const { canvas } = this;
+    if (on && !canvas.playback) return canvas.say("There is no schedule to inspect");
+    canvas.tell({ inspect: on });
+    this.refreshOpen();
+    canvas.say(on ? "Inspector open: arrows walk among the sends, Enter looks at one" : "Inspector closed");
+    if (on) this.chart.element.focus({ preventScroll: true });
+    else canvas.dom.root.focus({ preventScroll: true });
+    return undefined;
+  }
+
+  /** Look at something else. @param {Partial<Focus> | null} wanted */
+  look(wanted) {
+    if (!this.plan) return;
+    const focus = whole(wanted);
+    const wrong = Object.values(missing(focus, this.plan));
+    if (wrong.length) this.canvas.refuse(wrong.join("; "));
+    else this.#set(focus);
+  }
+
+  /** A click on a send: its chunk, beside what the charts are narrowed to. @param {Sent} send */
+  lookAtSend(send) {
+    const narrowed = this.only ? this.focus : null;
+    this.look({ ...narrowed, chunk: send.chunk, transfer: send.i });
+  }
+
+  /** What was typed or chosen: the charts show nothing else. @param {Partial<Focus>} part */
+  narrow(part) {
+    this.only = true;
+    this.shownRows = null;
+    this.look({ ...this.focus, transfer: null, ...part });
+  }
+
+  /** @param {string} part */
+  drop(part) {
+    this.look({ ...this.focus, transfer: null, [part]: null });
+  }
+
+  /** Look at nothing. @returns {boolean} whether there was something */
+  clear() {
+    if (!this.focus) return false;
+    this.look(null);
+    return true;
+  }
+
+  /** @param {{by?: "links" | "ranks" | "chunks", only?: boolean, marked?: boolean}} how */
+  arrange(how) {
+    Object.assign(this, how);
+    this.#refresh();
+  }
+
+  /** Whether a row is what is looked at. @param {Partial<Focus>} subject */
+  isLookedAt(subject) {
+    return Object.entries(subject).every(([part, value]) => String(this.focus?.[part] ?? null) === String(value));
+  }
+
+  // ---- bringing the parts in line ------------------------------------------------------------------
+
+  /** @param {Focus | null} focus */
+  #set(focus) {
+    const { canvas } = this;
+    this.focus = focus;
+    this.match = this.plan ? matcher(focus, this.plan) : null;
+    if (!this.match) this.only = false;
+    if (JSON.stringify(whole(canvas.model.get("focus"))) !== JSON.stringify(focus)) canvas.tell({ focus });
+    if (this.open) this.#refresh();
+    this.way.refresh();
+    canvas.redrawAll();
+  }
+
+  #refresh() {
+    const { plan, chart, match } = this;
+    const only = this.only ? match : null;
+    const mark = [this.by, this.only ? JSON.stringify({ ...this.focus, transfer: null }) : ""].join();
+    if (this.shownRows !== mark) {
+      this.shownRows = mark;
+      chart.show(rowsOf(plan, { by: this.by, only }));
+      this.walk.reset();
+    }
+    this.#reveal();
+    this.drawer.refresh();
+    this.list.refresh();
+    chart.invalidate();
+  }
+
+  /** Scroll to the row of what is looked at. */
+  #reveal() {
+    const { chart, chosen, match } = this;
+    if (!match && !chosen) return;
+    const subject = chart.rows.find((row) => this.isLookedAt(row.subject));
+    const belongs = chosen ? (send) => send === chosen : match;
+    const row = subject ?? chart.rows.find(({ sends }) => sends.some(belongs));
+    if (row) chart.reveal(row);
+  }
+
+  /** A send in one sentence. @param {Sent} send */
+  sentence(send) {
+    return sentence(this.plan, send);
+  }
+
+  /** What is looked at, in a few words. */
+  get title() {
+    return this.plan ? named(this.focus, this.plan).map(({ text }) => text).join(", ") : "";
+  }
+
+  /** Called in each frame in which something moved. */
+  draw() {
+    if (this.open) this.chart.draw(this.canvas.clock.time);
+  }
+
+  destroy() {
+    this.chart.destroy();
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * What a click on the cluster looks at while the inspector is open: a chunk on its way or in a
+ * buffer, the direction of a link that lies on that side, a GPU, a host. It also selects, as ever:
+ * what is selected is edited, what is looked at is explained.
+ */
+
+import { cellAt } from "../cells.js";
+import { pointOn } from "../geometry.js";
+import { tokenAt } from "../tokens.js";
+
+/** Pixels around a chunk on its way within which it is touched. */
+const REACH = 10;
+
+/** @param {import("./inspector.js").Inspector} inspector */
+export function listen(inspector) {
+  const { canvas } = inspector;
+  canvas.stage.cy.on("tap", (event) => {
+    if (!inspector.open || canvas.stale || canvas.mode !== "select") return;
+    // Cytoscape takes the focus from whatever has it when the pointer goes down.
+    canvas.dom.root.focus({ preventScroll: true });
+    const found = touched(inspector, event);
+    inspector.look(found);
+  });
+}
+
+/** What of the plan is at a place of the drawing; null of nothing. */
+function touched({ canvas, plan }, { target, position }) {
+  const token = tokenAt(canvas, position, REACH / canvas.stage.cy.zoom());
+  if (token) return { chunk: token.chunk, transfer: canvas.playback.flights.indexOf(token) };
+  if (target === canvas.stage.cy) return null;
+  if (target.isEdge()) return linkAt(canvas, plan, { target, position });
+  const name = target.data("name");
+  if (target.hasClass("host")) return { host: name };
+  if (target.hasClass("group")) return { host: canvas.shown.byKey.get(name)?.host ?? null };
+  const chunk = cellAt(canvas, name, position);
+  if (chunk !== null) return { chunk };
+  return plan.rankOf.has(name) ? { rank: plan.rankOf.get(name) } : null;
+}
+
+/** The link whose lane is on the side of a line that was touched. */
+function linkAt(canvas, plan, { target, position }) {
+  const line = canvas.stage.lineOf(target.data("a"), target.data("b"));
+  if (!line || line.parts) return null;
+  if (!line.back) return { link: [line.a, line.b] };
+  const curve = canvas.stage.curve(line);
+  const far = (side) => {
+    const each = Array.from({ length: 25 }, (_, i) => pointOn(curve, i / 24, side * curve.lane));
+    return Math.min(...each.map(({ x, y }) => Math.hypot(x - position.x, y - position.y)));
+  };
+  const forth = far(1) <= far(-1);
+  return { link: forth ? [line.a, line.b] : [line.b, line.a] };
+}
+
+/** Look at what is selected, for the keyboard. @param {import("./inspector.js").Inspector} inspector @returns {boolean} whether there is anything */
+export function lookAtSelected(inspector) {
+  const { selection } = inspector.canvas;
+  const { plan } = inspector;
+  const rank = selection.devices.map((name) => plan.rankOf.get(name)).find((each) => each !== undefined);
+  const [link, host] = [selection.links[0], selection.hosts[0]];
+  if (rank !== undefined) inspector.look({ rank });
+  else if (link) inspector.look({ link });
+  else if (host !== undefined) inspector.look({ host });
+  else return false;
+  return true;
+}
