@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ccl.display import mime_bundle
+
 BoundKind = Literal["path", "injection", "ejection", "cut", "stages", "group", "flow", "solver"]
 
 
@@ -69,3 +71,5 @@ class Bound:
     reference: str
     whole_chunks: bool = False
     steady: bool = False
+
+    _repr_mimebundle_ = mime_bundle

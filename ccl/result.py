@@ -14,6 +14,7 @@ from typing import Any
 
 from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
+from ccl.display import mime_bundle
 from ccl.flow import Flow
 from ccl.forest import Forest
 from ccl.metrics import bus_factor
@@ -118,6 +119,8 @@ class Result:
     size: ModelSize | None = field(default=None)
     found_by: str = ""
     closed_form: ClosedForm | None = None
+
+    _repr_mimebundle_ = mime_bundle
 
     @property
     def makespan(self) -> float:

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ccl.display import mime_bundle
 from ccl.errors import ProblemError
 from ccl.interchange import Declared
 
@@ -228,6 +229,8 @@ class Topology:
     links: tuple[Link, ...]
     limits: tuple[SharedLimit, ...] = field(default=())
     declared: tuple[Declared, ...] = field(default=(), compare=False, repr=False)
+
+    _repr_mimebundle_ = mime_bundle
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "links", _merged(self.links))

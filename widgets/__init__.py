@@ -1,9 +1,9 @@
 """One canvas, an ES module, in three hosts: notebooks, the Dash application, a plain page.
 
-``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``GapPlot`` and
-``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and ``SchedulePair`` for Dash;
-none is imported before it is asked for, so that a notebook does not load Dash nor the application
-a kernel.
+``TopologyWidget``, ``SolvePanel``, which adds a form to it, ``SchedulePlayer``, ``LinkLoad``,
+``CutView``, ``GapPlot`` and ``Comparison`` are for notebooks, ``TopologyCanvas``, ``GapChart`` and
+``SchedulePair`` for Dash; none is imported before it is asked for, so that a notebook does not load
+Dash nor the application a kernel.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ from ccl import __version__
 if TYPE_CHECKING:
     from widgets.breaking import BreakASend
     from widgets.comparison import Comparison
+    from widgets.cut_view import CutView
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
     from widgets.lesson import Lesson
     from widgets.line_plot import curves
+    from widgets.link_load import LinkLoad
     from widgets.player import SchedulePlayer
     from widgets.solve_panel import SolvePanel
 
 __all__ = [
     "BreakASend",
     "Comparison",
+    "CutView",
     "GapChart",
     "GapPlot",
     "Lesson",
+    "LinkLoad",
     "SchedulePair",
     "SchedulePlayer",
     "SolvePanel",
@@ -55,9 +59,11 @@ _css_dist: list[dict[str, Any]] = []
 _HOMES = {
     "BreakASend": "widgets.breaking",
     "Comparison": "widgets.comparison",
+    "CutView": "widgets.cut_view",
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.gap_plot",
     "Lesson": "widgets.lesson",
+    "LinkLoad": "widgets.link_load",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.player",
     "SolvePanel": "widgets.solve_panel",

@@ -8,6 +8,8 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ccl.errors import CclError
+from ccl.formats.documents import document
 from ccl.formats.topoloom import topology_from_json
 from ccl.layout import layout
 from ccl.problem import Problem
@@ -16,11 +18,13 @@ from ccl.simulate import simulate
 from ccl.topology import Topology
 from widgets import canvas_file
 from widgets import scene as views
+from widgets.saving import Content
+from widgets.still import Still
 
 _NOTHING: dict[str, Any] = {"name": "untitled", "devices": [], "links": [], "limits": []}
 
 
-class TopologyWidget(anywidget.AnyWidget):
+class TopologyWidget(Still, anywidget.AnyWidget):
     """Draw a cluster, read it as a `Topology`, and watch a plan run on it.
 
     Parameters
@@ -44,6 +48,8 @@ class TopologyWidget(anywidget.AnyWidget):
     selection: traitlets.Dict[str, list[Any]] = traitlets.Dict(
         {"devices": [], "links": [], "hosts": []}
     ).tag(sync=True)
+    focus = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
+    inspect = traitlets.Bool(False).tag(sync=True)
     time = traitlets.Float(0.0).tag(sync=True)
     stale = traitlets.Bool(False).tag(sync=True)
     theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
@@ -53,6 +59,7 @@ class TopologyWidget(anywidget.AnyWidget):
     link_preset = traitlets.Dict({"bandwidth": 50.0, "alpha": 0.7, "medium": ""}).tag(sync=True)
     command = traitlets.Dict({}).tag(sync=True)
     message = traitlets.Dict({}).tag(sync=True)
+    trouble = traitlets.Dict({}).tag(sync=True)
 
     def __init__(
         self,
@@ -64,10 +71,14 @@ class TopologyWidget(anywidget.AnyWidget):
             traits["drawing"] = views.drawing(topology, positions or layout(topology))
         super().__init__(**traits)
         self._commands = 0
+        self._result: Result | None = None
+        self._failed: frozenset[str] = frozenset()
 
     @property
     def topology(self) -> Topology:
         """The cluster as it is drawn now; setting it is one step that can be undone.
+
+        Devices that remain stay where they are, and so does what is in view.
 
         Raises
         ------
@@ -78,7 +89,18 @@ class TopologyWidget(anywidget.AnyWidget):
 
     @topology.setter
     def topology(self, topology: Topology) -> None:
-        self.drawing = views.drawing(topology, layout(topology))
+        self.drawing = views.drawing(topology, self._places(topology))
+
+    @property
+    def positions(self) -> dict[str, tuple[float, float]]:
+        """Middle of each device that has a place, by name."""
+        return {name: (x, y) for name, (x, y) in self.drawing["positions"].items()}
+
+    def _places(self, topology: Topology) -> Mapping[str, tuple[float, float]]:
+        """Keep the places there are; the canvas finds those of newcomers, beside the others."""
+        known = self.positions
+        kept = {each.name: known[each.name] for each in topology.devices if each.name in known}
+        return kept or layout(topology)
 
     def show(
         self, problem: Problem, plan: Plan | Result, *, take: dict[str, Any] | None = None
@@ -97,6 +119,7 @@ class TopologyWidget(anywidget.AnyWidget):
         ScheduleError
             If the plan cannot be replayed.
         """
+        self._result = plan if isinstance(plan, Result) else None
         if isinstance(plan, Result):
             self.cuts = views.cuts(plan.bounds)[:1]
             self.scene = views.scene(problem, plan.plan, plan.timeline, take=take)
@@ -108,3 +131,31 @@ class TopologyWidget(anywidget.AnyWidget):
         """Run a command of the canvas, such as ``do("align", how="left")`` or ``do("play")``."""
         self._commands += 1
         self.command = {"name": command, "args": arguments, "n": self._commands}
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take what the view says; an error of whoever observes it appears below the view.
+
+        It is raised all the same, so that the log of the kernel has where it came from. It
+        disappears when the same is heard of again without one.
+        """
+        heard = frozenset(sync_data)
+        try:
+            super().set_state(sync_data)
+        except Exception as error:
+            self._failed = heard
+            known = isinstance(error, CclError)
+            self._tell_trouble(str(error) if known else f"bug: {type(error).__name__}: {error}")
+            raise
+        if self._failed & heard:
+            self._failed = frozenset()
+            self._tell_trouble("")
+
+    def _tell_trouble(self, words: str) -> None:
+        self.trouble = {"text": words, "n": self.trouble.get("n", 0) + 1}
+
+    def _held(self) -> Content:
+        """Return what is drawn; with the result while it is of this cluster."""
+        topology, result = self.topology, self._result
+        if result is not None and result.problem.topology == topology:
+            return document(result, positions=self.positions)
+        return document(topology, positions=self.positions)

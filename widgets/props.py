@@ -29,6 +29,11 @@ PROPS = {
         "{devices, links, hosts}: names, and ends of links; one pair of ends stands for both "
         "directions of a line"
     ),
+    "focus": (
+        "{chunk, link, rank, host, transfer} of the scene that is looked at, each a number, the ends "
+        "of a link, a name or None; None: nothing is. Parts that are left out are None"
+    ),
+    "inspect": "whether the inspector is open, beneath the cluster",
     "time": "where the player is, in µs; reported at most five times a second",
     "stale": "whether the drawing is another cluster than the scene's; set by the canvas",
     "theme": "auto, light or dark; auto follows the page",
@@ -38,6 +43,10 @@ PROPS = {
     "link_preset": "{bandwidth, alpha, medium} of a link that is drawn: GB/s and µs",
     "command": "{name, args, n}: what to do, with a number that differs from the last one's",
     "message": "{text, n}: the last thing that was refused and why; set by the canvas",
+    "trouble": (
+        "{text, n}: what went wrong in Python when it heard of something, shown below the view "
+        "until the text is empty"
+    ),
 }
 
 PAIR_PROPS = {

@@ -92,5 +92,7 @@ def bound_proof(bound: Bound, topology: Topology | None = None) -> str:
         return f"{label}, {witness.devices[0]} to {witness.devices[-1]}"
     if topology is not None:
         return f"{label}, {cut_words(witness, topology)}"
-    rate = text.bandwidth(witness.bandwidth)
+    rate, entered = text.bandwidth(witness.bandwidth), {dst for _, dst in witness.links}
+    if len(entered) == 1 < len(witness.inside):
+        return f"{label}, {rate} into {entered.pop()}"
     return f"{label}, {rate} out of {text.listing(witness.inside)}"

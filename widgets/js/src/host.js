@@ -1,6 +1,7 @@
 /** The canvas and what is around it: the model of its host, the page, and the tests. */
 
 import { run } from "./commands.js";
+import { showTrouble } from "./trouble.js";
 
 /** @typedef {import("./canvas.js").Canvas} Canvas */
 
@@ -13,7 +14,11 @@ import { run } from "./commands.js";
 export function follow(canvas, listeners) {
   const { model } = canvas;
   for (const [name, listener] of Object.entries(listeners)) model.on(`change:${name}`, listener);
-  const onTheme = () => canvas.applyTheme();
+  const trouble = showTrouble(canvas);
+  const onTheme = () => {
+    canvas.applyTheme();
+    trouble.refresh();
+  };
   const watcher = new MutationObserver(onTheme);
   watcher.observe(document.documentElement, {
     attributes: true, attributeFilter: ["data-mantine-color-scheme"],
@@ -27,6 +32,7 @@ export function follow(canvas, listeners) {
     system.removeEventListener("change", onTheme);
     watcher.disconnect();
     resized.disconnect();
+    trouble.end();
   };
 }
 
