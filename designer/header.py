@@ -16,7 +16,7 @@ KEPT: dict[str, Any] = {"persistence": True, "persistence_type": "local"}
 """Settings survive a reload as the drawing does."""
 
 EXPORTS: tuple[tuple[str, str, str, str], ...] = (
-    ("json", "file", "Result as JSON", "problem, plan, bounds; opens here again"),
+    ("json", "file", "Result as JSON", "with plan and bounds; opens here"),
     ("html", "code", "Web page", "one file that plays without a server"),
     ("gif", "film", "Animation as GIF", "every epoch, loops"),
     ("webm", "film", "Video as WebM", "recorded while it plays"),
@@ -221,6 +221,12 @@ def _exports() -> dmc.Menu:
                 ]
                 + [
                     dmc.MenuDivider(),
+                    dmc.MenuItem(
+                        [html.Div("Copy link"), html.Small("drawing and question, in the address")],
+                        id=ids.COPY_LINK,
+                        leftSection=icon("link"),
+                        className="ds-menu-item",
+                    ),
                     dmc.MenuItem(
                         [html.Div("Copy as Python"), html.Small("the drawing as code, to paste")],
                         id=ids.COPY_PYTHON,

@@ -151,6 +151,12 @@ EXPORT_GO = "export-go"
 COPY = "copy-text"
 COPY_PYTHON = "copy-python"
 
+# Links.
+COPY_LINK = "copy-link"
+LINK_COPY = "link-text"
+LINKED = "linked"
+LINK_REFUSED = "link-refused"
+
 # Ways of others over the cluster.
 WAYS = "ways"
 WAYS_BOX = "ways-box"

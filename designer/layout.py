@@ -36,7 +36,7 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
     """
     return dmc.MantineProvider(
         [
-            *_skips(),
+            _skips(),
             dmc.NotificationContainer(
                 id=ids.NOTES, position="bottom-left", limit=4, containerWidth=380
             ),
@@ -55,15 +55,18 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
     )
 
 
-def _skips() -> list[Any]:
+def _skips() -> html.Nav:
     """Return the ways past the header and the palette, seen when the keyboard reaches them."""
-    return [
-        html.A(words, href="#", className="ds-skip", **attributes(data_skip=f"{target}"))
-        for words, target in (
-            ("Skip to the drawing", ".tl"),
-            ("Skip to the schedule", "#schedule-section"),
-        )
-    ]
+    return html.Nav(
+        [
+            html.A(words, href="#", className="ds-skip", **attributes(data_skip=f"{target}"))
+            for words, target in (
+                ("Skip to the drawing", ".tl"),
+                ("Skip to the schedule", "#schedule-section"),
+            )
+        ],
+        **attributes(aria_label="Skip"),
+    )
 
 
 def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
@@ -84,7 +87,10 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.JOB, storage_type="session"),
         *(
             dcc.Store(id=each)
-            for each in (ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH, ids.COPY)
+            for each in (
+                *(ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH),
+                *(ids.COPY, ids.LINK_COPY, ids.LINKED, ids.LINK_REFUSED),
+            )
         ),
         dcc.Store(id=ids.WAYS, storage_type="session"),
         dcc.Store(id=ids.WAYS_MARKS),
@@ -107,6 +113,7 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
         className="ds-main",
         children=html.Div(
             [
+                dmc.VisuallyHidden(html.H1("Topoloom")),
                 dmc.SegmentedControl(
                     id=ids.VIEW,
                     data=[

@@ -16,8 +16,12 @@
     return hash.toString(36);
   };
 
-  /** Where this page keeps its drawing: one place for the usual page, one per file asked for. */
-  const place = (home) => STORE + (home.chosen ? digest(JSON.stringify(home.drawing)) : "usual");
+  /** Where this page keeps its drawing: one place for the usual page, one per file or link. */
+  const place = (home) => {
+    const link = window.topoloomLink.text;
+    if (link) return STORE + digest(link);
+    return STORE + (home.chosen ? digest(JSON.stringify(home.drawing)) : "usual");
+  };
 
   const read = (key) => {
     try {
@@ -27,10 +31,10 @@
     }
   };
 
-  /** Write, and let the oldest go when the browser has no room. */
+  /** Write, and let the oldest of files and links go when the browser has no room. */
   const write = (key, value) => {
     const others = Object.keys(window.localStorage)
-      .filter((each) => each.startsWith(STORE) && each !== key)
+      .filter((each) => each.startsWith(STORE) && each !== key && each !== `${STORE}usual`)
       .sort((a, b) => (read(b)?.at ?? 0) - (read(a)?.at ?? 0));
     while (others.length >= KEPT) window.localStorage.removeItem(others.pop());
     for (;;) {
@@ -43,6 +47,9 @@
       }
     }
   };
+
+  /** Whether there is a drawing that this page was left with. */
+  window.topoloomDrawing = { kept: (home) => read(place(home)) !== null };
 
   let restored = false; // nothing is kept before the old drawing is back
   let saving = 0;
@@ -354,9 +361,16 @@
     event.dataTransfer.effectAllowed = "copy";
   });
 
+  /** Press Solve, and wait two seconds for what was drawn just now to be looked at. */
+  const pressSolve = (patience = 20) => {
+    const button = document.getElementById("solve");
+    if (button?.disabled && patience) setTimeout(() => pressSolve(patience - 1), 100);
+    else button?.click();
+  };
+
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
-      document.getElementById("solve")?.click();
+      pressSolve();
       event.preventDefault();
     }
   });

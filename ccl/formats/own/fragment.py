@@ -36,6 +36,9 @@ from ccl.formats.text import decode_json
 HOME = "http://127.0.0.1:8050/"
 """Where ``topoloom design`` serves the designer unless told otherwise."""
 
+NAME = "the link"
+"""With which errors begin where it has no other name."""
+
 MOST_LETTERS = 20_000
 """Of a fragment; longer links are cut by what they pass through."""
 
@@ -164,7 +167,7 @@ def is_link(text: str) -> bool:
     return bool(_ADDRESS.match(text[:4000].encode(errors="replace")))
 
 
-def share_of(link: str, *, name: str = "the link") -> Share:
+def share_of(link: str, *, name: str = NAME) -> Share:
     """Read a link, its fragment, or what stands behind ``#t=``.
 
     Raises
