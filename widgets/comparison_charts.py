@@ -141,7 +141,7 @@ def comparison_figure(
         In pixels; None fills what it is put into.
     """
     look = LOOKS[scheme or "dark"]
-    value = _VALUES[quantity]
+    value = VALUES[quantity]
     figure = go.Figure()
     known = [
         value(row.size, row.result.makespan, comparison.bound(row.size).makespan)
@@ -150,7 +150,7 @@ def comparison_figure(
     ]
     least = [comparison.bound(size).makespan for size in comparison.sizes]
     limits = [value(size, us, us) for size, us in zip(comparison.sizes, least, strict=True)]
-    low, high = _span([*known, *limits])
+    low, high = span([*known, *limits])
     _bound(figure, comparison, limits, look=look, edge=high if quantity == "algbw" else low)
     styles = marks(comparison, scheme)
     for name, mark in styles.items():
@@ -159,7 +159,7 @@ def comparison_figure(
         _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
     _dress(figure, look, height=height)
     _size_axis(figure, comparison.sizes, look)
-    unit = _UNITS[quantity]
+    unit = UNITS[quantity]
     ticks = log_ticks(low, high)
     figure.update_yaxes(
         type="log",
@@ -205,21 +205,22 @@ def log_ticks(low: float, high: float) -> list[float]:
     return found
 
 
-_VALUES: Mapping[Quantity, Callable[[float, float, float], float]] = {
+VALUES: Mapping[Quantity, Callable[[float, float, float], float]] = {
     "time": lambda _size, makespan, _bound: makespan,
     "ratio": lambda _size, makespan, bound: makespan / bound,
     "algbw": lambda size, makespan, _bound: size / makespan * 1e-3,
 }
 """What is drawn of a size in bytes, a makespan and a bound in µs."""
 
-_UNITS: Mapping[Quantity, Callable[[float], str]] = {
+UNITS: Mapping[Quantity, Callable[[float], str]] = {
     "time": text.duration,
     "ratio": lambda value: f"{text.digits(value)}×",
     "algbw": text.bandwidth,
 }
+"""How a value is written."""
 
 
-def _span(values: list[float]) -> tuple[float, float]:
+def span(values: list[float]) -> tuple[float, float]:
     """Return the ends of a logarithmic axis with some air."""
     low, high = min(values), max(values)
     air = max((high / low) ** AIR, 1.08)
@@ -342,7 +343,7 @@ def _name(figure: go.Figure, found: Crossover, *, look: Look, line: int, right: 
 def _size_axis(figure: go.Figure, sizes: tuple[float, ...], look: Look) -> None:
     apart = max(1, -(-len(sizes) // 9))
     shown = sizes[::apart]
-    low, high = _span(list(sizes))
+    low, high = span(list(sizes))
     figure.update_xaxes(
         type="log",
         range=[math.log10(low), math.log10(high)],
