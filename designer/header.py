@@ -25,6 +25,13 @@ EXPORTS: tuple[tuple[str, str, str, str], ...] = (
 )
 """(key, icon, title, note) of the Export menu."""
 
+SHARES: tuple[tuple[str, str, str, str], ...] = (
+    (ids.COPY_LINK, "link", "Copy link", "drawing and question, in the address"),
+    (ids.COPY_PYTHON, "copy", "Copy as Python", "the same as code, to paste"),
+    (ids.EXPORT_OPEN, "sliders", "More formats...", "runtimes, simulators, graphs"),
+)
+"""(id, icon, title, note) of what stands below."""
+
 
 def collective_choices(*, custom: bool) -> list[dict[str, Any]]:
     """Return the menu of collectives; a custom one is there once a file has brought it."""
@@ -204,50 +211,26 @@ def _actions() -> html.Div:
 
 
 def _exports() -> dmc.Menu:
+    button = dmc.Button("Export", variant="default", size="sm", leftSection=icon("download"))
+    entries = [
+        *(_entry({"picture" if key == "png" else "export": key}, *told) for key, *told in EXPORTS),
+        dmc.MenuDivider(),
+        *(_entry(key, *told) for key, *told in SHARES),
+    ]
     return dmc.Menu(
-        [
-            dmc.MenuTarget(
-                dmc.Button("Export", variant="default", size="sm", leftSection=icon("download"))
-            ),
-            dmc.MenuDropdown(
-                [
-                    dmc.MenuItem(
-                        [html.Div(title), html.Small(note)],
-                        id={"picture" if key == "png" else "export": key},
-                        leftSection=icon(picture),
-                        className="ds-menu-item",
-                    )
-                    for key, picture, title, note in EXPORTS
-                ]
-                + [
-                    dmc.MenuDivider(),
-                    dmc.MenuItem(
-                        [html.Div("Copy link"), html.Small("drawing and question, in the address")],
-                        id=ids.COPY_LINK,
-                        leftSection=icon("link"),
-                        className="ds-menu-item",
-                    ),
-                    dmc.MenuItem(
-                        [html.Div("Copy as Python"), html.Small("the drawing as code, to paste")],
-                        id=ids.COPY_PYTHON,
-                        leftSection=icon("copy"),
-                        className="ds-menu-item",
-                    ),
-                    dmc.MenuItem(
-                        [
-                            html.Div("More formats..."),
-                            html.Small("runtimes, simulators, graphs"),
-                        ],
-                        id=ids.EXPORT_OPEN,
-                        leftSection=icon("sliders"),
-                        className="ds-menu-item",
-                    ),
-                ]
-            ),
-        ],
+        [dmc.MenuTarget(button), dmc.MenuDropdown(entries)],
         position="bottom-end",
         width=268,
         shadow="md",
+    )
+
+
+def _entry(key: Any, picture: str, title: str, note: str) -> dmc.MenuItem:
+    return dmc.MenuItem(
+        [html.Div(title), html.Small(note)],
+        id=key,
+        leftSection=icon(picture),
+        className="ds-menu-item",
     )
 
 

@@ -72,10 +72,7 @@ def _skips() -> html.Nav:
 def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
     return [
         dcc.Store(id=ids.HOME, data={"drawing": drawing, "chosen": chosen}),
-        dcc.Store(id=ids.REQUEST),
-        dcc.Store(id=ids.PROBLEM),
-        dcc.Store(id=ids.CUSTOM),
-        dcc.Store(id=ids.ASSESSMENT),
+        *(dcc.Store(id=each) for each in (ids.REQUEST, ids.PROBLEM, ids.CUSTOM, ids.ASSESSMENT)),
         *(dcc.Store(id=each) for each in (ids.LIVE, ids.OPTIMUM, ids.PRICES, ids.ALIKE, ids.TREE)),
         dcc.Store(id=ids.LAYER, data=""),
         dcc.Store(id=ids.TREE_NUMBER, data=0),
@@ -85,13 +82,8 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.SKETCH, data={}, storage_type="local"),
         dcc.Store(id=ids.SKETCHING),
         dcc.Store(id=ids.JOB, storage_type="session"),
-        *(
-            dcc.Store(id=each)
-            for each in (
-                *(ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH),
-                *(ids.COPY, ids.LINK_COPY, ids.LINKED, ids.LINK_REFUSED),
-            )
-        ),
+        *(dcc.Store(id=each) for each in (ids.FILE, ids.EXPORT_CHOSEN, ids.EXPORT_ENOUGH)),
+        *(dcc.Store(id=each) for each in (ids.COPY, ids.LINK_COPY, ids.LINKED, ids.LINK_REFUSED)),
         dcc.Store(id=ids.WAYS, storage_type="session"),
         dcc.Store(id=ids.WAYS_MARKS),
         dcc.Store(id=ids.RESULT),
