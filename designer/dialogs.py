@@ -36,6 +36,7 @@ def _options() -> dmc.Drawer:
         size=380,
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
     )
 
 
@@ -65,6 +66,7 @@ def _mathematics() -> dmc.Modal:
         title="Mathematics",
         size=860,
         classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
     )
 
 
@@ -83,4 +85,5 @@ def _gallery() -> dmc.Modal:
         size=460,
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
     )

@@ -24,6 +24,7 @@ def dialog() -> dmc.Modal:
         size=820,
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
     )
 
 

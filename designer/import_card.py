@@ -43,6 +43,7 @@ def dialog() -> dmc.Modal:
         size=640,
         keepMounted=True,
         classNames={"title": "ds-modal-title"},
+        closeButtonProps={"aria-label": "Close"},
     )
 
 
