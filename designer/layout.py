@@ -103,18 +103,7 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
         children=html.Div(
             [
                 dmc.VisuallyHidden(html.H1("Topoloom")),
-                dmc.SegmentedControl(
-                    id=ids.VIEW,
-                    data=[
-                        {"value": "canvas", "label": "Canvas"},
-                        {"value": "table", "label": "Table"},
-                        {"value": "compare", "label": "Compare"},
-                    ],
-                    value="canvas",
-                    size="xs",
-                    className="ds-view",
-                    **attributes(aria_label="How the cluster is shown"),
-                ),
+                _views(),
                 html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
                 html.Div(
                     TopologyCanvas(
@@ -137,6 +126,22 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
             className="ds-stage",
             **attributes(data_view="canvas"),
         ),
+    )
+
+
+def _views() -> dmc.SegmentedControl:
+    """Return the choice between what the middle of the page shows."""
+    return dmc.SegmentedControl(
+        id=ids.VIEW,
+        data=[
+            {"value": "canvas", "label": "Canvas"},
+            {"value": "table", "label": "Table"},
+            {"value": "compare", "label": "Compare"},
+        ],
+        value="canvas",
+        size="xs",
+        className="ds-view",
+        **attributes(aria_label="How the cluster is shown"),
     )
 
 
