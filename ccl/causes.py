@@ -17,7 +17,7 @@ Of several that are there at the same moment an arrival counts first, then the l
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
@@ -79,18 +79,30 @@ def causes(problem: Problem, timeline: Timeline) -> tuple[Cause, ...]:
     return tuple([replay.cause(i) for i in range(len(timeline.transfers))])
 
 
-def critical(problem: Problem, timeline: Timeline) -> tuple[int, ...]:
+def critical(
+    problem: Problem, timeline: Timeline, *, known: Sequence[Cause] | None = None
+) -> tuple[int, ...]:
     """Return the places of a chain of transfers, each let go by the one before it.
 
     It begins with one that waits for no other and ends with the one that ends at the makespan.
+    `known` are the causes of all, where they have been found already.
     """
-    replay = _Replay(problem, timeline)
+    cause = _Replay(problem, timeline).cause if known is None else known.__getitem__
     chain: list[int] = []
-    current = replay.last()
+    current = last_needed(problem, timeline)
     while current is not None:
         chain.append(current)
-        current = replay.cause(current).by
+        current = cause(current).by
     return tuple(reversed(chain))
+
+
+def last_needed(problem: Problem, timeline: Timeline) -> int | None:
+    """Return the transfer that ends at the makespan where it is needed, None if none is."""
+    ranks, chunks = problem.topology.ranks, problem.collective.chunks
+    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
+    every = timeline.transfers
+    needed = (i for i, each in enumerate(every) if each.dst in wanted[each.chunk])
+    return max(needed, key=lambda i: every[i].end, default=None)
 
 
 class _Replay:
@@ -115,13 +127,6 @@ class _Replay:
             each.stores and each.buffer_bytes is not None for each in problem.topology.devices
         )
         self._held: dict[int, frozenset[int]] = {}
-
-    def last(self) -> int | None:
-        """Return the transfer that ends at the makespan where it is needed."""
-        ranks, chunks = self._problem.topology.ranks, self._problem.collective.chunks
-        wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-        needed = (i for i, each in enumerate(self._all) if each.dst in wanted[each.chunk])
-        return max(needed, key=lambda i: self._all[i].end, default=None)
 
     def cause(self, i: int) -> Cause:
         """Return why a transfer started when it did."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccl.errors import ProblemError
+from ccl.in_words import InWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Flow:
+class Flow(InWords):
     """A steady state: each chunk is a unit flow from its holder to its destination."""
 
     rates: tuple[Rate, ...]

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.in_words import InWords
 from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 
@@ -46,7 +47,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class Forest(InWords):
     """Trees of every root.
 
     Parameters

@@ -55,6 +55,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ccl.errors import ProblemError
+from ccl.in_words import InWords
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,7 +99,7 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(InWords):
     """Sends in epochs.
 
     Parameters

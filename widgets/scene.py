@@ -190,6 +190,7 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
     """Say of each transfer why it started when it did, with the words to say it in."""
     if len(timeline.transfers) > MOST_DETAILED:
         return None
+    found = causes(problem, timeline)
     place = {reason: i for i, reason in enumerate(Reason)}
     return {
         "rows": [
@@ -200,11 +201,11 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
                 each.epoch,
                 _tidy(each.sent),
             ]
-            for each, cause in zip(timeline.transfers, causes(problem, timeline), strict=True)
+            for each, cause in zip(timeline.transfers, found, strict=True)
         ],
         "reasons": [reason.value for reason in Reason],
         "phrases": phrases(),
-        "critical": list(critical(problem, timeline)),
+        "critical": list(critical(problem, timeline, known=found)),
     }
 
 

@@ -1,1 +1,13 @@
-"""Plans in words."""
+"""Plans in words: why each send waited, the way of a chunk, what a makespan is made of.
+
+`explain` tells all of it as text, `tell` gives the parts: sentences, causes, the critical path, and
+`breakdown` of its times. `difference` compares two results of one problem.
+"""
+
+from __future__ import annotations
+
+from ccl.explain.breakdown import Breakdown, breakdown
+from ccl.explain.text import explain
+from ccl.explain.told import Told, tell
+
+__all__ = ["Breakdown", "Told", "breakdown", "explain", "tell"]

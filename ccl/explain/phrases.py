@@ -24,7 +24,7 @@ _WAITED = "it was at {src} from {ready} µs on and waited {wait} µs "
 
 PHRASES: Mapping[Reason, str] = {
     Reason.AT_ONCE: f"{_SENDS}at once.",
-    Reason.NOT_THERE: f"{_SENDS}as soon as it had come, the last of it from {{from}}.",
+    Reason.NOT_THERE: f"{_SENDS}as soon as all of it had come, last from {{from}}.",
     Reason.LINK_BUSY: f"{_SENDS}{_WAITED}for the link, busy with {{before}}.",
     Reason.PASSED_ON: f"{_SENDS}passed on byte by byte as it comes from {{from}}.",
     Reason.FURTHER_ON: f"{_SENDS}{_WAITED}for {{over}} further on, busy with {{before}}.",

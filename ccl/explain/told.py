@@ -21,8 +21,8 @@ Plan = Schedule | Forest | Flow
 MOST_UNFOLDED = 200_000
 """Transfers of a symmetric forest that are written out; of more, those of one tree of each kind."""
 
-_WHOLE = 1e-9
-"""Shares of a chunk within this of 1 are all of it."""
+_SAME = 1e-7
+"""Shares of a chunk within this of 1 are all of it; times within this of the makespan are one."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Told:
     @cached_property
     def critical(self) -> tuple[int, ...]:
         """Places of the transfers of the critical path."""
-        return critical(self.problem, self.timeline)
+        return critical(self.problem, self.timeline, known=self.causes)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -75,13 +75,14 @@ class Told:
         own = self.transfers[i]
         share = own.nbytes / self.sizes[own.chunk]
         label = self.labels[own.chunk]
-        if abs(share - 1) <= _WHOLE:
+        if abs(share - 1) <= _SAME:
             return label
         return PART.format(share=number(100 * share, 3), chunk=label)
 
     def waited(self, i: int) -> float:
         """Return the µs for which what a transfer carries lay at its source."""
-        return max(0.0, self.transfers[i].start - self.causes[i].ready)
+        waited = self.transfers[i].start - self.causes[i].ready
+        return waited if waited > _SAME * self.timeline.makespan else 0.0
 
     def sentence(self, i: int) -> str:
         """Tell a transfer in one sentence, and in a second that it was planned for later."""
@@ -102,7 +103,7 @@ class Told:
             }
         )
         planned = self.planned(i)
-        if planned is None or planned <= own.start + _WHOLE * self.timeline.makespan:
+        if planned is None or planned <= own.start + _SAME * self.timeline.makespan:
             return told
         return told + EARLIER.format(epoch=own.epoch, planned=number(planned))
 

@@ -1,0 +1,131 @@
+"""What the makespan is made of, along the critical path: latencies, bytes, waiting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ccl.causes import Cause, Reason
+from ccl.explain.phrases import number
+from ccl.explain.told import Told
+from ccl.timeline import Transfer
+
+_NOTHING = 1e-9
+"""Shares of the makespan below this are rounding errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The parts of a makespan in µs, which add up to it.
+
+    Parameters
+    ----------
+    alphas
+        Latencies of the links along the critical path. One is negative where a send over several
+        links waited for one further on: its first byte was under way before that was free.
+    sending
+        µs in which bytes were put on links at their bandwidth.
+    slowed
+        µs that this took longer, under shared limits and with less bandwidth for a time.
+    waiting
+        µs in which nothing of the path was sent: for a limit, a window or the plan.
+    """
+
+    alphas: tuple[float, ...]
+    sending: float
+    slowed: float
+    waiting: float
+
+    @property
+    def latency(self) -> float:
+        """Sum of the latencies in µs."""
+        return sum(self.alphas)
+
+    @property
+    def total(self) -> float:
+        """Sum of all parts in µs: the makespan."""
+        return self.latency + self.sending + self.slowed + self.waiting
+
+    def text(self) -> str:
+        """Say the parts in one line, those that are nothing left out."""
+        least = _NOTHING * self.total
+        parts = [f"bytes {number(self.sending)} µs"]
+        if self.latency > least:
+            parts.insert(0, f"alpha {_added(self.alphas)}")
+        if self.slowed > least:
+            parts.append(f"slowed down {number(self.slowed)} µs")
+        if self.waiting > least:
+            parts.append(f"waiting {number(self.waiting)} µs")
+        return f"{number(self.total)} µs = {' + '.join(parts)}"
+
+
+def breakdown(told: Told) -> Breakdown:
+    """Take the makespan of a replay apart along its critical path."""
+    parts = _Parts(told)
+    path = told.critical
+    for place, i in enumerate(path):
+        own = told.transfers[i]
+        if not place:
+            parts.waiting += own.start
+        if place + 1 < len(path):
+            after = path[place + 1]
+            parts.until(own, told.transfers[after], told.causes[after])
+        else:
+            parts.arrival(own)
+    alphas = tuple(each for each in parts.alphas if each)
+    return Breakdown(alphas, parts.sending, parts.slowed, parts.waiting)
+
+
+class _Parts:
+    """The sums, and how a transfer adds to them."""
+
+    def __init__(self, told: Told) -> None:
+        self._link = told.problem.topology.link
+        self.alphas: list[float] = []
+        self.sending = self.slowed = self.waiting = 0.0
+
+    def until(self, own: Transfer, later: Transfer, cause: Cause) -> None:
+        """Count from the start of a transfer to that of the one that it lets start."""
+        if cause.reason in (Reason.PASSED_ON, Reason.MEETS):
+            self.alphas.append(later.start - own.start)
+        elif cause.reason is Reason.FURTHER_ON:
+            self._sends(own)
+            self.alphas.append(later.start - own.sent)
+        elif cause.reason is Reason.LINK_BUSY or not _brings(own, later):
+            self._sends(own)
+            self.waiting += later.start - own.sent
+        elif cause.reason is Reason.NOT_THERE or later.start >= own.end:
+            self.arrival(own)
+            self.waiting += later.start - own.end
+        else:  # its first bytes were there, and had to wait
+            alpha = self._link(own.src, own.dst).alpha
+            self.alphas.append(alpha)
+            self.waiting += later.start - own.start - alpha
+
+    def arrival(self, own: Transfer) -> None:
+        """Count from the start of a transfer until it has arrived."""
+        alpha = self._link(own.src, own.dst).alpha
+        self._sends(own)
+        self.alphas.append(alpha)
+        # Later than its own bytes need where they came over a slower link.
+        self.sending += own.end - alpha - own.sent
+
+    def _sends(self, own: Transfer) -> None:
+        needed = own.nbytes * self._link(own.src, own.dst).beta
+        self.sending += needed
+        self.slowed += own.sent - own.start - needed
+
+
+def _brings(own: Transfer, later: Transfer) -> bool:
+    """Say whether a transfer brings what a later one sends, rather than leaves its link."""
+    return own.dst == later.src and own.chunk == later.chunk
+
+
+def _added(alphas: tuple[float, ...]) -> str:
+    """Write latencies as a sum, the same ones as a product."""
+    total = f"{number(sum(alphas))} µs"
+    if any(each < 0 for each in alphas):
+        return total
+    counts = Counter(number(each) for each in alphas)
+    terms = " + ".join(f"{many} × {each}" for each, many in counts.items())
+    return f"{terms} µs" if len(counts) == 1 else f"({terms}) µs"
