@@ -9,9 +9,13 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from ccl.collective import Collective
+from ccl.display import mime_bundle
 from ccl.errors import ProblemError
 from ccl.topology import Topology
 from ccl.window import Window
+
+MOST_NAMED = 4
+"""Ranks that are named where more are cut off."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Problem:
     topology: Topology
     collective: Collective
     windows: tuple[Window, ...] = ()
+
+    _repr_mimebundle_ = mime_bundle
 
     def __post_init__(self) -> None:
         for window in self.windows:
@@ -65,21 +71,29 @@ class Problem:
                 self._refuse(number)
 
     def _refuse(self, number: int) -> NoReturn:
-        """Name the first destination of a chunk that is cut off, and what it is cut off from."""
+        """Name the destinations of a chunk that are cut off, and what they are cut off from."""
         chunk, ranks = self.collective.chunks[number], self.topology.ranks
         groups = [(rank,) for rank in chunk.holders] if chunk.reduced else [chunk.holders]
-        rank, holders = next(
-            (rank, holders)
+        lost, holders = next(
+            (lost, holders)
             for holders in groups
-            for rank in chunk.destinations
-            if not any(rank in self._reachable[holder] for holder in holders)
+            if (lost := set(chunk.destinations) - self._reached_from(holders))
         )
+        many, named = len(lost), sorted(lost)[:MOST_NAMED]
+        who = f"rank {named[0]} ({ranks[named[0]]})"
+        if many > 1:
+            more = f" and {many - MOST_NAMED} more" if many > MOST_NAMED else ""
+            who = f"{many} ranks ({', '.join(ranks[each] for each in named)}{more})"
         msg = (
-            f"rank {rank} ({ranks[rank]}) cannot be reached from "
-            f"{', '.join(ranks[each] for each in holders)}, which has chunk {number} of "
-            f"{self.collective.kind} for it; add a link"
+            f"{who} cannot be reached from {', '.join(ranks[each] for each in holders)}, which has "
+            f"chunk {number} of {self.collective.kind} for {'them' if many > 1 else 'it'}; add a "
+            "link"
         )
         raise ProblemError(msg)
+
+    def _reached_from(self, ranks: tuple[int, ...]) -> frozenset[int]:
+        """Return what any of some ranks can reach."""
+        return frozenset().union(*(self._reachable[rank] for rank in ranks))
 
     @cached_property
     def _reachable(self) -> tuple[frozenset[int], ...]:

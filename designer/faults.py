@@ -13,15 +13,23 @@ from designer import text
 from designer.markup import icon
 from formulations import formulation, option_fields
 
-ENOUGH = re.compile(r"\ballow ([\d,]+)(?: epochs| or more)")
+ENOUGH = re.compile(r"\ballow ([\d,]+) (epoch|step|hop|round)s? (?:and [\d,]+ rounds )?or more")
 """How an error names the smallest horizon that could work."""
 
+OPTIONS = {"epoch": "horizon", "step": "steps", "hop": "hops", "round": "rounds"}
+"""The option that an error is about, by what it counts."""
 
-def epochs_enough(error: CclError, name: str) -> int | None:
-    """Return the horizon that an error asks for, if the formulation called `name` takes one."""
+
+def enough(error: CclError, name: str) -> tuple[str, int, str] | None:
+    """Return the option that an error asks for, its value, and what it counts.
+
+    None where it asks for none that the formulation called `name` takes.
+    """
     found = ENOUGH.search(str(error)) if isinstance(error, Infeasible) else None
     fields = {each.name for each in option_fields(formulation(name).options)}
-    return int(found[1].replace(",", "")) if found and "horizon" in fields else None
+    if found is None or OPTIONS[found[2]] not in fields:
+        return None
+    return OPTIONS[found[2]], int(found[1].replace(",", "")), found[2]
 
 
 def fault(error: CclError, name: str) -> html.Div:
@@ -34,12 +42,13 @@ def fault(error: CclError, name: str) -> html.Div:
     name
         The formulation that was asked.
     """
-    epochs = epochs_enough(error, name)
+    asked = enough(error, name)
     content: list[Any] = [html.Span(text.sentence(str(error)))]
-    if epochs is not None:
+    if asked is not None:
+        option, value, unit = asked
         button = dmc.Button(
-            f"Use {text.count(epochs, 'epoch')}",
-            id={"remedy": f"{name}.horizon", "value": epochs},
+            f"Use {text.count(value, unit)}",
+            id={"remedy": f"{name}.{option}", "value": value},
             size="compact-sm",
             variant="light",
             color="orange",

@@ -6,23 +6,21 @@ in `formulations.windows`, its rows in `formulations.chunk_rows` and `formulatio
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Literal
 
 import cvxpy as cp
 import numpy as np
 
-from ccl.bound import Bound, Cut, Path
 from ccl.errors import Infeasible
 from ccl.result import ModelSize
 from ccl.schedule import Schedule, Send
 from formulations.backends import Ending, Outcome, Report
 from formulations.chunk_rows import ChunkRows
 from formulations.demand import Demand
-from formulations.epochs import ROUNDING
+from formulations.explaining.short import Need, by_bound, few, proved_short, too_short
 from formulations.grid_bound import Crossing, crossing
 from formulations.hops import Hops
 from formulations.memory import Memory
@@ -162,19 +160,18 @@ class ChunkModel:
     @property
     def least(self) -> int:
         """Epochs without which there is no schedule: by latency, by what crosses cuts, in µs."""
-        return max(1, self.windows.last_to_come[0], self._crossing.epochs, self._by_bound())
+        return max(1, self.windows.last_to_come[0], self._crossing.epochs, self._by_bound.many)
 
     @cached_property
     def _crossing(self) -> Crossing:
         return crossing(self.hops, self.demand)
 
-    def _by_bound(self) -> int:
-        """Epochs that the largest lower bound takes."""
+    @property
+    def _by_bound(self) -> Need:
         # Sends over several links under limits may be late by the schedule's own measure.
         if self.hops.topology.limits and any(len(links) > 1 for links in self.hops.links):
-            return 1
-        tau = self.hops.grid.epoch_duration
-        return math.ceil(self.run.bounds[0].makespan / tau * (1 - ROUNDING) - ROUNDING)
+            return Need(1, "")
+        return by_bound(self.run.bounds[0], self.hops.grid.epoch_duration)
 
     def check(self, horizon: int) -> None:
         """Say why a horizon is too small before a solver has to find out.
@@ -184,44 +181,32 @@ class ChunkModel:
         Infeasible
             If latency or a lower bound needs more epochs.
         """
-        if horizon >= self.least:
-            return
-        tau, least = self.hops.grid.epoch_duration, self.least
-        needed, device, chunk = self.windows.last_to_come
-        bound = self.run.bounds[0]
-        reasons = []
-        if needed > horizon:
-            name = self.hops.topology.devices[device].name
-            reasons.append(
-                f"chunk {chunk} cannot be at {name} before epoch {needed} with epochs of "
-                f"{tau:.6g} µs"
-            )
-        if self._crossing.epochs > max(horizon, needed, self._by_bound()):
-            reasons.append(self._crosses())
-        elif self._by_bound() > max(horizon, needed):
-            reasons.append(
-                f"{self._by_bound()} epochs of {tau:.6g} µs are needed for the "
-                f"{bound.makespan:.6g} µs that {_why(bound)}"
-            )
-        msg = f"horizon of {horizon} epochs: {', and '.join(reasons)}; allow {least} epochs or more"
-        raise Infeasible(msg)
+        if horizon < self.least:
+            need = max((self._by_hops, self._by_bound, self._by_cut), key=lambda each: each.many)
+            raise Infeasible(too_short(horizon, need, each=self.hops.grid.epoch_duration))
 
-    def _crosses(self) -> str:
+    @property
+    def _by_hops(self) -> Need:
+        needed, device, chunk = self.windows.last_to_come
+        holders = np.flatnonzero(self.demand.has[:, chunk])
+        nearest = int(holders[self.hops.distance[holders, device].argmin()])
+        src, dst = (self.hops.topology.devices[each].name for each in (nearest, device))
+        return Need(needed, f"hops from {src} to {dst}, chunk {chunk}")
+
+    @property
+    def _by_cut(self) -> Need:
         names = [each.name for each in self.hops.topology.devices]
-        inside = _few([names[each] for each in self._crossing.inside])
-        return (
+        inside = few([names[each] for each in self._crossing.inside])
+        return Need(
+            self._crossing.epochs,
             f"{self._crossing.chunks} chunks of {inside} cannot all be at "
-            f"{names[self._crossing.device]} before epoch {self._crossing.epochs}, since so few of "
-            f"them leave in an epoch of {self.hops.grid.epoch_duration:.6g} µs"
+            f"{names[self._crossing.device]} sooner, since so few of them leave in an epoch",
         )
 
     def none(self, horizon: int) -> str:
         """Say that the solver proved a horizon too small."""
-        tau = self.hops.grid.epoch_duration
-        return (
-            f"horizon of {horizon} epochs: the solver proved that no schedule of so few epochs of "
-            f"{tau:.6g} µs exists under these options, although latency and bounds would let "
-            f"{self.least} do; allow {horizon + 1} epochs or more"
+        return proved_short(
+            horizon, self.least, each=self.hops.grid.epoch_duration, what="schedule"
         )
 
     def _heard(self, horizon: int) -> Callable[[Report], bool]:
@@ -318,18 +303,3 @@ class ChunkModel:
             epoch, chunk = int(cells.epoch[cell]), int(cells.chunk[cell])
             listed.append(Send(epoch, chunk, route[0], route[-1], via=route[1:-1]))
         return schedule(listed, hops, self.demand)
-
-
-def _why(bound: Bound) -> str:
-    """Say what a lower bound is about, to be read after its µs."""
-    if isinstance(bound.witness, Path):
-        return f"the way {'->'.join(bound.witness.devices)} takes"
-    if isinstance(bound.witness, Cut):
-        few = _few(bound.witness.inside)
-        return f"what must leave {few} at {bound.witness.bandwidth:g} GB/s takes"
-    return f"{bound.reference} proves"
-
-
-def _few(names: Sequence[str]) -> str:
-    """Name the first of many."""
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -6,19 +6,20 @@ flat vectors, inside their windows only; every family of rows is one sparse matr
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import cvxpy as cp
 import numpy as np
 
-from ccl.errors import LimitReached
+from ccl.errors import Infeasible, LimitReached
 from ccl.schedule import Schedule, Send
 from formulations.commodities import Commodities
 from formulations.decompose import Amounts, paths, sends_of
 from formulations.epochs import ROUNDING
+from formulations.explaining.short import Need, by_bound, by_hops, too_short
 from formulations.hops import Hops
 from formulations.rows import rows
 from formulations.run import Run
@@ -100,8 +101,29 @@ class FlowModel:
 
     def least(self) -> int:
         """Return a horizon below which there is no solution."""
-        reach = int(self.earliest[self.flows.goal, self.flows.source].max())
-        return max(reach, math.ceil(self.run.bounds[0].makespan / self.hops.grid.epoch_duration))
+        return self._need.many
+
+    @cached_property
+    def _need(self) -> Need:
+        hops, flows = self.hops, self.flows
+        pairs = list(zip(flows.sources[flows.source].tolist(), flows.goal.tolist(), strict=True))
+        found = (
+            by_hops(hops.distance, pairs, hops.topology),
+            by_bound(self.run.bounds[0], hops.grid.epoch_duration),
+        )
+        return max(found, key=lambda each: each.many)
+
+    def check(self, horizon: int) -> None:
+        """Say why a horizon is too short before a solver has to find out.
+
+        Raises
+        ------
+        Infeasible
+            If hops or a lower bound need more epochs.
+        """
+        if horizon < self._need.many:
+            tau = self.hops.grid.epoch_duration
+            raise Infeasible(too_short(horizon, self._need, each=tau))
 
     def solve(self, horizon: int, *, aim: Aim = "thrift", careful: bool = False) -> Schedule:
         """Return a schedule of fractions within `horizon` epochs.

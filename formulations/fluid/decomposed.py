@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 from ccl.problem import Problem
 from ccl.result import Result
+from formulations.explaining.anatomy import Anatomy
 from formulations.fluid.costs import COST_ROW, CostKind
 from formulations.fluid.demands import demands_of, refusal
 from formulations.fluid.forests import no_forest
+from formulations.fluid.graph import graph_of, without_copies
 from formulations.mirror import no_mirror
 from formulations.refusals import no_stores
 from formulations.registry import Formulation
@@ -20,6 +22,26 @@ class Options:
     """What is wanted beside the best rate."""
 
     costs: CostKind = field(default="gpus", metadata=COST_ROW)
+
+
+GROUPS = {
+    "conservation": "what flows into a vertex for one destination flows out of it, or stays there",
+    "usage": "what crosses an edge is as much as any flow that shares it",
+}
+"""What the constraints of a subproblem say."""
+
+
+def anatomy(problem: Problem, options: Options) -> Anatomy:
+    """Count the first subproblem; the master has a row for each link and each subproblem."""
+    del options
+    demands = demands_of(problem)
+    group = (*demands.spreads, *demands.sums)[0]
+    topology = problem.topology if demands.spreads else problem.topology.reversed()
+    graph = without_copies(graph_of(topology))
+    goals = len(group.others)
+    rows = {"conservation": graph.vertices * goals, "usage": graph.edges * goals}
+    note = "each of its subproblems, solved again and again; the master's columns come of them"
+    return Anatomy(graph.edges * (1 + goals), 4 * graph.edges * goals, rows, note)
 
 
 def decomposed(
@@ -44,6 +66,8 @@ def decomposed(
         refuses=_refuses,
         run=run,
         model="columns",
+        anatomy=anatomy,
+        groups=GROUPS,
         whole_chunks=False,
         mathematics=mathematics,
     )

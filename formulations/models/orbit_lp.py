@@ -39,6 +39,7 @@ from ccl.bound import Bound
 from ccl.flow import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
+from formulations.explaining.anatomy import Anatomy
 from formulations.fluid.costs import COST_ROW, CostKind, link_costs
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -71,6 +72,34 @@ def refuses(problem: Problem) -> str | None:
         if device.buffer_bytes is not None:
             return f"{device.name} has a limited buffer, and a steady state knows no stores"
     return None
+
+
+GROUPS = {
+    "conservation": "what flows into a class of devices flows out of it, or is wanted there",
+    "bandwidth": "what the links of a class, or a shared limit, carry takes the whole time R at "
+    "most",
+    "time": "R is held at its least while the weighted data is minimised",
+}
+"""What the constraints say."""
+
+
+def anatomy(problem: Problem, options: Options) -> Anatomy:
+    """Count the program; its rows are made for it, and nothing is compiled or solved."""
+    from formulations.orbits.lp import orbit_program  # noqa: PLC0415  it loads the solver
+
+    costs = None if options.costs == "none" else link_costs(problem.topology, options.costs)
+    program = orbit_program(problem, costs=costs).program
+    balance = [each.ways[0].balance for each in program.blocks]
+    orbits = program.busy.shape[0]
+    rows = {
+        "conservation": sum(int(each.shape[0]) for each in balance),
+        "bandwidth": orbits,
+        "time": int(costs is not None),
+    }
+    entries = sum(int(each.nnz) for each in balance) + program.busy.nnz + orbits + rows["time"]
+    many = sum(each.many for each in program.blocks)
+    note = f"{len(program.blocks)} flows stand for {many}, by symmetry"
+    return Anatomy(program.size[0], entries, rows, note)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -137,6 +166,8 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
+    anatomy=anatomy,
+    groups=GROUPS,
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

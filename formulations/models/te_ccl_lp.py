@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
@@ -54,9 +54,13 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from ccl.verify import verify
+from formulations.bounds import quick_bounds
 from formulations.commodities import Commodities, commodities
 from formulations.epoch_options import EpochOptions
 from formulations.epochs import ROUNDING, EpochGrid, durations, lengthened, snapped, stretched
+from formulations.explaining.amounts import GROUPS, count_amounts
+from formulations.explaining.anatomy import Anatomy
+from formulations.explaining.short import proved_short
 from formulations.hops import link_hops
 from formulations.registry import Formulation
 from formulations.run import Run
@@ -128,6 +132,23 @@ def _too_small(problem: Problem) -> str | None:
             if room is not None and nbytes > room * (1 + ROUNDING):
                 return f"{name} has {nbytes:g} bytes {when} and its buffer takes {room:g}"
     return None
+
+
+def anatomy(problem: Problem, options: Options) -> Anatomy:
+    """Count the first model that is built: on the first grid, of the fewest epochs it may take."""
+    flows = commodities(problem, problem.collective.chunk_size, symmetric=options.symmetry)
+    bounds = quick_bounds(problem)
+    run = Run(problem=problem, formulation="te-ccl-lp", options={}, bounds=bounds)
+    grid = _grids(run, options, flows)[0]
+    hops, tau = link_hops(grid), grid.epoch_duration
+    reach = hops.distance[flows.sources].T[flows.goal, flows.source].max()
+    horizon = options.horizon or max(int(reach), math.ceil(bounds[0].makespan / tau))
+    asked = "as asked for" if options.horizon else "the least that latencies and bounds allow"
+    note = f"of {horizon} epochs of {tau:.6g} µs, {asked}; other grids follow"
+    if (cells := horizon * len(hops.topology.links) * len(flows.sources)) > CELLS:
+        note = f"estimated from above for {horizon} epochs of {tau:.6g} µs; it is not built"
+        return Anatomy(cells, 3 * cells, {"any row": cells}, note)
+    return replace(count_amounts(hops, flows, horizon), note=note)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -207,6 +228,8 @@ def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int
     run, tau = model.run, model.hops.grid.epoch_duration
     best = None if run.best is None else run.best.plan
     shortest = best.duration if isinstance(best, Schedule) else math.inf
+    if given is not None:
+        model.check(given)
     low, step = (given or model.least()) - 1, 1
     high = None
     while high is None or high - low > 1:
@@ -224,7 +247,7 @@ def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int
             plan = _solved(model, horizon, aim=aim)
         except Infeasible:
             if given is not None:
-                raise
+                raise Infeasible(proved_short(horizon, model.least(), each=tau)) from None
             low, step = horizon, 2 * step
         except LimitReached:
             return Stop.TIME_LIMIT, high
@@ -286,6 +309,8 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
+    anatomy=anatomy,
+    groups=GROUPS,
     windows=True,
     whole_chunks=False,
     mathematics=__doc__ or "",

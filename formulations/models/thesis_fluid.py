@@ -41,17 +41,20 @@ Source: the thesis, chapters 3 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
-from ccl.errors import LimitReached
+from ccl.errors import Infeasible, LimitReached
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
+from formulations.explaining.anatomy import Anatomy
+from formulations.explaining.fluids import GROUPS, Copies, count_fluid, fewest_hops
+from formulations.explaining.short import too_short
 from formulations.fluid.costs import COST_ROW, CostKind, link_costs
 from formulations.fluid.demands import demands_of, refusal
 from formulations.fluid.forests import (
@@ -120,6 +123,20 @@ def refuses(problem: Problem) -> str | None:
     return None
 
 
+def anatomy(problem: Problem, options: Options) -> Anatomy:
+    """Count the program, or the first of the relaxations."""
+    labelled = not _of_pairs(problem) and _labelled(problem, options)
+    relaxed = options.model == "relaxation" and options.hops is None and not _of_pairs(problem)
+    copies: Copies = "relaxed" if relaxed else "subsets" if labelled else "exact"
+    found = count_fluid(problem, copies=copies, steps=options.hops)
+    note = {
+        "relaxed": "the first relaxation, with rows for switches; duplicates come where they cheat",
+        "subsets": "with a label for each set of destinations",
+        "exact": "with a vertex for each next stop of a switch that may not copy",
+    }[copies]
+    return replace(found, note=note)
+
+
 def run(run: Run, options: Options) -> Result:
     """Solve the program and write its plan.
 
@@ -131,6 +148,9 @@ def run(run: Run, options: Options) -> Result:
         If data cannot arrive in so many hops.
     """
     pairs = _of_pairs(run.problem)
+    need = fewest_hops(run.problem)
+    if options.hops is not None and options.hops < need.many:
+        raise Infeasible(too_short(options.hops, need, unit="hop"))
     run.merit = _rate
     if not pairs and options.hops is None:
         run.offer(nearest_forest(run.problem), message="a forest of the fewest hops")
@@ -287,6 +307,8 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
+    anatomy=anatomy,
+    groups=GROUPS,
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

@@ -33,8 +33,7 @@ Source: the thesis, section 3.1, (3.8) and (3.9).
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -44,12 +43,15 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.demand import demand
-from formulations.epochs import ROUNDING, EpochGrid
+from formulations.epochs import EpochGrid
+from formulations.explaining.anatomy import Anatomy
+from formulations.explaining.short import Need, by_bound, by_hops, proved_short, too_short
+from formulations.explaining.stepping import GROUPS, count_steps
 from formulations.fluid.costs import CostKind, link_costs
 from formulations.greedy import greedy
 from formulations.hops import Hops, link_hops
 from formulations.limits import binding
-from formulations.mirror import no_mirror, search
+from formulations.mirror import no_mirror, parts, search
 from formulations.plans import schedule
 from formulations.refusals import no_stores
 from formulations.registry import Formulation
@@ -129,6 +131,19 @@ def run(run: Run, options: Options) -> Result:
     return search(run, options, find)
 
 
+def anatomy(problem: Problem, options: Options) -> Anatomy | None:
+    """Count the first program, of the larger half where there are two."""
+    found = []
+    for part, mirrored in parts(problem):
+        run = Run(problem=part, formulation="", options={}, bounds=(), mirrored=mirrored)
+        duration = _durations(run, options)[0]
+        steps = options.steps or _least(run, _hops(run, duration))
+        asked = "as asked for" if options.steps else "the least that latencies allow"
+        note = f"of {steps} steps of {duration:.6g} µs, {asked}"
+        found.append(replace(count_steps(part, steps), note=note))
+    return max(found, key=lambda each: each.variables, default=None)
+
+
 def find(run: Run, options: Options) -> Stop:
     """Offer first plans, then those of the program, on one grid after the other."""
     stop = Stop.MODEL_OPTIMAL
@@ -175,6 +190,7 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
     costs = link_costs(problem.topology, options.costs)
     model = StepModel(problem, hops, costs)
     steps = options.steps or _least(run, hops)
+    _check(run, options, hops)
     while options.steps is not None or steps <= first.horizon:
         size = model.size(steps)
         run.met(size)
@@ -191,7 +207,9 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
             return Stop.TIME_LIMIT
         except Infeasible:
             if options.steps is not None:
-                raise
+                least = _need(run, hops).many
+                words = proved_short(steps, least, unit="step", each=duration)
+                raise Infeasible(words) from None
             steps += 1
             continue
         if options.steps is None:
@@ -203,9 +221,40 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
 
 def _least(run: Run, hops: Hops) -> int:
     """Return a number of steps that no plan undercuts: of the longest of the quickest ways."""
+    return _by_hops(run, hops).many
+
+
+def _check(run: Run, options: Options, hops: Hops) -> None:
+    """Say why a number of steps is too small before a solver has to find out.
+
+    Raises
+    ------
+    Infeasible
+        If hops or a lower bound need more.
+    """
+    need = _need(run, hops)
+    if options.steps is not None and options.steps < need.many:
+        duration = hops.grid.epoch_duration
+        raise Infeasible(too_short(options.steps, need, unit="step", each=duration))
+
+
+def _need(run: Run, hops: Hops) -> Need:
+    bound = by_bound(run.bounds[0], hops.grid.epoch_duration)
+    return max(_by_hops(run, hops), bound, key=lambda each: each.many)
+
+
+def _by_hops(run: Run, hops: Hops) -> Need:
     wanted = demand(run.problem)
-    early = wanted.earliest(hops.distance)[wanted.wants]
-    return max(1, math.ceil(float(np.max(early)) - ROUNDING))
+    device, chunk = np.nonzero(wanted.wants)
+    nearest = [
+        int(holders[hops.distance[holders, goal].argmin()])
+        for holders, goal in (
+            (np.flatnonzero(wanted.has[:, number]), int(each))
+            for each, number in zip(device, chunk, strict=True)
+        )
+    ]
+    pairs = list(zip(nearest, device.tolist(), strict=True))
+    return by_hops(hops.distance, pairs, hops.topology)
 
 
 FORMULATION = Formulation(
@@ -217,5 +266,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="milp",
+    anatomy=anatomy,
+    groups=GROUPS,
     mathematics=__doc__ or "",
 )

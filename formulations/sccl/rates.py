@@ -110,6 +110,16 @@ class Least:
             return "each step takes a round or more"
         return None
 
+    def more(self, steps: int, rounds: int) -> str:
+        """Say what would not be refuted, to be read after a refusal, or nothing."""
+        wanted = []
+        if steps < self.steps:
+            wanted.append(f"{self.steps} steps")
+        needed = max(steps, self.steps, math.ceil(self.rounds))
+        if rounds < needed:
+            wanted.append(f"{needed} rounds")
+        return f"; allow {' and '.join(wanted)} or more" if wanted else ""
+
 
 def least_of(problem: Problem, task: Task) -> Least:
     """Prove what can be without a search; `task` is that of the problem.
@@ -142,21 +152,22 @@ def distances(task: Task, *, links: bool = False) -> np.ndarray:
 
 def _farthest(problem: Problem, task: Task) -> tuple[int, str]:
     far = distances(task)
-    worst, where = 0.0, (0, 0)
+    worst, where = 0.0, (0, 0, 0)
     for number, row in enumerate(task.wants):
         held = np.flatnonzero(np.isfinite(task.there[number]))
         wanted = np.flatnonzero(row)
         if len(wanted):
             near = far[held][:, wanted].min(axis=0)
             if near.max() > worst:
-                worst, where = float(near.max()), (number, int(wanted[near.argmax()]))
-    chunk, device = where
-    name = problem.topology.devices[device].name
+                goal = int(wanted[near.argmax()])
+                worst, where = float(near.max()), (number, goal, held[far[held, goal].argmin()])
+    chunk, device, holder = where
+    name, start = (problem.topology.devices[each].name for each in (device, holder))
     if not math.isfinite(worst):
         msg = f"no way leads to {name} from where chunk {chunk} is"
         raise Infeasible(msg)
     steps = max(1, int(worst))
-    return steps, f"chunk {chunk} takes {steps} step{'s' * (steps > 1)} to {name}"
+    return steps, f"chunk {chunk} takes {steps} step{'s' * (steps > 1)} from {start} to {name}"
 
 
 def _crossed(problem: Problem, task: Task) -> tuple[Fraction, str]:

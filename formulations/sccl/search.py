@@ -185,7 +185,7 @@ class StepFinder(Finder):
         self.run.report(f"deciding {asked}")
         outcome = question.decide(steps, rounds)
         if outcome.decided is Decided.IMPOSSIBLE:
-            msg = f"no plan in {asked}: proved, as {outcome.why}"
+            msg = f"no plan in {asked}: proved, as {outcome.why}{least.more(steps, rounds)}"
             raise Infeasible(msg)
         if outcome.decided is Decided.UNDECIDED:
             msg = f"not decided whether there is a plan in {asked}: {outcome.why}; allow more"

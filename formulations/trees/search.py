@@ -199,6 +199,8 @@ def _device_bound(task: Task) -> tuple[float, Floats]:
         links[ends[int(np.argmin(rates))]] = 1.0
         prices = (fold[: task.rows.links] @ links > 0) * speeds[: task.rows.links]
         prices = np.append(prices, np.zeros(len(speeds) - task.rows.links))
+        if not prices.any():
+            continue  # nothing leads into, or out of, that GPU
         found = Prices(task, prices / prices.sum()).cheapest()
         if found.bound > best:
             best, kept = found.bound, prices / prices.sum()

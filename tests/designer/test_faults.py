@@ -9,7 +9,7 @@ import pytest
 from ccl.collective import all_gather
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
-from designer.faults import epochs_enough, fault
+from designer.faults import enough, fault
 from formulations import solve
 
 
@@ -23,8 +23,10 @@ def test_the_horizon_of_a_real_error_is_offered_and_not_refused_again(ring):
             options={"horizon": 1, "greedy_start": False},
             time_limit=20,
         )
-    epochs = epochs_enough(caught.value, "te-ccl-milp")
-    assert epochs is not None
+    asked = enough(caught.value, "te-ccl-milp")
+    assert asked is not None
+    option, epochs, unit = asked
+    assert (option, unit) == ("horizon", "epoch")
     assert epochs >= 2
     shown = json.dumps(fault(caught.value, "te-ccl-milp").to_plotly_json(), default=repr)
     assert f"Use {epochs} epochs" in shown
@@ -39,9 +41,23 @@ def test_the_horizon_of_a_real_error_is_offered_and_not_refused_again(ring):
     ],
 )
 def test_nothing_is_offered_without_a_number_or_a_horizon_to_set(error, name):
-    assert epochs_enough(error, name) is None
+    assert enough(error, name) is None
     assert "remedy" not in json.dumps(fault(error, name).to_plotly_json(), default=repr)
 
 
 def test_thousands_are_read_with_their_commas():
-    assert epochs_enough(Infeasible("allow 1,204 epochs or more"), "te-ccl-milp") == 1204
+    found = enough(Infeasible("allow 1,204 epochs or more"), "te-ccl-milp")
+    assert found == ("horizon", 1204, "epoch")
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "asked"),
+    [
+        ("allow 4 steps or more", "thesis-steps", ("steps", 4, "step")),
+        ("allow 2 hops or more", "thesis-fluid", ("hops", 2, "hop")),
+        ("allow 1 step and 4 rounds or more", "sccl", ("steps", 1, "step")),
+        ("allow 5 rounds or more", "sccl", ("rounds", 5, "round")),
+    ],
+)
+def test_steps_hops_and_rounds_are_offered_too(words, name, asked):
+    assert enough(Infeasible(words), name) == asked

@@ -216,7 +216,7 @@ def test_a_custom_demand_without_copies_is_a_flow():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"horizon": 1}, r"horizon of 1 epochs: chunk .* cannot be at .* before epoch \d+"),
+        ({"horizon": 1}, r"horizon of 1 epoch of .* too short: .* fewer than \d+ \(hops from .*"),
         ({"horizon": 0}, "horizon is 0; give at least 1"),
         ({"epoch": "sometimes"}, "epoch is 'sometimes'; choose one of"),
         ({"epoch_duration": -1.0}, "epoch_duration is -1.0; give at least 0.0 µs"),

@@ -185,8 +185,8 @@ def test_a_horizon_too_small_for_the_bandwidth_says_which_cut_needs_more():
 
     with pytest.raises(
         Infeasible,
-        match=r"horizon of 2 epochs: 3 epochs of 100 µs are needed for the 300 µs that what must "
-        r"leave g0 at 10 GB/s takes; allow 3 epochs or more",
+        match=r"horizon of 2 epochs of 100 µs is too short: no plan takes fewer than 3 \(what must "
+        r"leave g0 at 10 GB/s takes 300 µs\); allow 3 epochs or more",
     ):
         solve(asked, "te-ccl-milp", options={"epoch": "slowest", "horizon": 2})
 
