@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from ccl.explain.breakdown import Breakdown, breakdown
+from ccl.explain.difference import Difference, difference
 from ccl.explain.text import explain
 from ccl.explain.told import Told, tell
 
-__all__ = ["Breakdown", "Told", "breakdown", "explain", "tell"]
+__all__ = ["Breakdown", "Difference", "Told", "breakdown", "difference", "explain", "tell"]

@@ -17,6 +17,7 @@ from designer.cli import (
     compare,
     design,
     execute,
+    explain,
     files,
     link,
     lint,
@@ -80,6 +81,8 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("optimum")(optimum.optimum)
     app.command("compare")(compare.compare)
     app.command("verify")(files.verify)
+    app.command("explain")(explain.explain)
+    app.command("diff")(explain.diff)
     app.command("execute")(execute.execute)
     app.command("lint")(lint.lint_)
     app.command("run")(run.run_)

@@ -1,0 +1,334 @@
+"""What differs between two plans of one problem, whoever found them.
+
+Plans are compared by what they move between devices that store: a chunk, from where to where, over
+which switches, and when. So a schedule can be compared with a forest, whose parts count together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from ccl.display import mime_bundle
+from ccl.errors import ProblemError
+from ccl.explain.phrases import number
+from ccl.explain.told import MOST_UNFOLDED, Told, tell
+from ccl.explain.writing import bounded, bytes_text, count, listing
+from ccl.problem import Problem
+from ccl.result import Result
+from ccl.schedule import Schedule
+
+_SAME_TIME = 1e-6
+"""Times closer than this share of the makespan are the same."""
+
+_SAME_SHARE = 1e-6
+"""Likewise shares of a chunk and bytes of a link."""
+
+
+class Kind(StrEnum):
+    """How a move differs."""
+
+    ONLY_FIRST = "only in the first"
+    ONLY_SECOND = "only in the second"
+    WAY = "over another way"
+    SHARE = "another share"
+    TIME = "at another time"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a plan moves of a chunk from one device that stores to another.
+
+    Parameters
+    ----------
+    way
+        Switches that it crosses.
+    epochs
+        Of the plan, one for each part; empty where it has none.
+    start, end
+        µs at which it sets out and is there; of parts, the first and the last.
+    share
+        Of the chunk.
+    """
+
+    way: tuple[str, ...]
+    epochs: tuple[int, ...]
+    start: float
+    end: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A move that differs: of the chunk `chunk` from `src` to `dst`; None where there is none."""
+
+    kind: Kind
+    chunk: int
+    src: str
+    dst: str
+    first: Move | None
+    second: Move | None
+
+    @property
+    def start(self) -> float:
+        """µs at which the earlier of the two sets out."""
+        return min(each.start for each in (self.first, self.second) if each is not None)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two plans; make it with `difference`.
+
+    Parameters
+    ----------
+    names
+        What the two are called.
+    problem
+        What both answer.
+    makespans
+        Of the two in µs.
+    rows
+        The moves that differ, in order of time.
+    same
+        How many moves are the same in both.
+    links
+        Bytes that each plan sends over the links on which that differs, by ends.
+    labels
+        The chunks by their names for people.
+    """
+
+    names: tuple[str, str]
+    problem: Problem
+    makespans: tuple[float, float]
+    rows: tuple[Differing, ...]
+    same: int
+    links: Mapping[tuple[str, str], tuple[float, float]]
+    labels: tuple[str, ...]
+
+    @property
+    def parts_at(self) -> float | None:
+        """µs at which the two begin to differ, None where they do not."""
+        return min((row.start for row in self.rows), default=None)
+
+    def text(self) -> str:
+        """Tell it in lines: at most `writing.MOST_LINES` of a kind."""
+        lines = [self._makespans()]
+        if not self.rows:
+            return "\n".join([*lines, f"They move the same: {count(self.same, 'send')}."])
+        lines.append(
+            f"The same in both: {count(self.same, 'send')}; the first that differs sets out at "
+            f"{number(self.parts_at or 0.0)} µs."
+        )
+        for kind in Kind:
+            those = [row for row in self.rows if row.kind is kind]
+            if those:
+                lines.append(f"{self._titled(kind)}: {count(len(those), 'send')}")
+                lines += bounded([f"  {self._told(row)}" for row in those], "send")
+        if self.links:
+            lines.append("Bytes of links:")
+            sent = [
+                f"  {src} → {dst}: {bytes_text(first)}, {self.names[1]}: {bytes_text(second)}"
+                for (src, dst), (first, second) in self.links.items()
+            ]
+            lines += bounded(sent, "link")
+        return "\n".join(lines)
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        """Return the moves that differ as plain values, for a view or a file."""
+        return [
+            {**asdict(row), "kind": row.kind.value, "label": self.labels[row.chunk]}
+            for row in self.rows
+        ]
+
+    def _makespans(self) -> str:
+        first, second = self.makespans
+        more = second - first
+        told = f"{self.names[0]}: {number(first)} µs, {self.names[1]}: {number(second)} µs"
+        if abs(more) <= _SAME_TIME * max(first, second):
+            return f"{told}, the same."
+        share = f" ({number(100 * abs(more) / first, 3)} %)" if first else ""
+        return f"{told}, {number(abs(more))} µs {'more' if more > 0 else 'less'}{share}."
+
+    def _titled(self, kind: Kind) -> str:
+        if kind is Kind.ONLY_FIRST:
+            return f"Only in {self.names[0]}"
+        if kind is Kind.ONLY_SECOND:
+            return f"Only in {self.names[1]}"
+        return kind.value.capitalize()
+
+    def _told(self, row: Differing) -> str:
+        what = f"{self.labels[row.chunk]} from {row.src} to {row.dst}"
+        both = (self.names[0], row.first), (self.names[1], row.second)
+        sides = [(name, _side(each, row.kind)) for name, each in both if each is not None]
+        if len(sides) == 1:
+            return f"{what} {sides[0][1]}"
+        return ", ".join([what, *(f"{name}: {side}" for name, side in sides)])
+
+    _repr_mimebundle_ = mime_bundle
+
+
+def _side(move: Move, kind: Kind) -> str:
+    when = f"at {number(move.start)} µs"
+    if move.epochs:
+        epochs = listing([str(each) for each in move.epochs])
+        when += f" (epoch{'s' if len(move.epochs) > 1 else ''} {epochs})"
+    if kind is Kind.TIME:
+        return when
+    if kind is Kind.SHARE:
+        return f"{number(100 * move.share, 3)} %"
+    return f"over {' → '.join(move.way)} {when}" if move.way else when
+
+
+def difference(
+    one: Result | Told, other: Result | Told, *, names: tuple[str, str] = ("first", "second")
+) -> Difference:
+    """Compare two plans of one problem, move by move.
+
+    Where both have epochs of the same duration, the same time means the same epoch; else the same
+    µs of the replay.
+
+    Raises
+    ------
+    ProblemError
+        If they answer different problems, or have too many transfers to be compared.
+    """
+    first, second = (
+        tell(each.problem, each.plan, each.timeline) if isinstance(each, Result) else each
+        for each in (one, other)
+    )
+    _same_problem(first.problem, second.problem)
+    for each, name in zip((first, second), names, strict=True):
+        if each.timeline.images > 1:
+            msg = (
+                f"{name} has more than the {MOST_UNFOLDED:,} transfers that can be compared; "
+                "compare plans of a smaller cluster"
+            )
+            raise ProblemError(msg)
+    rows, same = _compared(first, second)
+    return Difference(
+        names=names,
+        problem=first.problem,
+        makespans=(first.timeline.makespan, second.timeline.makespan),
+        rows=tuple(sorted(rows, key=lambda row: (row.start, row.chunk, row.src, row.dst))),
+        same=same,
+        links=_links(first, second),
+        labels=first.labels,
+    )
+
+
+def _same_problem(one: Problem, other: Problem) -> None:
+    if one is other or one.fingerprint == other.fingerprint:
+        return
+    told = [
+        f"{each.collective.kind} of {bytes_text(each.collective.size)} on {each.topology}"
+        for each in (one, other)
+    ]
+    unlike = " and ".join(told) if told[0] != told[1] else f"two that are both {told[0]}"
+    msg = f"these are plans of different problems, {unlike}; compare plans of one"
+    raise ProblemError(msg)
+
+
+_Moves = dict[tuple[int, str, str], dict[tuple[str, ...], Move]]
+"""By chunk and ends, and by way."""
+
+
+def moves_of(told: Told) -> _Moves:
+    """Return what a plan moves between devices that store; parts over one way are one move."""
+    found: _Moves = {}
+    for last, own in enumerate(told.transfers):
+        if own.dst not in told.stores:
+            continue
+        share = own.nbytes / told.sizes[own.chunk]
+        for first, way, part in _origins(told, last):
+            begin = told.transfers[first]
+            ways = found.setdefault((own.chunk, begin.src, own.dst), {})
+            epochs = (begin.epoch,) if begin.epoch >= 0 else ()
+            move = Move(way, epochs, begin.start, own.end, share * part)
+            ways[way] = _joined(ways[way], move) if way in ways else move
+    return found
+
+
+def _origins(told: Told, i: int) -> Iterator[tuple[int, tuple[str, ...], float]]:
+    """Yield the transfers with which what one brings set out, the switches since, and its part.
+
+    The parts of a sum are whole each; what was cut is divided by its bytes.
+    """
+    own = told.transfers[i]
+    after = () if own.src in told.stores else told.timeline.after[i]
+    if not after:
+        yield i, (), 1.0
+        return
+    reduced = told.problem.collective.chunks[own.chunk].reduced
+    whole = sum(told.transfers[j].nbytes for j in after)
+    for j in after:
+        part = 1.0 if reduced else told.transfers[j].nbytes / whole
+        for first, way, share in _origins(told, j):
+            yield first, (*way, own.src), share * part
+
+
+def _joined(one: Move, other: Move) -> Move:
+    return Move(
+        one.way,
+        tuple(sorted(one.epochs + other.epochs)),
+        min(one.start, other.start),
+        max(one.end, other.end),
+        one.share + other.share,
+    )
+
+
+def _compared(one: Told, other: Told) -> tuple[list[Differing], int]:
+    """Return the moves that differ, and how many do not."""
+    first, second = moves_of(one), moves_of(other)
+    clock = _Clock(one, other)
+    rows: list[Differing] = []
+    same = 0
+    for key in {**first, **second}:
+        ours, theirs = dict(first.get(key, {})), dict(second.get(key, {}))
+        for way in [way for way in ours if way in theirs]:
+            kind = clock.differs(ours[way], theirs[way])
+            if kind is None:
+                same += 1
+            else:
+                rows.append(Differing(kind, *key, ours[way], theirs[way]))
+            del ours[way], theirs[way]
+        # The same send over another way, as far as there are some of both.
+        left, right = list(ours.values()), list(theirs.values())
+        both = min(len(left), len(right))
+        pairs = zip(left[:both], right[:both], strict=True)
+        rows += [Differing(Kind.WAY, *key, ours_, theirs_) for ours_, theirs_ in pairs]
+        rows += [Differing(Kind.ONLY_FIRST, *key, each, None) for each in left[both:]]
+        rows += [Differing(Kind.ONLY_SECOND, *key, None, each) for each in right[both:]]
+    return rows, same
+
+
+class _Clock:
+    """Says whether two moves over one way are the same."""
+
+    def __init__(self, one: Told, other: Told) -> None:
+        plans = one.plan, other.plan
+        durations = {each.epoch_duration for each in plans if isinstance(each, Schedule)}
+        both = all(isinstance(each, Schedule) for each in plans)
+        self._epochs = both and len(durations) == 1
+        self._slack = _SAME_TIME * max(one.timeline.makespan, other.timeline.makespan)
+
+    def differs(self, one: Move, other: Move) -> Kind | None:
+        if abs(one.share - other.share) > _SAME_SHARE:
+            return Kind.SHARE
+        if self._epochs:
+            return None if one.epochs == other.epochs else Kind.TIME
+        return None if abs(one.start - other.start) <= self._slack else Kind.TIME
+
+
+def _links(one: Told, other: Told) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the bytes of both on each link on which they differ."""
+    sent: dict[tuple[str, str], list[float]] = {}
+    for side, told in enumerate((one, other)):
+        for each in told.transfers:
+            sent.setdefault((each.src, each.dst), [0.0, 0.0])[side] += each.nbytes
+    return {
+        ends: (first, second)
+        for ends, (first, second) in sent.items()
+        if abs(first - second) > _SAME_SHARE * max(first, second)
+    }
