@@ -17,6 +17,7 @@ from widgets.comparison_charts import comparison_figure, crossover_words
 from widgets.comparison_table import table_html, table_text
 from widgets.pair import choices, films, first_pair, row_of
 from widgets.scene import drawing
+from widgets.still import beside
 
 Positions = Mapping[str, tuple[float, float]]
 """Middle of each device by name."""
@@ -137,7 +138,7 @@ class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Say it in text and HTML as well, for where no kernel is."""
         bundle = super()._repr_mimebundle_(**options)
-        if isinstance(bundle, dict):
-            bundle["text/plain"] = table_text(self.comparison)
-            bundle["text/html"] = table_html(self.comparison)
-        return bundle
+        if not isinstance(bundle, dict):
+            return bundle
+        bundle["text/html"] = table_html(self.comparison)
+        return beside(bundle, told=lambda: table_text(self.comparison), drawn=lambda: None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
@@ -10,6 +10,8 @@ import traitlets
 from ccl.result import Result
 from widgets import STATIC
 from widgets.course import Row, course, thinned
+from widgets.gap_picture import gap_svg, gap_words
+from widgets.still import beside
 
 if TYPE_CHECKING:
     from formulations.run import Progress
@@ -48,3 +50,11 @@ class GapPlot(anywidget.AnyWidget):
         # The last row of a pause gives way to the next, so that a long solve stays small.
         self._rows = thinned((*self._rows, row))
         self.course = course(self._rows, seconds=row[0], running=running)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Put a picture and the last figures beside it."""
+        return beside(
+            super()._repr_mimebundle_(**options),
+            told=lambda: gap_words(self._rows),
+            drawn=lambda: gap_svg(self._rows, seconds=self._rows[-1][0] if self._rows else 0.0),
+        )

@@ -30,8 +30,8 @@ PROPS = {
         "directions of a line"
     ),
     "focus": (
-        "{chunk, link, rank, host, transfer} of the scene that is looked at, each a number, the ends "
-        "of a link, a name or None; None: nothing is. Parts that are left out are None"
+        "{chunk, link, rank, host, transfer} of the scene that is looked at, each a number, the "
+        "ends of a link, a name or None; None: nothing is. Parts that are left out are None"
     ),
     "inspect": "whether the inspector is open, beneath the cluster",
     "time": "where the player is, in µs; reported at most five times a second",

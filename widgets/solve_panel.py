@@ -14,9 +14,9 @@ from typing import Any
 
 import ipywidgets
 
-from ccl.collective import COLLECTIVES, make_collective
+from ccl.collective import COLLECTIVES, Collective, make_collective
 from ccl.errors import CclError
-from ccl.formats.size import parse_size
+from ccl.formats.size import format_size, parse_size
 from ccl.formats.text import decode_json
 from ccl.problem import Problem
 from ccl.result import Result
@@ -26,18 +26,24 @@ from formulations.jobs import SolveJob
 from formulations.run import Progress
 from widgets.gap_plot import GapPlot
 from widgets.jupyter import TopologyWidget
+from widgets.saving import Content
 from widgets.scene import cuts, take
+from widgets.still import Still
 
 _WIDE = {"description_width": "130px"}
 
 
-class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+GIVEN = "as given"
+"""The collective of the problem that the panel was made with, where no row of the form makes it."""
+
+
+class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     """A cluster, a collective and a formulation; press Solve.
 
     Parameters
     ----------
-    topology
-        What is drawn at the start; nothing by default.
+    asked
+        What is drawn at the start, nothing by default; a problem fills in the form as well.
     positions
         Middle of each device by name; by default `ccl.layout` is asked.
     **traits
@@ -46,10 +52,12 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
     def __init__(
         self,
-        topology: Topology | None = None,
+        asked: Topology | Problem | None = None,
         positions: Mapping[str, tuple[float, float]] | None = None,
         **traits: Any,
     ) -> None:
+        self._given = asked if isinstance(asked, Problem) else None
+        topology = asked.topology if isinstance(asked, Problem) else asked
         self.canvas = TopologyWidget(topology, positions, **traits)
         """The canvas, whose `topology` is what is solved."""
         self.result: Result | None = None
@@ -80,7 +88,25 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             row.style = _WIDE
         self.formulation.observe(self._formulation_changed, "value")
         self._formulation_changed()
+        self.collective.observe(self._collective_changed, "value")
+        if self._given is not None:
+            self._fill_in(self._given)
         super().__init__([self.canvas, self._form(), self.message, self.gap_plot])
+
+    def _fill_in(self, problem: Problem) -> None:
+        """Set the rows of the form, or offer the collective itself where they cannot say it."""
+        collective = problem.collective
+        rows = None if problem.windows else rows_of(collective)
+        if rows is None:
+            others = [(kind, kind) for kind in self.collective.options]
+            self.collective.options = [(f"{collective.kind}, as given", GIVEN), *others]
+            self.collective.value = GIVEN
+            return
+        self.collective.value = collective.kind
+        self.size.value, self.chunks.value = rows
+
+    def _collective_changed(self, *_: Any) -> None:
+        self.size.disabled = self.chunks.disabled = self.collective.value == GIVEN
 
     def _make_buttons(self) -> None:
         self.solve_button = ipywidgets.Button(
@@ -112,6 +138,8 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             If the drawing, the size or the chunks make no problem.
         """
         topology = self.canvas.topology
+        if self.collective.value == GIVEN and self._given is not None:
+            return Problem(topology, self._given.collective, self._given.windows)
         collective = make_collective(
             self.collective.value,
             len(topology.ranks),
@@ -194,6 +222,23 @@ class SolvePanel(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def _say(self, text: str, *, wrong: bool = False) -> None:
         colour = "#c45500" if wrong else "inherit"
         self.message.value = f'<span role="status" style="color:{colour}">{escape(text)}</span>'
+
+    def _held(self) -> Content:
+        return self.canvas._held()
+
+
+def rows_of(collective: Collective) -> tuple[str, int] | None:
+    """Return the size and the chunks per shard that make a collective; None if none do."""
+    kind, ranks, size = collective.kind, collective.ranks, collective.size
+    if kind == "custom":
+        return None
+    chunks = len(collective.chunks) // len(make_collective(kind, ranks, size).chunks)
+    if chunks < 1:
+        return None
+    for words in (format_size(size), repr(size)):
+        if make_collective(kind, ranks, parse_size(words), chunks=chunks) == collective:
+            return words, chunks
+    return None
 
 
 class _Row(ipywidgets.HBox):  # type: ignore[misc]  # it has no types

@@ -20,6 +20,11 @@ from widgets.words import problem_words, result_words, topology_words
 SVG = "image/svg+xml"
 TEXT = "text/plain"
 VIEW = "application/vnd.jupyter.widget-view+json"
+STILL = "application/vnd.topoloom.still+json"
+"""Says to JupyterLab that the picture stands for the view where no kernel runs (`widgets/lab`).
+
+It also shows the SVG of a notebook that it does not trust, as a picture that can run nothing.
+"""
 
 WIDTH = 960
 """Pixels of a picture."""
@@ -63,7 +68,9 @@ def beside(
     if bundle is None:
         return None
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-    added = {TEXT: _tried(told), SVG: _tried(drawn)}
+    added: dict[str, Any] = {TEXT: _tried(told), SVG: _tried(drawn)}
+    if VIEW in data or added[SVG] is not None:
+        added[STILL] = {}
     return {**data, **{kind: made for kind, made in added.items() if made is not None}}, metadata
 
 

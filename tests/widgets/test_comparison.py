@@ -247,7 +247,7 @@ def test_choosing_another_schedule_brings_its_film(compared):
 
 
 def test_a_saved_notebook_shows_the_table(compared):
-    bundle = widgets.Comparison(compared)._repr_mimebundle_()
+    bundle, _ = widgets.Comparison(compared)._repr_mimebundle_()
 
     assert bundle["text/html"] == table_html(compared)
     assert bundle["text/plain"] == table_text(compared)

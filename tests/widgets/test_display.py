@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
-from widgets import CutView, LinkLoad, SchedulePlayer, TopologyWidget, still
+from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget, still
 from widgets.still import SVG, TEXT, VIEW
 
 RING = "ring:gpus=4,bandwidth=50,alpha=0"
@@ -198,3 +198,24 @@ def test_an_error_of_a_listener_is_told_below_the_view_until_it_is_gone():
 
     canvas.set_state({"selection": {**chosen, "devices": []}})
     assert canvas.trouble["text"] == ""
+
+
+# The gap over time
+
+
+def test_a_gap_plot_hears_a_solve_and_keeps_how_it_ended(result):
+    """News come while the solve runs; the last row is its makespan over its bound."""
+    plot = GapPlot()
+    solved = solve(result.problem, "te-ccl-milp", time_limit=20, progress=plot.hear)
+    assert plot.course["running"]
+    assert plot.course["points"][-1][1] == solved.makespan
+    plot.end(solved)
+
+    data = shown(plot)
+    assert not plot.course["running"]
+    assert data[TEXT] == "best 40 µs, bound 40 µs, gap 0 %"
+    assert data[SVG].count("<path") >= 3
+
+
+def test_an_empty_gap_plot_has_no_picture():
+    assert SVG not in shown(GapPlot())

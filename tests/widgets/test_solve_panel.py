@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from ccl.collective import Chunk, Collective, all_gather, all_reduce, all_to_all, broadcast
+from ccl.problem import Problem
 from ccl.result import Status, Stop
 from formulations import available, formulation, option_fields
 from gallery import open_cluster
@@ -100,3 +102,30 @@ def test_empty_rows_leave_the_choice_to_the_formulation():
     fields = {field.name: field for field in option_fields(formulation("te-ccl-milp").options)}
 
     assert option_row(fields["horizon"]).answer is None
+
+
+def test_a_problem_fills_in_the_form():
+    """8 chunks of an all-to-all among 4 are 2 for each pair; 1.5 MiB is no round decimal size."""
+    cluster = open_cluster("ring:gpus=4")
+    for asked in (
+        Problem(cluster, all_to_all(4, 1.5 * 2**20, chunks=2)),
+        Problem(cluster, all_gather(4, 1234567.5)),
+        Problem(cluster, all_reduce(4, 64e3, chunks=3)),
+    ):
+        panel = SolvePanel(asked)
+        assert panel.problem == asked
+        assert not panel.size.disabled
+
+
+def test_a_problem_that_the_form_cannot_say_is_asked_as_it_was_given():
+    """From rank 2, where the form's broadcast begins at rank 0; and a custom demand."""
+    cluster = open_cluster("ring:gpus=4")
+    for collective in (
+        broadcast(4, 1e6, root=2),
+        Collective("custom", 4, 1e6, (Chunk(1e6, (0,), (1, 3)),)),
+    ):
+        panel = SolvePanel(Problem(cluster, collective))
+        assert panel.problem == Problem(cluster, collective)
+        assert panel.size.disabled
+        panel.collective.value = "all-gather"
+        assert panel.problem.collective == all_gather(4, 1e6)
