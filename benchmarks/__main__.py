@@ -11,10 +11,12 @@ import typer
 from benchmarks import (
     astar,
     build,
+    classes,
     compare,
     figures,
     fluid,
     formats,
+    player,
     rivals,
     sccl,
     schedules,
@@ -25,6 +27,7 @@ from benchmarks import (
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
 app.command("build")(build.main)
+app.command("classes")(classes.main)
 app.command("figures")(figures.main)
 app.command("astar")(astar.main)
 app.command("schedules")(schedules.main)
@@ -34,6 +37,7 @@ app.command("sccl")(sccl.main)
 app.command("compare")(compare.main)
 app.command("rivals")(rivals.main)
 app.command("formats")(formats.main)
+app.command("player")(player.main)
 
 if __name__ == "__main__":
     app()

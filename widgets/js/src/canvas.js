@@ -373,7 +373,7 @@ export class Canvas {
   redraw(now = performance.now()) {
     this.dirty = false;
     this.overlay.draw(now);
-    this.inspector.draw();
     this.timeline.draw();
+    this.inspector.draw();
   }
 }

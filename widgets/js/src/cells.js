@@ -18,6 +18,36 @@ export function drawCells(ctx, canvas) {
     if (!area) continue;
     draw(buckets, held, { area, chunkColors, empty: colors.empty, playback });
   }
+  fill(ctx, buckets);
+}
+
+/**
+ * Draw what has arrived over what was drawn before: levels only rise while time goes on.
+ * @param {CanvasRenderingContext2D} ctx in drawing units
+ * @param {import("./canvas.js").Canvas} canvas
+ * @param {number} from how many had arrived in the last picture
+ */
+export function drawArrivals(ctx, canvas, from) {
+  const { playback, buffers, colors, chunkColors } = canvas;
+  const arrived = buffers.arrivals.slice(from, buffers.next);
+  const areas = new Map(arrived.map(({ device }) => [device, null]));
+  for (const name of areas.keys()) areas.set(name, areaOf(canvas, name));
+  const buckets = new Map([[colors.empty, []]]);
+  if (buffers.chunks <= MOST_CELLS) {
+    for (const { device, chunk } of arrived) {
+      const area = areas.get(device);
+      if (area) filled(buckets, cellOf(area, gridOf(buffers.chunks, area), chunk), { level: buffers.levels.get(device)[chunk], color: chunkColors[chunk] });
+    }
+  } else {
+    for (const [name, area] of areas) {
+      if (area) bar(buckets, buffers.levels.get(name), { area, chunkColors, empty: colors.empty, playback });
+    }
+  }
+  fill(ctx, buckets);
+}
+
+/** @param {CanvasRenderingContext2D} ctx @param {Map<string, number[][]>} buckets rectangles by colour */
+function fill(ctx, buckets) {
   for (const [color, rects] of buckets) {
     ctx.fillStyle = color;
     ctx.beginPath();
@@ -92,10 +122,14 @@ function cellOf(area, { columns, rows }, chunk) {
 function cells(buckets, held, { area, chunkColors, empty }) {
   const grid = gridOf(held.length, area);
   held.forEach((level, chunk) => {
-    const { x, y, width, height } = cellOf(area, grid, chunk);
-    if (level < 1) put(buckets, empty, [x, y, width, height]);
-    if (level > 0) put(buckets, chunkColors[chunk], [x, y + height * (1 - level), width, height * level]);
+    const cell = cellOf(area, grid, chunk);
+    if (level < 1) put(buckets, empty, [cell.x, cell.y, cell.width, cell.height]);
+    filled(buckets, cell, { level, color: chunkColors[chunk] });
   });
+}
+
+function filled(buckets, { x, y, width, height }, { level, color }) {
+  if (level > 0) put(buckets, color, [x, y + height * (1 - level), width, height * level]);
 }
 
 /** One bar, a segment per origin, as long as the share of all chunks that is there. */

@@ -4,7 +4,7 @@
  * on top.
  */
 
-import { drawCells } from "./cells.js";
+import { drawArrivals, drawCells } from "./cells.js";
 import { h } from "./dom.js";
 import { centre, grown } from "./geometry.js";
 import { drawHeat, drawTokens } from "./tokens.js";
@@ -22,6 +22,8 @@ export class Overlay {
     };
     this.moved = true;
     this.cellsShown = "";
+    /** How many arrivals the last picture of the buffers has. */
+    this.cellsNext = 0;
     this.cellsAt = 0;
     /** How many chunks were in flight in the last picture. */
     this.tokens = 0;
@@ -45,12 +47,16 @@ export class Overlay {
         canvas.inspector.way.draw(ctx);
       });
     }
+    const shown = this.cellsNext;
     if (this.moved || this.#cellsChanged(now)) {
+      const onlyMore = !this.moved && !canvas.heat && shown <= canvas.buffers.next;
       this.#clear(this.layers.cells, (ctx) => {
         drawHeat(ctx, canvas);
-        drawCells(ctx, canvas);
+        if (onlyMore) drawArrivals(ctx, canvas, shown);
+        else drawCells(ctx, canvas);
         canvas.inspector.way.drawCells(ctx);
-      });
+      }, { keep: onlyMore });
+      this.cellsNext = canvas.buffers?.next ?? 0;
     }
     this.#clear(this.layers.tokens, (ctx) => {
       this.tokens = drawTokens(ctx, canvas);
@@ -72,15 +78,15 @@ export class Overlay {
     return true;
   }
 
-  /** Empty a layer, set it to drawing units, and draw. */
-  #clear(element, draw) {
+  /** Empty a layer unless what is on it is kept, set it to drawing units, and draw. */
+  #clear(element, draw, { keep = false } = {}) {
     const { stage, dom } = this.canvas;
     const ratio = Math.min(2, devicePixelRatio || 1);
     const [width, height] = [dom.stage.clientWidth, dom.stage.clientHeight].map((v) => Math.round(v * ratio));
     if (element.width !== width || element.height !== height) Object.assign(element, { width, height });
     const ctx = element.getContext("2d");
     ctx.setTransform(1, 0, 0, 1, 0, 0);
-    ctx.clearRect(0, 0, width, height);
+    if (!keep) ctx.clearRect(0, 0, width, height);
     const { x, y } = stage.cy.pan();
     const zoom = stage.cy.zoom();
     ctx.setTransform(zoom * ratio, 0, 0, zoom * ratio, x * ratio, y * ratio);

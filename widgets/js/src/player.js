@@ -8,6 +8,7 @@
  * @property {number} chunk
  * @property {string} src
  * @property {string} dst
+ * @property {string} key of its ends; made once, since every frame asks for it
  * @property {number} start µs
  * @property {number} sent µs at which the link is free again
  * @property {number} end µs at which all has arrived
@@ -29,8 +30,9 @@ export class Playback {
     this.links = new Map(scene.topology.links.map((l) => [endsKey(l.src, l.dst), l]));
     /** @type {Flight[]} */
     this.flights = scene.transfers.map(([chunk, src, dst, start, end, fraction = 1]) => {
-      const alpha = this.links.get(endsKey(src, dst))?.alpha ?? 0;
-      return { chunk, src, dst, start, sent: Math.max(start, end - alpha), end, fraction };
+      const key = endsKey(src, dst);
+      const alpha = this.links.get(key)?.alpha ?? 0;
+      return { chunk, src, dst, key, start, sent: Math.max(start, end - alpha), end, fraction };
     });
     this.#bucket();
     this.origins = [...new Set(scene.chunks.map((chunk) => chunk.origin))].sort((a, b) => a - b);
@@ -78,8 +80,7 @@ export class Playback {
   load(epoch) {
     const load = new Map();
     for (const flight of this.byEpoch[epoch] ?? []) {
-      const key = endsKey(flight.src, flight.dst);
-      load.set(key, Math.min(1, (load.get(key) ?? 0) + this.#share(flight, epoch)));
+      load.set(flight.key, Math.min(1, (load.get(flight.key) ?? 0) + this.#share(flight, epoch)));
     }
     return load;
   }
@@ -90,8 +91,7 @@ export class Playback {
     const leaving = new Set(cut.links.map(([src, dst]) => endsKey(src, dst)));
     for (let e = 0; e < this.epochs; e++) {
       for (const flight of this.byEpoch[e]) {
-        const key = endsKey(flight.src, flight.dst);
-        if (leaving.has(key)) use[e] += this.#share(flight, e) * (this.links.get(key)?.bandwidth ?? 0);
+        if (leaving.has(flight.key)) use[e] += this.#share(flight, e) * (this.links.get(flight.key)?.bandwidth ?? 0);
       }
       use[e] = Math.min(1, use[e] / cut.bandwidth);
     }

@@ -2,7 +2,6 @@
 
 import { between } from "./palette.js";
 import { pointOn } from "./geometry.js";
-import { endsKey } from "./model.js";
 
 /** Dots above which outlines and tails cannot be seen but would cost half of the time. */
 const MANY_TOKENS = 800;
@@ -60,15 +59,16 @@ function placed(canvas, each) {
   const flights = playback.inFlight(clock.time);
   const radius = radiusFor(flights.length, stage.cy.zoom());
   const seen = new Map();
+  const { time } = clock;
+  const tails = flights.length < MANY_TOKENS;
   for (const flight of flights) {
-    const key = endsKey(flight.src, flight.dst);
-    const lane = canvas.shown.lanes.get(key);
+    const lane = canvas.shown.lanes.get(flight.key);
     const curve = lane && stage.curve(lane.line);
     if (!curve) continue;
-    const way = `${lane.line.id}${lane.forth}`;
-    const behind = seen.get(way) ?? 0;
-    seen.set(way, behind + 1);
-    const token = place(flight, { clock, curve, forth: lane.forth, behind, radius });
+    let sides = seen.get(lane.line);
+    if (!sides) seen.set(lane.line, (sides = [0, 0]));
+    const behind = sides[Number(lane.forth)]++;
+    const token = place(flight, { time, curve, forth: lane.forth, behind, radius, tails });
     if (!hidden(curve, token.way)) each(flight, token);
   }
   return flights.length;
@@ -85,14 +85,16 @@ const hidden = ({ covered }, way) =>
   covered !== null && covered[Math.min(covered.length - 1, Math.floor(way * covered.length))];
 
 /** Where a chunk is, how far along its line, and where its tail ends. Those sent side by side follow one another. */
-function place(flight, { clock, curve, forth, behind, radius }) {
+function place(flight, { time, curve, forth, behind, radius, tails }) {
   const whole = Math.max(1e-9, flight.end - flight.start);
   const gap = Math.min(0.25, (behind * radius * 2.4) / curve.length);
-  const way = Math.min(1, Math.max(0, (clock.time - flight.start) / whole - gap));
-  const tail = Math.max(0, way - (radius * 3.6) / curve.length);
+  const share = Math.min(1, Math.max(0, (time - flight.start) / whole - gap));
+  const end = Math.max(0, share - (radius * 3.6) / curve.length);
   const side = forth ? curve.lane : -curve.lane;
-  const at = (share) => pointOn(curve, forth ? share : 1 - share, side);
-  return { way: forth ? way : 1 - way, at: at(way), tail: at(tail), r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
+  const way = forth ? share : 1 - share;
+  const at = pointOn(curve, way, side);
+  const tail = tails ? pointOn(curve, forth ? end : 1 - end, side) : at;
+  return { way, at, tail, r: radius * (flight.fraction < 1 ? 0.55 + 0.45 * flight.fraction : 1) };
 }
 
 /** @param {CanvasRenderingContext2D} ctx */

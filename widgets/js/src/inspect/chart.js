@@ -67,9 +67,14 @@ export class Chart {
 
   // ---- where things are ------------------------------------------------------------------------
 
-  /** Measure; everything else goes by what this finds. */
+  /**
+   * Measure; everything else goes by what this finds. Only here the page is asked for its layout, which it
+   * would have to find anew in every frame.
+   * @returns {boolean} whether there is anything to be seen
+   */
   #measure() {
     const { clientWidth: width, clientHeight: height } = this.element;
+    if (!width) return false;
     const { plan } = this.inspector;
     const head = Math.min(this.headWidth, width * 0.26);
     this.view.style.height = `${height}px`;
@@ -79,6 +84,7 @@ export class Chart {
     const [from, to] = this.window ?? [0, plan.makespan];
     this.span = new Span(from, to, this.frame.gantt);
     this.page = null;
+    return true;
   }
 
   /** Pixels from the top of the view to that of the first row. */
@@ -98,12 +104,9 @@ export class Chart {
 
   /** Called in each frame in which something moved. @param {number} time µs */
   draw(time) {
-    if (!this.element.clientWidth) return;
     this.#follow(time);
-    if (this.dirty) {
-      this.dirty = false;
-      this.#measure();
-    }
+    if (this.dirty && !this.#measure()) return;
+    this.dirty = false;
     const columns = this.#columnsAt(time);
     if (this.page?.first !== columns.first) this.#paint(columns);
     this.#cursors(time, columns);
