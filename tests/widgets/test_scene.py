@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from ccl.bound import Bound, Cut, Path
+from ccl.causes import Reason
 from ccl.collective import Collective, all_gather, all_reduce, all_to_all, reduce_scatter
+from ccl.explain import tell
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
@@ -17,6 +20,8 @@ from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology, device, duplex
+from tests.ccl.clusters import ring, ring_all_gather
+from widgets import scene as scenes
 from widgets.scene import MOST_SENTENCES, cuts, drawing, scene
 
 
@@ -115,6 +120,63 @@ def test_long_epochs_are_told_in_part():
     assert lines[0] == "100 chunks over 1 link"
     assert lines[-1] == f"and {100 - MOST_SENTENCES} sends more"
     assert len(lines) == MOST_SENTENCES + 2
+
+
+def filled(template: str, holes: dict[str, object]) -> str:
+    """Fill in a template as the canvas does: each name in braces by what it is called."""
+    return re.sub(r"\{(\w+)\}", lambda hole: str(holes[hole[1]]), template)
+
+
+class TestDetails:
+    def test_each_transfer_has_its_reason_and_its_cause(self):
+        """Rounds of 20.7 µs in epochs of 25: transfer 4 + r passes on what transfer r - 1 brought
+        20.7 µs in, 20 of them bytes; it leaves its link at 40.7."""
+        problem, schedule = ring_all_gather(ring(4, alpha=0.7), epoch_duration=25)
+        made = scene(problem, schedule, simulate(problem, schedule))
+        details = made["details"]
+
+        assert json.loads(json.dumps(details)) == details
+        assert details["reasons"] == [reason.value for reason in Reason]
+        named = [[details["reasons"][row[0]], *row[1:]] for row in details["rows"]]
+        assert named[:4] == [[Reason.AT_ONCE, -1, 0.0, 0, 20.0]] * 4
+        assert named[4:8] == [[Reason.NOT_THERE, before, 20.7, 1, 40.7] for before in (3, 0, 1, 2)]
+        path = [made["transfers"][i] for i in details["critical"]]
+        assert [each[3] for each in path] == [0.0, 20.7, 41.4]
+        assert len({each[0] for each in path}) == 1
+
+    def test_the_phrases_give_the_sentences_of_the_library(self):
+        problem, schedule = ring_all_gather(ring(4, alpha=0.7), epoch_duration=25)
+        timeline = simulate(problem, schedule)
+        made = scene(problem, schedule, timeline)
+        details, label = made["details"], made["chunks"][3]["label"]
+        reason, by, ready, epoch, _ = details["rows"][4]
+        chunk, src, dst, start, end, _ = made["transfers"][4]
+
+        told = filled(
+            details["phrases"][details["reasons"][reason]],
+            {"src": src, "dst": dst, "chunk": label, "start": start, "end": end, "ready": ready,
+             "from": made["transfers"][by][1]},
+        )  # fmt: skip
+        told += filled(
+            details["phrases"]["earlier"],
+            {"epoch": epoch, "planned": int(epoch * made["epoch_duration"])},
+        )
+
+        assert chunk == 3
+        assert told == tell(problem, schedule, timeline).sentence(4)
+
+    def test_plans_without_epochs_have_none(self):
+        problem = Problem(pair(), all_to_all(2, 2e6))
+        plan = Flow((Rate(0, "a", "b", 1.0), Rate(1, "b", "a", 1.0)))
+
+        rows = scene(problem, plan, simulate(problem, plan, chunks=2))["details"]["rows"]
+
+        assert {row[3] for row in rows} == {-1}
+
+    def test_too_many_transfers_are_shown_without(self, monkeypatch):
+        monkeypatch.setattr(scenes, "MOST_DETAILED", 1)
+
+        assert exchange()["details"] is None
 
 
 CUT = Cut(("a", "b", "c"), (("a", "s"), ("b", "t")), 200.0)
