@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from ccl.display import mime_bundle
 from ccl.topology import Topology
 
 Ends = tuple[str, str]
@@ -107,9 +107,7 @@ class Prices:
         lines += [f"  {idle} links would save nothing"] if idle else []
         return "\n".join(lines)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """Return the rich display of a notebook; see `ccl.display`."""
-        return {"text/plain": str(self)}
+    _repr_mimebundle_ = mime_bundle
 
 
 MOST_TOLD = 8

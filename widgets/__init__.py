@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from widgets.line_plot import curves
     from widgets.link_load import LinkLoad
     from widgets.player import SchedulePlayer
+    from widgets.prices import PriceView
     from widgets.solve_panel import SolvePanel
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "GapPlot",
     "Lesson",
     "LinkLoad",
+    "PriceView",
     "SchedulePair",
     "SchedulePlayer",
     "SolvePanel",
@@ -64,6 +66,7 @@ _HOMES = {
     "GapPlot": "widgets.gap_plot",
     "Lesson": "widgets.lesson",
     "LinkLoad": "widgets.link_load",
+    "PriceView": "widgets.prices",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.player",
     "SolvePanel": "widgets.solve_panel",

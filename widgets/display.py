@@ -12,6 +12,7 @@ from typing import Any
 
 from ccl.bound import Bound
 from ccl.display import MimeBundle
+from ccl.prices import Prices
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
@@ -42,6 +43,11 @@ def _(noun: Bound) -> str:
     return bound_words(noun)
 
 
+@_told.register
+def _(noun: Prices) -> str:
+    return str(noun)
+
+
 @singledispatch
 def _shown(_noun: Any) -> MimeBundle | None:
     return None
@@ -66,6 +72,13 @@ def _(noun: Result) -> MimeBundle | None:
         return _bundle(SchedulePlayer(noun))
     hint = f"\nmore than {MOST_PLAYED:,} transfers; SchedulePlayer(result) plays them all the same"
     return beside(_bundle(CutView(noun)), told=lambda: words(noun) + hint, drawn=lambda: None)
+
+
+@_shown.register
+def _(noun: Prices) -> MimeBundle | None:
+    from widgets.prices import PriceView  # noqa: PLC0415 - as above
+
+    return _bundle(PriceView(noun))
 
 
 @_shown.register

@@ -29,12 +29,23 @@ class Speed(Enum):
         return self.value
 
 
+LAST = Speed.HOURS
+
 UP_TO: dict[str, tuple[int, int, int]] = {
-    "lp": (20_000, 300_000, 3_000_000),
-    "milp": (2_000, 20_000, 200_000),
-    "columns": (20_000, 300_000, 3_000_000),
+    "lp": (5_000, 300_000, 3_000_000),
+    "milp": (5_000, 50_000, 300_000),
+    "columns": (5_000, 100_000, 1_000_000),
 }
 """Nonzeros up to which a model takes less than a second, seconds and minutes, by its kind."""
+
+
+_ENDS = (1.0, 60.0, 3600.0)
+"""Seconds at which a class ends."""
+
+
+def speed_in(seconds: float) -> Speed:
+    """Return the class of something that took so long."""
+    return next((speed for speed, end in zip(Speed, _ENDS, strict=False) if seconds < end), LAST)
 
 
 def speed_of(kind: Kind, size: ModelSize) -> Speed | None:
@@ -44,4 +55,4 @@ def speed_of(kind: Kind, size: ModelSize) -> Speed | None:
     for speed, most in zip(Speed, UP_TO[kind], strict=False):
         if size.nonzeros <= most:
             return speed
-    return Speed.HOURS
+    return LAST
