@@ -12,11 +12,13 @@ from ccl.errors import FormatError
 from ccl.formats import catalogue
 from ccl.formats.documents import Document, document
 from ccl.formats.format import Writer
+from ccl.formats.own.fragment import HOME, Share, link_of
 from ccl.formats.text import write_bytes
-from ccl.options import make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
+from formulations.comparison import Comparison
+from widgets.comparison_files import comparison_file, told
 from widgets.writers import WRITERS
 
 Content = Topology | Problem | Result | Document
@@ -40,23 +42,29 @@ class Saving:
         """
         return save(self._held(), path, **options)
 
+    def link(self, *, at: str = HOME) -> str:
+        """Return a link that opens it in the designer; see `widgets.saving.link`."""
+        return link(self._held(), at=at)
+
     def html(self, **options: Any) -> str:
         """Return a page of its own that shows the same from disk; see `widgets.saving.html`."""
         return html(self._held(), **options)
 
 
-def save(content: Content, path: str | Path, **options: Any) -> Path:
-    """Write a cluster or a plan into a file, in the format of its ending.
+def save(content: Content | Comparison, path: str | Path, **options: Any) -> Path:
+    """Write a cluster, a plan or a comparison into a file, in the format of its ending.
 
     Parameters
     ----------
     content
         What is written; a document brings positions of its own.
     path
-        Its ending is ``html``, ``svg``, ``png``, ``gif``, ``webm``, ``json`` or ``py``.
+        Its ending is ``html``, ``svg``, ``png``, ``gif``, ``webm``, ``json`` or ``py``; of a
+        comparison one of the first three or ``json``.
     **options
-        Those of the format (`widgets.pictures.options`): ``style="paper"``, ``width=640`` pixels,
-        ``time=12.5`` µs or ``epoch=3``.
+        Those of the format (`widgets.pictures.options`): ``style="paper"``, ``width=640`` pixels or
+        in print ``column=85`` mm and ``points=8``, ``time=12.5`` µs or ``epoch=3``; of a page
+        ``theme="dark"``.
 
     Returns
     -------
@@ -67,16 +75,15 @@ def save(content: Content, path: str | Path, **options: Any) -> Path:
     FormatError
         If nothing is written with such an ending, or the format cannot say what is there.
     ProblemError
-        If the format has no such option, or a value is out of range.
+        If a value of an option is out of range.
     """
     file = Path(path)
-    writer = writer_for(file)
-    write_bytes(file, written(content, writer, options))
+    write_bytes(file, _made(content, file, options))
     return file
 
 
-def html(content: Content, **options: Any) -> str:
-    """Return a page that shows a cluster and plays its plan, opened from disk; errors as `save`.
+def html(content: Content | Comparison, **options: Any) -> str:
+    """Return a page that shows the same from disk; errors as `save`.
 
     Parameters
     ----------
@@ -85,18 +92,35 @@ def html(content: Content, **options: Any) -> str:
     **options
         Of the page: ``theme="light"``.
     """
-    return written(content, writer_for(Path("page.html")), options).decode()
+    return _made(content, Path("page.html"), options).decode()
 
 
-def written(content: Content, writer: Writer, options: dict[str, Any]) -> bytes:
-    """Return what a writer makes of something, told options by name."""
-    known = [row.name for row in option_fields(writer.options)]
-    strange = next((name for name in options if name not in known), None)
-    if strange is not None:
-        msg = f"{writer.title} has no option {strange!r}; there are {', '.join(known) or 'none'}"
-        raise FormatError(msg)
+def link(content: Content, *, at: str = HOME) -> str:
+    """Return a link that opens a cluster and what is asked of it in the designer.
+
+    Parameters
+    ----------
+    content
+        What is shared; a plan is left out.
+    at
+        Address of the designer.
+
+    Raises
+    ------
+    TooLarge
+        If no link holds it; a file does.
+    """
     found = content if isinstance(content, Document) else document(content)
-    return writer.write(found, make_options(writer.options, options)).content
+    return link_of(Share.of(found), at=at)
+
+
+def _made(content: Content | Comparison, path: Path, options: dict[str, Any]) -> bytes:
+    """Return the content of a file."""
+    if isinstance(content, Comparison):
+        return comparison_file(content, path.suffix.lower().removeprefix("."), options)
+    writer = writer_for(path)
+    found = content if isinstance(content, Document) else document(content)
+    return writer.write(found, told(writer.options, options, writer.title)).content
 
 
 def writer_for(path: Path) -> Writer:

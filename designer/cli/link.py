@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ccl.formats.own.fragment import HOME, Share, Solving, link_of
+from ccl.formats.own.fragment import HOME, Share, link_of
 from designer.cli.asked import Cluster, open_document
 from designer.cli.show import remark
 
@@ -20,9 +20,6 @@ def link(
 ) -> None:
     """Print a link that holds the cluster and what is asked, in its fragment alone."""
     opened = open_document(cluster)
-    solving = None
-    if opened.result is not None:
-        solving = Solving(formulation=opened.result.formulation, options=opened.result.options)
     if opened.plan is not None:
         remark("not kept: the plan; it is solved again")
-    typer.echo(link_of(Share(opened, solving), at=at))
+    typer.echo(link_of(Share.of(opened), at=at))

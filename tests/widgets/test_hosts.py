@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import importlib
 import json
 import re
@@ -68,7 +69,7 @@ def test_the_widget_and_the_dash_component_have_the_same_properties(jupyter, bun
 def test_the_canvas_reads_no_property_that_python_does_not_know():
     sources = Path(widgets.__file__).parent / "js" / "src"
     pair = {"pair.js": PAIR_PROPS}
-    for file in sources.glob("*.js"):
+    for file in sources.rglob("*.js"):
         text, known = file.read_text(encoding="utf-8"), set(pair.get(file.name, PROPS))
         assert set(re.findall(r'model\.get\("(\w+)"\)', text)) <= known, file.name
         assert set(re.findall(r"\.tell\(\{ (\w+):", text)) <= known, file.name
@@ -148,9 +149,14 @@ def test_each_command_of_a_widget_is_a_new_one(jupyter):
 def test_a_page_holds_the_bundle_and_the_drawing_whatever_its_names(bundle):
     page = standalone_html(drawing(PAIR), theme="dark")
 
-    assert base64.b64encode(bundle.read_bytes()).decode() in page
+    def unpacked(name: str) -> bytes:
+        packed = re.search(rf'id="{name}">(.*?)</script>', page, re.DOTALL).group(1)
+        return gzip.decompress(base64.b64decode(packed))
+
+    assert unpacked("canvas") == bundle.read_bytes()
     assert "<title>&lt;/script&gt; &amp; co</title>" in page
-    state = re.search(r'id="state">(.*?)</script>', page, re.DOTALL).group(1)
-    assert json.loads(state)["drawing"]["topology"]["name"] == PAIR.name
-    assert json.loads(state)["theme"] == "dark"
+    state = json.loads(unpacked("state"))
+    assert state["drawing"]["topology"]["name"] == PAIR.name
+    assert state["theme"] == "dark"
+    assert page.count("</script>") == 3
     assert not re.search(r'(src|href)="(?!data:)', page)

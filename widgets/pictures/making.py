@@ -30,22 +30,32 @@ _MOST_MOVES = 400_000
 def write_svg(content: Document, options: StillOptions) -> Written:
     """Write a picture of lines and letters."""
     picture, lost = _still(content, options)
-    return one_file(svg(picture), ending="svg", lost=lost)
+    return one_file(svg(picture, column=options.column), ending="svg", lost=lost)
 
 
 def write_png(content: Document, options: PixelOptions) -> Written:
     """Write a picture of pixels."""
     picture, lost = _still(content, options)
-    width, height = (round(side * options.scale) for side in picture.size)
+    painted = pixels_of(picture, scale=options.scale)
+    return one_file(painted, ending="png", lost=lost + _unwritten(picture))
+
+
+def pixels_of(picture: Picture, *, scale: float) -> bytes:
+    """Return a picture as the content of a PNG file.
+
+    Raises
+    ------
+    FormatError
+        If it is too large to be painted.
+    """
+    width, height = (round(side * scale) for side in picture.size)
     if width * height > _MOST_PIXELS:
         msg = (
             f"a picture of {width} x {height} pixels is larger than {_MOST_PIXELS:,} pixels; "
             "give less width or scale"
         )
         raise FormatError(msg)
-    return one_file(
-        png(picture, scale=options.scale), ending="png", lost=lost + _unwritten(picture)
-    )
+    return png(picture, scale=scale)
 
 
 def write_gif(content: Document, options: FilmOptions) -> Written:
@@ -78,11 +88,11 @@ def _still(content: Document, options: StillOptions) -> tuple[Picture, tuple[str
     view = View(
         stage,
         _LOOKS[options.style],
-        width=float(options.width),
+        width=options.pixels,
         region=_region(content, stage, wanted=options.cut),
         filled=moment is not None,
         captioned=moment is not None and options.style != "paper",
-        font=options.font,
+        font=options.letters,
     )
     return view.picture(moment), lost
 

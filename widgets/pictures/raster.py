@@ -13,6 +13,7 @@ from PIL import Image, ImageChops, ImageDraw
 
 from widgets.pictures import lettering
 from widgets.pictures.colors import rgb
+from widgets.pictures.options import PIXELS_PER_INCH
 from widgets.pictures.shapes import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
 
 _MOST_PIXELS = 60_000_000
@@ -40,7 +41,8 @@ def pixels(picture: Picture, *, scale: float = 1.0, finer: int = 3) -> Image.Ima
 def png(picture: Picture, *, scale: float = 1.0) -> bytes:
     """Return a picture as the content of a PNG file."""
     content = io.BytesIO()
-    pixels(picture, scale=scale).save(content, "PNG")
+    dots = PIXELS_PER_INCH * scale
+    pixels(picture, scale=scale).save(content, "PNG", dpi=(dots, dots))
     return content.getvalue()
 
 

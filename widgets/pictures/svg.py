@@ -12,10 +12,15 @@ from widgets.pictures.shapes import Area, Box, Dot, Picture, Point, Rect, Shape,
 FONTS = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 
 
-def svg(picture: Picture) -> str:
-    """Return a picture as the text of a file."""
-    width, height = picture.size
+def svg(picture: Picture, *, column: float | None = None) -> str:
+    """Return a picture as the text of a file; in print it is `column` mm wide, where it is given.
+
+    Names stay texts, which can be searched, copied and set in the font of the page around them.
+    """
     frame = picture.frame
+    width, height = map(str, picture.size)
+    if column is not None:
+        width, height = f"{_n(column)}mm", f"{_n(column * frame.height / frame.width)}mm"
     box = f"{_n(frame.x1)} {_n(frame.y1)} {_n(frame.width)} {_n(frame.height)}"
     lines = [
         (

@@ -32,6 +32,7 @@ from ccl.formats.format import (
     one_file,
 )
 from ccl.formats.text import decode_json
+from ccl.result import Stop
 
 HOME = "http://127.0.0.1:8050/"
 """Where ``topoloom design`` serves the designer unless told otherwise."""
@@ -104,6 +105,14 @@ class Share:
 
     document: Document
     solving: Solving | None = None
+
+    @classmethod
+    def of(cls, content: Document) -> Share:
+        """Return what a link carries of a document: of a result also how it was solved."""
+        result = content.result
+        if result is None or result.stop is Stop.READ:  # no formulation found what was read
+            return cls(content)
+        return cls(content, Solving(formulation=result.formulation, options=result.options))
 
 
 class TooLarge(FormatError):
@@ -249,11 +258,7 @@ def read(content: bytes, asked: Asked) -> Imported:
 def write(content: Document, _options: NoOptions) -> Written:
     """Write the link alone, for a message or a page."""
     lost = ("the plan; it is solved again",) if content.plan is not None else ()
-    solving = None
-    if content.result is not None:
-        result = content.result
-        solving = Solving(formulation=result.formulation, options=result.options)
-    return one_file(link_of(Share(content, solving)) + "\n", ending="txt", lost=lost)
+    return one_file(link_of(Share.of(content)) + "\n", ending="txt", lost=lost)
 
 
 READER = Reader(
