@@ -19,6 +19,7 @@ from designer.cli import (
     execute,
     explain,
     files,
+    formulation,
     link,
     lint,
     optimum,
@@ -79,6 +80,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("solve")(solve.command(solve.formulation_in(arguments)))
     app.command("bound")(bound.bound)
     app.command("optimum")(optimum.optimum)
+    app.command("formulation")(formulation.formulation)
     app.command("compare")(compare.compare)
     app.command("verify")(files.verify)
     app.command("explain")(explain.explain)
