@@ -116,6 +116,6 @@ export function ticks(from, to, most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough * (1 - 1e-9));
   const found = [];
-  for (let k = Math.ceil(from / step - 1e-9); k * step <= to * (1 + 1e-9); k++) found.push(k * step);
+  for (let k = Math.ceil(from / step - 1e-9) + 0; k * step <= to * (1 + 1e-9); k++) found.push(k * step);
   return found;
 }
