@@ -21,8 +21,9 @@ class Breakdown:
     Parameters
     ----------
     alphas
-        Latencies of the links along the critical path. One is negative where a send over several
-        links waited for one further on: its first byte was under way before that was free.
+        Latencies of the links along the critical path. Where a send over several links waits for
+        one further on, those before it are none: its first bytes are under way before that is
+        free. One is negative where the path does not go over that link.
     sending
         µs in which bytes were put on links at their bandwidth.
     slowed
@@ -72,6 +73,7 @@ def breakdown(told: Told) -> Breakdown:
             parts.until(own, told.transfers[after], told.causes[after])
         else:
             parts.arrival(own)
+    parts.settle()
     alphas = tuple(each for each in parts.alphas if each)
     return Breakdown(alphas, parts.sending, parts.slowed, parts.waiting)
 
@@ -83,14 +85,21 @@ class _Parts:
         self._link = told.problem.topology.link
         self.alphas: list[float] = []
         self.sending = self.slowed = self.waiting = 0.0
+        # µs that a send set out before a link further on was free.
+        self._ahead = 0.0
+        self._least = _NOTHING * told.timeline.makespan
 
     def until(self, own: Transfer, later: Transfer, cause: Cause) -> None:
         """Count from the start of a transfer to that of the one that it lets start."""
+        if cause.reason is Reason.PASSED_ON and self._ahead > self._least:
+            self._ahead -= later.start - own.start
+            return
+        self.settle()
         if cause.reason in (Reason.PASSED_ON, Reason.MEETS):
             self.alphas.append(later.start - own.start)
         elif cause.reason is Reason.FURTHER_ON:
             self._sends(own)
-            self.alphas.append(later.start - own.sent)
+            self._ahead = own.sent - later.start
         elif cause.reason is Reason.LINK_BUSY or not _brings(own, later):
             self._sends(own)
             self.waiting += later.start - own.sent
@@ -101,6 +110,12 @@ class _Parts:
             alpha = self._link(own.src, own.dst).alpha
             self.alphas.append(alpha)
             self.waiting += later.start - own.start - alpha
+
+    def settle(self) -> None:
+        """Count what is left of setting out ahead of a link that was not come to."""
+        if abs(self._ahead) > self._least:
+            self.alphas.append(-self._ahead)
+        self._ahead = 0.0
 
     def arrival(self, own: Transfer) -> None:
         """Count from the start of a transfer until it has arrived."""

@@ -41,7 +41,7 @@ def test_a_link_further_on_hides_a_latency():
     parts = breakdown(tell(problem, schedule))
 
     assert (parts.latency, parts.sending) == pytest.approx((1, 40))
-    assert parts.text() == "41 µs = alpha 1 µs + bytes 40 µs"
+    assert parts.text() == "41 µs = alpha 2 × 0.5 µs + bytes 40 µs"
 
 
 @pytest.mark.parametrize("speeds", [(50, 25), (25, 50)])
