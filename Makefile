@@ -13,6 +13,8 @@ PIP := SKIP_JUPYTER_BUILDER=1 $(PY) -m pip --disable-pip-version-check -qq
 LOCK := requirements.lock
 BUNDLE := widgets/static/canvas.js
 BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/package*.json)
+# Copied beside JupyterLab by the installation, an editable one too.
+LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
@@ -70,7 +72,7 @@ $(PY): | tools/venv.sh
 	@sh tools/venv.sh $(VENV)
 
 # The lock is used as constraints: whatever a platform needs of it gets the version that CI ran.
-$(VENV)/.for-run: pyproject.toml $(LOCK) | $(PY)
+$(VENV)/.for-run: pyproject.toml $(LOCK) $(LAB) | $(PY)
 	$(call say,installing (a minute or two the first time))
 	@$(PIP) install -c $(LOCK) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
 	@$(PIP) install -c $(LOCK) --no-build-isolation -e .
