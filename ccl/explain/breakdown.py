@@ -47,6 +47,9 @@ class Breakdown:
         """Sum of all parts in µs: the makespan."""
         return self.latency + self.sending + self.slowed + self.waiting
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Say the parts in one line, those that are nothing left out."""
         least = _NOTHING * self.total

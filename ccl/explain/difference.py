@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from ccl.display import mime_bundle
+from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
 from ccl.explain.phrases import number
 from ccl.explain.told import MOST_UNFOLDED, Told, tell
@@ -166,7 +166,11 @@ class Difference:
             return f"{what} {sides[0][1]}"
         return ", ".join([what, *(f"{name}: {side}" for name, side in sides)])
 
-    _repr_mimebundle_ = mime_bundle
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> MimeBundle:
+        return mime_bundle(self, include, exclude) or ({"text/plain": self.text()}, {})
 
 
 def _side(move: Move, kind: Kind) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from ccl.causes import Reason
 from ccl.collective import Chunk, custom
-from ccl.explain import breakdown, tell
+from ccl.explain import Told, breakdown, tell
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
@@ -111,3 +114,32 @@ def test_the_parts_add_up_to_the_makespan(seed, limited):
     if not limited:
         assert parts.slowed == pytest.approx(0, abs=slack)
         assert parts.waiting == pytest.approx(0, abs=slack)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_so_they_do_where_the_plan_holds_back(seed):
+    """With a window on one link nothing starts before its epoch; with limited buffers, what goes
+    to them does not. What waits for that is `PLANNED` or `CLOSED`, and nothing is negative."""
+    problem, tasks, epoch_duration = instance(seed, limited=False)
+    schedule = Planner(problem, epoch_duration).plan(tasks)
+    topology, ends = problem.topology, problem.topology.links[seed % 2].ends
+    window = Window((ends,), 0.0, schedule.duration / 2, 0.5 * (seed % 3))
+    devices = tuple(replace(each, buffer_bytes=1e12) for each in topology.devices)
+    for held in (
+        replace(problem, windows=(window,)),
+        replace(problem, topology=replace(topology, devices=devices)),
+    ):
+        timeline = simulate(held, schedule)
+        told = Told(held, schedule, timeline)
+
+        parts = breakdown(told)
+
+        slack = 1e-6 * timeline.makespan
+        assert parts.total == pytest.approx(timeline.makespan)
+        assert min(parts.sending, parts.latency, parts.slowed, parts.waiting) >= -slack
+        planned = [
+            (each.start, told.planned(i))
+            for i, each in enumerate(timeline.transfers)
+            if told.causes[i].reason is Reason.PLANNED
+        ]
+        assert all(start >= begin - slack for start, begin in planned)

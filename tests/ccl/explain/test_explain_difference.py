@@ -179,6 +179,14 @@ def test_different_problems_are_not_compared():
         difference(tell(problem, schedule), tell(slower, again))
 
 
+def test_a_notebook_shows_its_text_at_least():
+    found = two(*relays())
+
+    data, _ = found._repr_mimebundle_()
+
+    assert data["text/plain"] == str(found) == found.text()
+
+
 def test_results_are_compared_and_rows_are_plain():
     result = solved().result
 
