@@ -276,16 +276,18 @@ export class Chart {
       const column = this.page.first + Math.min(this.page.count - 1, Math.floor((x - grid.x) / this.page.each));
       return { row, send: null, time: plan.columnStarts[column] };
     }
-    const cell = cellAt(row, this.page, { x, y: top - row.top });
+    const cell = cellAt(row, this.page, { x, y: top - row.top, match: this.inspector.match });
     return cell && { row, send: cell.send, time: plan.columnStarts[cell.column] };
   }
 
-  /** Scroll as little as shows a row. @param {Row} row */
-  reveal(row) {
+  /** Scroll to a row that is not seen: as little as shows it, or so that its neighbours are seen too. @param {Row} row */
+  reveal(row, { amid = false } = {}) {
     const room = this.element.clientHeight - AXIS - 8;
     const { scrollTop } = this.element;
-    if (row.top < scrollTop) this.element.scrollTop = row.top;
-    else if (row.top + row.height > scrollTop + room) this.element.scrollTop = row.top + row.height - room;
+    const above = row.top < scrollTop;
+    if (!above && row.top + row.height <= scrollTop + room) return;
+    if (amid) this.element.scrollTop = row.top - room / 4;
+    else this.element.scrollTop = above ? row.top : row.top + row.height - room;
   }
 
   /** Show more or less of the time around a moment. @param {number} factor above 1 shows less @param {number} around µs */

@@ -50,25 +50,15 @@ export class Span {
 
 /** @param {Picture} picture @param {Span} span */
 export function drawGantt(picture, span) {
-  const { ctx, rows, range, shift, chunkColors, match, critical } = picture;
-  const buckets = new Map();
+  const { ctx, rows, range, shift } = picture;
+  // Bars that step back go beneath the others, and lighter parts beneath full ones.
+  const layers = { faintTails: new Map(), faint: new Map(), tails: new Map(), bars: new Map() };
   const words = [];
-  const [left, right] = [span.x, span.x + span.width];
-  for (let r = range[0]; r < range[1]; r++) {
-    const row = rows[r];
-    row.sends.forEach((send, k) => {
-      if (send.end < span.from || send.start > span.to) return;
-      const box = laneBox(row, row.lane[k]);
-      const y = shift + row.top + box.y;
-      const [a, b, c] = [send.start, send.sent, send.end].map((time) => Math.min(right, Math.max(left, span.place(time))));
-      const alpha = match && !match(send) ? FAINT : 1;
-      const color = chunkColors[send.chunk];
-      put(buckets, color, alpha * TAIL, [b, y, Math.max(0, c - b), box.height]);
-      put(buckets, color, alpha, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
-      if (alpha === 1 && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
-    });
-  }
-  fill(ctx, buckets);
+  for (let r = range[0]; r < range[1]; r++) layRow(rows[r], { picture, span, layers, words, top: shift + rows[r].top });
+  fill(ctx, layers.faintTails, FAINT * TAIL);
+  fill(ctx, layers.faint, FAINT);
+  fill(ctx, layers.tails, TAIL);
+  fill(ctx, layers.bars, 1);
   ctx.font = `600 10px ${FONT}`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
@@ -77,23 +67,43 @@ export function drawGantt(picture, span) {
     ctx.fillStyle = inkOn(color);
     ctx.fillText(text, x, y + 0.5);
   }
-  if (critical.size) drawCritical(picture, span);
+  if (picture.critical.size) drawCritical(picture, span);
   if (picture.chosen) ring(picture, span, { send: picture.chosen, width: 2.4 });
   if (picture.picked) ring(picture, span, { send: picture.picked, width: 1.4 });
 }
 
-/** Bars that step back go beneath the others, and lighter parts beneath full ones. */
-function put(buckets, color, alpha, rect) {
-  const key = `${alpha} ${color}`;
-  const have = buckets.get(key);
-  if (have) have.rects.push(rect);
-  else buckets.set(key, { color, alpha, rects: [rect] });
+/** Put the bars of a row into the layers; of those that fall on one pixel of a lane the first. */
+function layRow(row, { picture: { match, chunkColors }, span, layers, words, top }) {
+  const [left, right] = [span.x, span.x + span.width];
+  const place = (time) => Math.min(right, Math.max(left, span.place(time)));
+  const done = { true: new Float64Array(row.lanes).fill(-1), false: new Float64Array(row.lanes).fill(-1) };
+  row.sends.forEach((send, k) => {
+    if (send.end < span.from || send.start > span.to) return;
+    const c = place(send.end);
+    const kept = !match || match(send);
+    const last = done[kept];
+    if (c < last[row.lane[k]]) return;
+    last[row.lane[k]] = Math.floor(c) + 1;
+    const [a, b] = [place(send.start), place(send.sent)];
+    const box = laneBox(row, row.lane[k]);
+    const y = top + box.y;
+    const color = chunkColors[send.chunk];
+    if (c > b) put(kept ? layers.tails : layers.faintTails, color, [b, y, c - b, box.height]);
+    put(kept ? layers.bars : layers.faint, color, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
+    if (kept && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
+  });
 }
 
-function fill(ctx, buckets) {
-  for (const { color, alpha, rects } of [...buckets.values()].sort((a, b) => a.alpha - b.alpha)) {
+function put(layer, color, rect) {
+  const have = layer.get(color);
+  if (have) have.push(rect);
+  else layer.set(color, [rect]);
+}
+
+function fill(ctx, layer, alpha) {
+  ctx.globalAlpha = alpha;
+  for (const [color, rects] of layer) {
     ctx.fillStyle = color;
-    ctx.globalAlpha = alpha;
     ctx.beginPath();
     for (const [x, y, width, height] of rects) ctx.rect(x, y, width, height);
     ctx.fill();

@@ -77,13 +77,23 @@ export function drawGrid(picture, columns) {
   if (mark) outline(ctx, [mark], { color: colors.accent, width: 2.2, by: 1.5 });
 }
 
+/** What a cell shows: a send of each chunk, of those that do not step back if there are any. */
+function shownIn(sends, match) {
+  const kept = match ? sends.filter(match) : sends;
+  const first = new Map();
+  for (const send of kept.length ? kept : sends) {
+    if (!first.has(send.chunk)) first.set(send.chunk, send);
+    if (first.size === MOST_STRIPES) break;
+  }
+  return { list: [...first.values()], faint: !kept.length };
+}
+
 function stripes(buckets, sends, { box, picture }) {
   const { chunkColors, match } = picture;
-  const kept = match ? sends.filter(match) : sends;
-  const list = (kept.length ? kept : sends).slice(0, MOST_STRIPES);
+  const { list, faint } = shownIn(sends, match);
   const each = box.height / list.length;
   list.forEach(({ chunk }, s) => {
-    put(buckets, chunkColors[chunk], kept.length ? 1 : FAINT, [box.x, box.y + s * each, box.width, each - (each > 4 && s < list.length - 1 ? 1 : 0)]);
+    put(buckets, chunkColors[chunk], faint ? FAINT : 1, [box.x, box.y + s * each, box.width, each - (each > 4 && s < list.length - 1 ? 1 : 0)]);
   });
 }
 
@@ -112,14 +122,14 @@ function cellBox(row, { k, columns, shift }) {
 
 /**
  * The column at a place and the send there, if any.
- * @param {Row} row @param {Columns} columns @param {{x: number, y: number}} at pixels, y from the row's top
+ * @param {Row} row @param {Columns} columns
+ * @param {{x: number, y: number, match?: ((send: Sent) => boolean) | null}} at pixels, y from the row's top
  */
-export function cellAt(row, columns, { x, y }) {
+export function cellAt(row, columns, { x, y, match = null }) {
   const k = Math.floor((x - columns.x) / columns.each);
   if (k < 0 || k >= columns.count) return null;
   const column = columns.first + k;
-  const sends = cellsIn(row).get(column) ?? [];
-  const shown = Math.min(MOST_STRIPES, sends.length);
-  const s = Math.floor(((y - 2) / Math.max(1, row.height - 4)) * shown);
-  return { column, send: sends[Math.min(shown - 1, Math.max(0, s))] ?? null };
+  const { list } = shownIn(cellsIn(row).get(column) ?? [], match);
+  const s = Math.floor(((y - 2) / Math.max(1, row.height - 4)) * list.length);
+  return { column, send: list[Math.min(list.length - 1, Math.max(0, s))] ?? null };
 }

@@ -206,7 +206,7 @@ export class Inspector {
     const subject = chart.rows.find((row) => this.isLookedAt(row.subject));
     const belongs = chosen ? (send) => send === chosen : match;
     const row = subject ?? chart.rows.find(({ sends }) => sends.some(belongs));
-    if (row) chart.reveal(row);
+    if (row) chart.reveal(row, { amid: true });
   }
 
   /** A send in one sentence. @param {Sent} send */

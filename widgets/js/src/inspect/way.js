@@ -13,8 +13,9 @@ import { duration } from "../units.js";
 
 /** Pieces that a bent line is drawn in. */
 const PIECES = 14;
-/** Numbers on one line. */
+/** Numbers on one line, and sends of a way of which the order can be read on the cluster. */
 const MOST_NUMBERS = 2;
+const MOST_NUMBERED = 120;
 
 export class WayView {
   /** @param {import("./inspector.js").Inspector} inspector */
@@ -37,6 +38,7 @@ export class WayView {
       const chunk = focus.chunk;
       const sends = chunk !== null ? plan.wayOf(chunk) : match ? plan.sends.filter(match) : [chosen];
       this.numbered = chunk !== null || !match;
+      this.count = sends.length;
       sends.forEach((send, k) => this.#lay(send, k));
       this.used = new Set([...this.sides.values()].map(({ line }) => lineId(line.id)));
     }
@@ -78,7 +80,7 @@ export class WayView {
     if (this.numbered || focus.link) for (const side of this.sides.values()) this.#arrow(ctx, side, color);
     if (focus.rank !== null) this.#frame(ctx, canvas.stage.rect(this.#home(inspector.plan.ranks[focus.rank])), 9);
     if (focus.host !== null) this.#frame(ctx, canvas.stage.hostRect(focus.host), 18);
-    if (!this.numbered) return;
+    if (!this.numbered || this.count > MOST_NUMBERED) return;
     for (const side of this.sides.values()) this.#number(ctx, side, color);
     for (const [name, waits] of this.waits) this.#wait(ctx, name, waits);
   }
