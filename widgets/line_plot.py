@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
@@ -22,7 +22,7 @@ def curves(
     x: str,
     y: str,
     formulas: Mapping[str, Line] | None = None,
-    log: bool = True,
+    log: bool | Literal["x"] = True,
     scheme: str = "auto",
     height: int = 340,
 ) -> go.FigureWidget:
@@ -37,7 +37,7 @@ def curves(
     formulas
         The same; a formula named like a line has its colour.
     log
-        Whether both axes are logarithmic.
+        Whether both axes are logarithmic; ``x`` where only that one is.
     scheme
         ``auto``, ``light`` or ``dark``.
     height
@@ -62,15 +62,17 @@ def curves(
                 name=f"{name}, formula" if name in lines else name,
                 line={"color": color, "width": 1.5, "dash": "dash"},
             )  # fmt: skip
-    figure.update_layout(**_layout(look, x=x, y=y, kind="log" if log else "linear", height=height))
+    figure.update_layout(**_layout(look, x=x, y=y, height=height))
+    drawn = [*lines.values(), *(formulas or {}).values()]
     if log:
-        drawn = [*lines.values(), *(formulas or {}).values()]
-        figure.update_layout(**_ticks(drawn, sizes="byte" in x))
+        figure.update_xaxes(**_across(drawn, sizes="byte" in x))
+    if log is True:
+        figure.update_yaxes(**_up(drawn))
     return figure
 
 
-def _layout(look: Look, *, x: str, y: str, kind: str, height: int) -> dict[str, Any]:
-    axis = {"type": kind, "gridcolor": look.line, "zeroline": False, "linecolor": look.line}
+def _layout(look: Look, *, x: str, y: str, height: int) -> dict[str, Any]:
+    axis = {"gridcolor": look.line, "zeroline": False, "linecolor": look.line}
     return {
         "height": height,
         "margin": {"l": 60, "r": 10, "t": 10, "b": 50},
@@ -84,16 +86,16 @@ def _layout(look: Look, *, x: str, y: str, kind: str, height: int) -> dict[str, 
     }
 
 
-def _ticks(lines: Sequence[Line], *, sizes: bool) -> dict[str, Any]:
-    """Write round values along logarithmic axes, or every value of x where there are few."""
-    across = sorted({value for line in lines for value in line[0] if value > 0})
-    up = [value for line in lines for value in line[1] if value > 0]
-    if not across or not up:
-        return {}
-    below = across if len(across) <= FEW else log_ticks(across[0], across[-1])
-    beside = log_ticks(min(up) * 0.9, max(up) * 1.1)
+def _across(lines: Sequence[Line], *, sizes: bool) -> dict[str, Any]:
+    """Write every value of x where there are few, or round ones."""
+    values = sorted({value for line in lines for value in line[0] if value > 0})
+    shown = values if len(values) <= FEW else log_ticks(values[0], values[-1])
     write = text.size if sizes else text.digits
-    return {
-        "xaxis": {"tickvals": below, "ticktext": [write(each) for each in below]},
-        "yaxis": {"tickvals": beside, "ticktext": [text.digits(each) for each in beside]},
-    }
+    return {"type": "log", "tickvals": shown, "ticktext": [write(each) for each in shown]}
+
+
+def _up(lines: Sequence[Line]) -> dict[str, Any]:
+    """Write round values of y."""
+    values = [value for line in lines for value in line[1] if value > 0]
+    shown = log_ticks(min(values) * 0.9, max(values) * 1.1) if values else []
+    return {"type": "log", "tickvals": shown, "ticktext": [text.digits(each) for each in shown]}

@@ -22,6 +22,7 @@ from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology
+from widgets.text import duration
 
 STEPS = 20
 """Steps of the player for a plan without epochs of its own."""
@@ -143,7 +144,7 @@ def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
             "links": [list(ends) for ends in cut.links],
             "bandwidth": cut.bandwidth,
             "makespan": bound.makespan,
-            "label": f"{what} · {_across(bound, cut)} · ≥ {bound.makespan:.4g} µs",
+            "label": f"{what} · {_across(bound, cut)} · ≥ {duration(bound.makespan)}",
         }
     return list(found.values())
 

@@ -122,3 +122,11 @@ def test_bytes_are_written_with_units_and_few_values_all():
 
     figure = curves({"ring": ([1, 2, 4, 8], [4, 3, 2, 2])}, x="chunks", y="µs")
     assert list(figure.layout.xaxis.ticktext) == ["1", "2", "4", "8"]
+
+
+def test_only_the_axis_of_sizes_is_logarithmic_where_that_is_asked():
+    """Shares that reach 0 have no place on a logarithmic axis."""
+    figure = curves({"saved": ([1e3, 1e6], [0, 25])}, x="bytes", y="%", log="x")
+
+    assert figure.layout.xaxis.type == "log"
+    assert figure.layout.yaxis.type is None
