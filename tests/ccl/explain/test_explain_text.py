@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from ccl.causes import Reason
-from ccl.collective import Chunk, all_reduce, broadcast, custom
+from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
-from ccl.explain import explain, tell
+from ccl.explain import difference, explain, tell
+from ccl.explain import told as telling
 from ccl.explain.phrases import PHRASES, number
 from ccl.explain.writing import MOST_LINES
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.symmetry import Symmetry
 from ccl.topology import Link, Topology, device, duplex
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, ring_all_reduce, star
 from tests.ccl.documents import solved
@@ -272,3 +275,34 @@ class TestWhole:
             "g2 sends sum 0 to s at 20 µs, there at 40 µs: it was at g2 from 0 µs on and waited "
             "20 µs to meet what comes from g1 in a switch that adds."
         ) in told
+
+
+class TestSymmetry:
+    @pytest.fixture
+    def folded(self):
+        """In a ring of 4 one tree stands for four."""
+        topology = ring(4)
+        turn = np.array([(np.arange(4) + k) % 4 for k in range(4)])
+        tree = Tree(0, (("g0", "g1"), ("g1", "g2"), ("g2", "g3")), Fraction(1))
+        forest = Forest((tree,), symmetry=Symmetry(topology, turn, (4,)))
+        return Problem(topology, all_gather(4, 4 * MB)), forest
+
+    def test_all_trees_are_told(self, folded):
+        told = tell(*folded)
+
+        assert told.timeline.images == 1
+        assert {each.chunk for each in told.transfers} == {0, 1, 2, 3}
+        text = explain(*folded, chunk=2)
+        assert "1: g2 → g3, g3 → g0 and g0 → g1" in text
+        assert "It is complete: g0 at" in text
+
+    def test_of_too_many_one_of_each_kind_is_told(self, folded, monkeypatch):
+        monkeypatch.setattr(telling, "MOST_UNFOLDED", 100)
+
+        told = explain(*folded)
+
+        assert "Only the transfers of one tree of each kind are told; each stands for 4 alike." in (
+            told
+        )
+        with pytest.raises(ProblemError, match="transfers that can be compared"):
+            difference(tell(*folded), tell(*folded))
