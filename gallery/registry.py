@@ -76,7 +76,7 @@ def open_cluster(text: str) -> Topology:
         key, equals, value = (part.strip() for part in item.partition("="))
         parameter = _parameter(found, key)
         if not equals:
-            msg = f"{found.name}: {key} has no value; write {key}={_written(parameter.default)}"
+            msg = f"{found.name}: {key} has no value; write {key}={written(parameter.default)}"
             raise ProblemError(msg)
         if key in arguments:
             msg = f"{found.name}: {key} is given twice; give it once"
@@ -116,7 +116,7 @@ def _value(found: Entry, parameter: Parameter, text: str) -> Any:
         }[parameter.kind]
         msg = (
             f"{found.name}: {parameter.name}={text} is not {wanted}, "
-            f"such as {parameter.name}={_written(parameter.default)}"
+            f"such as {parameter.name}={written(parameter.default)}"
         )
         raise ProblemError(msg) from None
 
@@ -124,7 +124,7 @@ def _value(found: Entry, parameter: Parameter, text: str) -> Any:
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """Return a value as it is written in the name of a cluster."""
     if isinstance(value, tuple):
         return "x".join(map(str, value))

@@ -8,7 +8,9 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from designer import exchange, export_card, exporting, ids
+from ccl.formats.own import python_code
+from ccl.formats.own.python_code import PythonOptions
+from designer import exchange, export_card, exporting, ids, sharing
 from designer.assess import same_question
 from designer.callbacks import commands
 from designer.files import file_name
@@ -136,7 +138,8 @@ def _copy(app: Dash) -> None:
         result = page["result"] if _fresh(page) else None
         try:
             content = exporting.content_of(page["drawing"], page["asked"], result)
-            written = exchange.write(content, "python", {})
+            solving = sharing.solving_of(page["asked"])
+            written = python_code.write(content, PythonOptions(), solving=solving)
         except CclError as error:
             return {"copy": no_update, "notes": note(str(error), title="Cannot copy")}
         copy = {

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import ccl
+
 WIDTH = 88
 """Signs in a line; what the usual formatters take where nothing else is said."""
 INDENT = "    "
@@ -116,3 +118,32 @@ def _tall(expression: Expression) -> bool:
     return isinstance(expression, Group) and (
         expression.tall or any(_tall(part) for _, part in expression.parts)
     )
+
+
+class Script:
+    """Lines with the imports that they need."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self.lines: list[str] = []
+
+    def uses(self, module: str, *names: str) -> None:
+        self.imports.setdefault(module, set()).update(names)
+
+    def add(self, *text: str) -> None:
+        self.lines += text
+
+    def text(self) -> str:
+        """Return everything."""
+        own = sorted(module for module in self.imports if module != "fractions")
+        standard = [self._import("fractions"), ""] if "fractions" in self.imports else []
+        told = f'"""A cluster written by Topoloom {ccl.__version__}; run it to make it again."""'
+        head = [told, "", *standard, *map(self._import, own), ""]
+        return "\n".join([*head, *self.lines]) + "\n"
+
+    def _import(self, module: str) -> str:
+        names = sorted(self.imports[module], key=lambda name: (name[0].islower(), name))
+        line = f"from {module} import {', '.join(names)}"
+        if len(line) <= WIDTH:
+            return line
+        return "\n".join([f"from {module} import (", *(f"{INDENT}{name}," for name in names), ")"])

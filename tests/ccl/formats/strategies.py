@@ -9,6 +9,7 @@ links, shared limits, hosts left out.
 from __future__ import annotations
 
 import random
+import string
 from fractions import Fraction
 
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from ccl.bound import Bound
 from ccl.collective import CollectiveKind, make_collective
 from ccl.forest import Forest, Tree
 from ccl.formats.documents import Document, Kind, document
+from ccl.formats.own.fragment import Solving
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
 from ccl.topology import DeviceKind, Link, SharedLimit, Topology, device
@@ -236,3 +238,25 @@ def documents(
     if needs == "problem":
         return problems(names=names).map(document)
     return planned(names=names) if needs == "plan" else solved(names=names)
+
+
+VALUES = (
+    st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(-1e9, 1e9)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+    | st.just({"without": [["g0", "g1"]], "offsets": [[1, 4]], "chunks": 2})
+)
+"""Of options, a sketch among them."""
+
+
+def solvings() -> st.SearchStrategy[Solving]:
+    """How a problem may be asked to be solved; the formulation need not exist."""
+    words = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
+    return st.builds(
+        Solving,
+        formulation=st.text(string.ascii_lowercase + "-", min_size=1, max_size=12),
+        options=st.dictionaries(words, VALUES, max_size=4),
+        time_limit=st.none() | st.floats(0.1, 1e6),
+        gap=st.none() | st.floats(0, 1),
+    )

@@ -33,7 +33,7 @@ from ccl.topology import Topology, device
 from gallery import open_cluster
 from tests.ccl.clusters import mesh, ring
 from tests.ccl.documents import problems as any_problems
-from tests.ccl.formats.strategies import drawings, planned
+from tests.ccl.formats.strategies import drawings, planned, solvings
 
 quick = settings(max_examples=40, deadline=None)
 PLAIN = (
@@ -43,21 +43,6 @@ PLAIN = (
     | st.floats(-1e9, 1e9)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 )
-SKETCH = {"without": [["g0", "g1"]], "offsets": [[1, 4]], "chunks": 2}
-
-
-def solvings():
-    return st.builds(
-        Solving,
-        formulation=st.text(string.ascii_lowercase + "-", min_size=1, max_size=12),
-        options=st.dictionaries(
-            st.text(string.ascii_lowercase + "_", min_size=1, max_size=8),
-            PLAIN.filter(lambda value: value is not None) | st.just(SKETCH),
-            max_size=4,
-        ),
-        time_limit=st.none() | st.floats(0.1, 1e6),
-        gap=st.none() | st.floats(0, 1),
-    )
 
 
 def packed(plain):

@@ -2,37 +2,46 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+import formulations
 import gallery
 from ccl.collective import all_gather
 from ccl.errors import FormatError
 from ccl.flow import Flow, Rate
-from ccl.formats.catalogue import writer
 from ccl.formats.documents import document
-from ccl.formats.format import NoOptions
 from ccl.formats.own import python_code as module
-from ccl.formats.own.python_code import python_code
+from ccl.formats.own.fragment import Solving
+from ccl.formats.own.python_code import PythonOptions, known, python_code
+from ccl.formats.topoloom import topology_from_json, topology_to_json
+from ccl.layout import layout
+from ccl.options import make_options, option_fields
 from ccl.problem import Problem
+from ccl.result import Stop
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.ccl.documents import problems as any_problems
 from tests.ccl.documents import topologies as any_topologies
-from tests.ccl.formats.strategies import drawings, planned
+from tests.ccl.formats.strategies import drawings, planned, solvings
 
-WRITE = writer("python").write
+WRITE = module.write
 quick = settings(max_examples=30, deadline=None)
 SMALL = ["dgx-1v", "dgx-a100", "thesis-2.3", "torus", "fat-tree", "ndv2"]
 
 
-def run(content):
+def run(content, **options):
     """Return what the code defines."""
+    return made_by(WRITE(content, PythonOptions(**options)).content.decode())
+
+
+def made_by(code):
+    """Return what the text of a module defines."""
     defined: dict[str, Any] = {}
-    code = WRITE(content, NoOptions()).content.decode()
     exec(compile(code, "code", "exec"), defined)
     return defined
 
@@ -83,7 +92,7 @@ def test_a_forest_is_made_again_with_its_trees_written_out(formulation):
     content = document(problem, plan=forest)
 
     assert run(content)["plan"] == forest.unfolded(problem.topology)
-    assert bool(WRITE(content, NoOptions()).lost) is (forest.symmetry is not None)
+    assert bool(WRITE(content, PythonOptions()).lost) is (forest.symmetry is not None)
 
 
 def test_a_flow_is_made_again():
@@ -171,3 +180,119 @@ def test_devices_that_are_alike_and_numbered_are_one_line():
     assert '*(device("gpu", f"g{i}") for i in range(8, 11)),' in code
     assert all(f'device("gpu", "{name}"),' in code for name in names[3:])
     assert run(document(topology))["topology"] == topology
+
+
+# Clusters by name, and how they are solved
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dgx-1v",
+        "dgx-a100:hosts=2",
+        "ndv2:hosts=4",
+        "torus:shape=2x3x4",
+        "thesis-2.3",
+        "mi250:hosts=2",
+    ],
+)
+def test_a_cluster_of_the_gallery_is_written_by_its_name(name):
+    """Through the page, whose JSON keeps neither declared symmetry nor types of its own."""
+    topology = gallery.open_cluster(name)
+    drawn = topology_from_json(topology_to_json(topology))
+    content = document(drawn, positions=layout(drawn))
+    written = WRITE(content, PythonOptions())
+    code = written.content.decode()
+    made = made_by(code)
+
+    assert f'topology = open_cluster("{name}")' in code
+    assert len(code.splitlines()) < 12
+    assert written.lost == ()
+    assert made["topology"] == drawn
+    assert made["positions"] == content.positions
+    whole = "open_cluster" not in WRITE(content, PythonOptions(by_name=False)).content.decode()
+    assert whole
+    assert run(content, by_name=False)["topology"] == drawn
+
+
+def test_a_cluster_that_was_edited_is_written_out():
+    """A link less, another name, a device moved: the first two are no cluster of the gallery."""
+    topology = gallery.open_cluster("dgx-1v")
+    cut = replace(topology, links=topology.links[:-1])
+    moved = {**layout(topology), "g0": (1.5, 2.5)}
+
+    assert known(topology) == "dgx-1v"
+    assert known(cut) is None
+    assert known(replace(topology, name="mine")) is None
+    assert run(document(cut))["topology"] == cut
+    assert run(document(topology, positions=moved))["positions"] == moved
+
+
+@settings(max_examples=15, deadline=None)
+@given(any_problems(), solvings())
+def test_how_a_problem_is_to_be_solved_is_written_and_not_run(problem, solving):
+    code = WRITE(document(problem), PythonOptions(), solving=solving).content.decode()
+    made = made_by(code)
+
+    assert made["asked"] == solving.arguments
+    assert made["problem"] == problem
+    assert "result" not in made
+
+
+def test_limits_of_a_solve_are_written_with_its_result():
+    """A proved plan comes again; of one that a limit ended this is said."""
+    problem = Problem(ring(4), all_gather(4, 4e6))
+    result = solve(problem, "te-ccl-milp", options={"horizon": 4}, time_limit=30.0)
+    solving = Solving(formulation="te-ccl-milp", time_limit=30.0, gap=0.01)
+    written = WRITE(document(result), PythonOptions(), solving=solving)
+    stopped = replace(result, stop=Stop.TIME_LIMIT)
+
+    assert "time_limit=30.0" in written.content.decode()
+    assert "gap=0.01" in written.content.decode()
+    assert written.lost == ()
+    assert WRITE(document(result), PythonOptions()).lost[0].startswith("time limit and gap")
+    assert "another plan" in WRITE(document(stopped), PythonOptions(), solving=solving).lost[0]
+
+
+def test_a_plan_is_written_out_where_it_must_be_the_very_same():
+    problem = Problem(ring(4), all_gather(4, 4e6))
+    result = solve(problem, "list", time_limit=1)
+    made = run(document(result), plan="written out")
+
+    assert made["plan"] == result.plan
+    assert "solve" not in made
+
+
+def every_option():
+    """Return each formulation with each option at another value than its default."""
+    for each in formulations.available():
+        rows = option_fields(each.options)
+        options = {row.name: other(row) for row in rows}
+        yield pytest.param(each.name, options, id=each.name)
+
+
+def other(row):
+    if row.kind == "bool":
+        return not row.default
+    if row.kind == "choice":
+        return next(each for each in row.choices if each != row.default)
+    if row.kind == "text":
+        return 'it\'s "text"'
+    if row.kind == "sketch":
+        return {"without": [["g0", "g1"]], "relays": [["g0", "g1"]], "chunks": 2}
+    value = (row.minimum or 0) + (1 if row.kind == "int" else 0.25)
+    return value if row.maximum is None else min(value, row.maximum)
+
+
+@pytest.mark.parametrize(("name", "options"), list(every_option()))
+def test_every_option_of_every_formulation_is_written_as_it_is(name, options):
+    """What the code calls `solve` with makes the options that were asked for."""
+    problem = Problem(ring(4), all_gather(4, 4e6))
+    solving = Solving(formulation=name, options=options, time_limit=1.5)
+    code = python_code(document(problem), solving=solving)
+    asked = made_by(code)["asked"]
+    kind = formulations.formulation(name).options
+
+    assert asked["formulation"] == name
+    assert make_options(kind, asked.get("options", {})) == make_options(kind, options)
+    assert asked["time_limit"] == 1.5
