@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import dcc, html
 
 from designer import export_card, ids, import_card
 from designer.request import DEFAULT_TIME_LIMIT
@@ -61,10 +61,15 @@ def _limits() -> html.Div:
 
 def _mathematics() -> dmc.Modal:
     return dmc.Modal(
-        html.Div(id=ids.MATHEMATICS_TEXT),
+        [
+            html.Div(id=ids.ABOUT_HEAD),
+            html.Div(id=ids.ABOUT_SIZE),
+            html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
+            dcc.Store(id=ids.ABOUT_ASKED),
+        ],
         id=ids.MATHEMATICS,
-        title="Mathematics",
-        size=860,
+        title="About this formulation",
+        size=900,
         classNames={"title": "ds-modal-title"},
         closeButtonProps={"aria-label": "Close"},
     )

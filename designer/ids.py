@@ -86,6 +86,9 @@ LOAD_ALL = "link-load-all"
 MATHEMATICS = "mathematics"
 MATHEMATICS_OPEN = "mathematics-open"
 MATHEMATICS_TEXT = "mathematics-text"
+ABOUT_HEAD = "about-head"
+ABOUT_SIZE = "about-size"
+ABOUT_ASKED = "about-asked"
 
 # Comparing.
 COMPARE_METHODS = "compare-methods"

@@ -175,7 +175,7 @@ def _aside() -> dmc.AppShellAside:
 def _schedule() -> html.Section:
     """Return what is to be solved, how a solve goes, and what it has found."""
     mathematics = dmc.Button(
-        "Mathematics",
+        "About",
         id=ids.MATHEMATICS_OPEN,
         leftSection=icon("formula"),
         size="compact-xs",

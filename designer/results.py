@@ -328,16 +328,3 @@ def _stat(value: str, label: str) -> html.Div:
 def banner(picture: str, tone: str, sentence: str) -> html.Div:
     """Return a sentence in a box with an icon; `tone` is ``good``, ``bad`` or ``plain``."""
     return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
-
-
-def mathematics(title: str, reference: str, words: str) -> Any:
-    """Show a formulation's own account of itself."""
-    link = (
-        dmc.Anchor(reference, href=reference, target="_blank", size="sm")
-        if reference.startswith("https://")
-        else dmc.Text(reference, size="sm", c="dimmed")
-    )
-    return [
-        dmc.Group([dmc.Text(title, fw=640), link], justify="space-between", mb="sm"),
-        html.Pre(words.strip().replace("``", ""), className="ds-mathematics", tabIndex=0),
-    ]

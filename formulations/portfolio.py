@@ -217,6 +217,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="several",
     windows=True,
     quick=True,
     whole_chunks=lambda problem: not splits(problem),

@@ -51,8 +51,9 @@ class Formulation:
     run
         Finds a plan; told by its `Run` what to ask and report to.
     model
-        What is solved: ``none`` where the plan is constructed, a linear program (``lp``), one that
-        grows while it is solved (``columns``), an integer program or a constraint program.
+        What is solved: ``none`` where the plan is constructed, ``several`` where others are
+        tried, a linear program (``lp``), one that grows while it is solved (``columns``), an
+        integer program or a constraint program.
     anatomy
         Counts the variables and rows of the model before it is built, or says None where nothing
         has to be chosen; None where nobody knows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dash import Dash
 
 from designer.callbacks import (
+    about,
     asking,
     compare,
     drawing,
@@ -30,6 +31,7 @@ from designer.solving import Jobs
 def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
     """Wire the whole page."""
     for room in (
+        about,
         asking,
         drawing,
         exporting,

@@ -1,4 +1,4 @@
-"""The panels at the right: verdict, bounds, link load, mathematics."""
+"""The panels at the right: verdict, bounds, link load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from designer import ids, results
 from designer.assess import same_question
-from formulations import formulation
 from widgets.load_chart import MOST_ROWS, ROWS, link_load_figure
 
 
@@ -17,7 +16,6 @@ def register(app: Dash) -> None:
     _schedule(app)
     _bounds(app)
     _charts(app)
-    _mathematics(app)
 
 
 def _schedule(app: Dash) -> None:
@@ -121,16 +119,3 @@ def _charts(app: Dash) -> None:
         label = f"First {ROWS}" if all_of_them else f"All {min(links, MOST_ROWS)}"
         height = {"height": figure.layout.height}
         return figure, height, False, label, {} if links > ROWS else {"display": "none"}
-
-
-def _mathematics(app: Dash) -> None:
-    @app.callback(
-        Output(ids.MATHEMATICS, "opened"),
-        Output(ids.MATHEMATICS_TEXT, "children"),
-        Input(ids.MATHEMATICS_OPEN, "n_clicks"),
-        State(ids.FORMULATION, "value"),
-        prevent_initial_call=True,
-    )
-    def on_mathematics(_clicks: int, name: str) -> tuple[bool, Any]:
-        found = formulation(name)
-        return True, results.mathematics(found.title, found.reference, found.mathematics)

@@ -184,6 +184,7 @@ def _counted(found: Formulation, problem: Problem, options: Any) -> tuple[Any, s
 
 NONE: dict[str, str] = {
     "none": "it constructs its plan, and there is no model to solve",
+    "several": "it tries several formulations, some of which build no model",
     "lp": "it has a linear program, whose size nobody knows before it is built",
     "milp": "it has an integer program, whose size nobody knows before it is built",
     "columns": "it has a linear program that grows while it is solved",

@@ -103,7 +103,8 @@ def _shown(block: _Block) -> str:
 def _fenced(lines: list[str], before: str) -> str:
     least = min(len(line) - len(line.lstrip()) for line in lines if line)
     body = [before + _signs(line[least:]) if line else "" for line in lines]
-    return "\n".join([f"{before}```", *body, f"{before}```"])
+    # Named, lest a page colours it as the language that it takes it for.
+    return "\n".join([f"{before}```text", *body, f"{before}```"])
 
 
 def _signs(line: str) -> str:

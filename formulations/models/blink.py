@@ -72,6 +72,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="lp",
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

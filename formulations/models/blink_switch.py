@@ -48,6 +48,7 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    model="lp",
     whole_chunks=False,
     mathematics=__doc__ or "",
 )

@@ -447,8 +447,10 @@ def test_a_formulation_that_refuses_says_why(designer):
     option = page.get_by_role("option").filter(has_text="Not here").first
     expect(option).to_contain_text("all-gather")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Mathematics").click()
+    page.get_by_role("button", name="About", exact=True).click()
     expect(page.locator(".ds-mathematics")).to_contain_text("epoch")
+    # The default builds no model of its own, which is told where a size would be.
+    expect(page.locator(".ds-about-size")).to_contain_text("no model", timeout=SLOW)
 
 
 def test_options_are_kept_for_the_next_visit(designer):

@@ -83,8 +83,8 @@ def test_what_is_told_before_is_what_is_compiled(
 def test_every_formulation_is_explained(name: str) -> None:
     """Its mathematics is Markdown whose fences close and which has no leftover double backticks."""
     found = explain(name)
-    fences = [line for line in found.mathematics.splitlines() if line.strip() == "```"]
-    assert len(fences) % 2 == 0
+    lines = [line.strip() for line in found.mathematics.splitlines()]
+    assert lines.count("```text") == lines.count("```")
     assert "\\`" not in found.mathematics
     assert found.title in found.markdown
     assert found.size is None
