@@ -123,11 +123,23 @@ def test_filters_rows_and_keys_lead_to_the_same_sends(inspector: Any) -> None:
     field.fill("g1")
     field.press("Enter")
     expect(row).to_be_hidden()
+    press_bar(film, film.ask("c.canvas.inspector.chart.rows[0].sends[1].i"))
+    assert [focus(film)[part] for part in ("chunk", "rank")] == [3, 1]
+    expect(row).to_be_hidden()
+    drawer(film).get_by_role("button", name="Drop chunk 3 of g3").click()
     expect(drawer(film).get_by_role("button", name="g0 → g1", exact=True)).to_be_visible()
     for item, chunk in zip(items(film).all(), (0, 3, 2), strict=True):
         expect(item).to_contain_text(f"g0 sends chunk {chunk} of g{chunk} to g1")
     drawer(film).get_by_role("button", name="Drop g1").click()
     expect(row).to_be_visible()
+
+    # Above the bars there is nothing but time: its middle, then that of the last epoch's column.
+    at = film.ask("c.canvas.inspector.chart.view.getBoundingClientRect().toJSON()")
+    gantt, grid = film.ask("[c.canvas.inspector.chart.frame.gantt, c.canvas.inspector.chart.page]")
+    film.page.mouse.click(at["x"] + gantt["x"] + gantt["width"] / 2, at["y"] + 30)
+    assert film.ask("c.clock.time") == pytest.approx(30, abs=0.3)
+    film.page.mouse.click(at["x"] + grid["x"] + 2.5 * grid["each"], at["y"] + 30)
+    assert film.ask("c.clock.time") == 40
 
     row.click()
     assert focus(film) == {**NOTHING, "link": ["g2", "g3"]}

@@ -9,7 +9,7 @@ import { KINDS_OF_ROWS } from "./rows.js";
 const MOST_PROPOSED = 300;
 /** Pixels: the drawer's height at first, and the least for it and for the cluster. */
 const HEIGHT = { first: 290, least: 150, stage: 150 };
-const HINT = "Click a bar to follow its chunk, beside it to go to that time. Arrows walk, Enter looks, Esc clears.";
+const HINT = "Click a bar to follow its chunk, beside it to go to that time. Arrows walk, Enter looks, + and - zoom, Esc clears.";
 
 export class Drawer {
   /** @param {import("./inspector.js").Inspector} inspector */
@@ -17,7 +17,7 @@ export class Drawer {
     this.inspector = inspector;
     this.height = HEIGHT.first;
     this.tip = h("div", { class: "tl-tip tl-in-tip", role: "tooltip", hidden: true });
-    this.foot = h("footer", { class: "tl-in-foot", id: inspector.hintId, role: "status" }, HINT);
+    this.foot = h("div", { class: "tl-in-foot", id: inspector.hintId, role: "status" }, HINT);
     this.grip = this.#makeGrip();
     this.element = h(
       "section", { class: "tl-in", "aria-label": "Inspector", hidden: true },
@@ -41,7 +41,7 @@ export class Drawer {
     });
     this.chips = h("div", { class: "tl-in-chips", role: "group", "aria-label": "Looked at" });
     this.onlyButton = h("button", {
-      type: "button", title: "Leave out all other sends", onclick: () => inspector.arrange({ only: !inspector.only }),
+      type: "button", title: "Leave out all other sends", onclick: () => (inspector.narrowed ? inspector.widen() : inspector.narrow()),
     }, "Only these");
     this.pathButton = h(
       "button", { type: "button", class: "tl-in-path", onclick: () => inspector.arrange({ marked: !inspector.marked }) },
@@ -93,7 +93,7 @@ export class Drawer {
     });
     inspector.chart.heads.addEventListener("click", (event) => {
       const title = event.target.closest("[data-row]");
-      if (title) inspector.look(inspector.chart.rows[Number(title.dataset.row)].subject);
+      if (title) inspector.lookWithin(inspector.chart.rows[Number(title.dataset.row)].subject);
     });
     let scrubbing = false;
     element.addEventListener("pointerdown", (event) => (scrubbing = this.#press(event)));
@@ -125,6 +125,7 @@ export class Drawer {
   /** @returns {boolean} whether the time is being moved */
   #press(event) {
     const { inspector } = this;
+    this.#leave();
     if (event.button !== 0) return false;
     if (event.target.closest?.("[data-row]")) return false;
     const at = inspector.chart.at(inspector.chart.local(event));
@@ -198,11 +199,11 @@ export class Drawer {
       return h("span", {}, text, drop);
     }));
     onlyButton.hidden = !inspector.match;
-    onlyButton.setAttribute("aria-pressed", String(inspector.only));
+    onlyButton.setAttribute("aria-pressed", String(inspector.narrowed !== null));
     pathButton.hidden = !plan.critical.size;
     pathButton.setAttribute("aria-pressed", String(inspector.marked));
     if (inspector.chosen) this.say(inspector.sentence(inspector.chosen));
-    else if (!focus) this.say(HINT);
+    else this.say(HINT);
     if (this.proposed === plan) return;
     this.proposed = plan;
     this.names.replaceChildren(...proposals(plan, MOST_PROPOSED).map((value) => h("option", { value })));

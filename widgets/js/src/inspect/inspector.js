@@ -9,7 +9,7 @@
 
 import { Chart } from "./chart.js";
 import { Drawer } from "./drawer.js";
-import { fitting, matcher, missing, named, whole } from "./focus.js";
+import { PARTS, fitting, matcher, missing, named, whole } from "./focus.js";
 import { List } from "./list.js";
 import { Plan } from "./plan.js";
 import { rowsOf } from "./rows.js";
@@ -28,8 +28,8 @@ export class Inspector {
     this.hintId = `tl-in-hint-${drawers}`;
     /** @type {"links" | "ranks" | "chunks"} */
     this.by = "links";
-    /** Whether rows and bars that do not belong to what is looked at are left out. */
-    this.only = false;
+    /** What the charts are narrowed to: all else is left out. It is a part of the focus. @type {Focus | null} */
+    this.narrowed = null;
     /** Whether the critical path is marked. */
     this.marked = true;
     /** @type {Focus | null} */
@@ -82,7 +82,9 @@ export class Inspector {
     const kept = this.planOf ? whole({ ...given, transfer: null }) : given;
     this.shownRows = null;
     this.chart.window = null;
-    this.#set(kept && this.plan ? fitting(kept, this.plan) : null);
+    // Without a scene it is kept by the host, and looked at when one comes.
+    if (this.plan) this.#set(fitting(kept, this.plan));
+    else Object.assign(this, { focus: null, match: null, narrowed: null });
     this.refreshOpen();
   }
 
@@ -134,21 +136,31 @@ export class Inspector {
     else this.#set(focus);
   }
 
-  /** A click on a send: its chunk, beside what the charts are narrowed to. @param {Sent} send */
-  lookAtSend(send) {
-    const narrowed = this.only ? this.focus : null;
-    this.look({ ...narrowed, chunk: send.chunk, transfer: send.i });
+  /** Look at something in the charts, which stay narrowed as they are. @param {Partial<Focus>} part */
+  lookWithin(part) {
+    this.look({ ...this.narrowed, ...part });
   }
 
-  /** What was typed or chosen: the charts show nothing else. @param {Partial<Focus>} part */
+  /** @param {Sent} send */
+  lookAtSend(send) {
+    this.lookWithin({ chunk: send.chunk, transfer: send.i });
+  }
+
+  /** Show nothing but what is looked at, and what was typed or chosen. @param {Partial<Focus>} [part] */
   narrow(part) {
-    this.only = true;
-    this.shownRows = null;
-    this.look({ ...this.focus, transfer: null, ...part });
+    this.narrowed = whole({ ...this.focus, ...part, transfer: null });
+    this.look(this.narrowed);
+  }
+
+  /** Show the rest again. */
+  widen() {
+    this.narrowed = null;
+    this.#refresh();
   }
 
   /** @param {string} part */
   drop(part) {
+    if (this.narrowed) this.narrowed = whole({ ...this.narrowed, [part]: null });
     this.look({ ...this.focus, transfer: null, [part]: null });
   }
 
@@ -159,7 +171,7 @@ export class Inspector {
     return true;
   }
 
-  /** @param {{by?: "links" | "ranks" | "chunks", only?: boolean, marked?: boolean}} how */
+  /** @param {{by?: "links" | "ranks" | "chunks", marked?: boolean}} how */
   arrange(how) {
     Object.assign(this, how);
     this.#refresh();
@@ -177,20 +189,22 @@ export class Inspector {
     const { canvas } = this;
     this.focus = focus;
     this.match = this.plan ? matcher(focus, this.plan) : null;
-    if (!this.match) this.only = false;
-    if (JSON.stringify(whole(canvas.model.get("focus"))) !== JSON.stringify(focus)) canvas.tell({ focus });
+    const { narrowed } = this;
+    const within = narrowed && PARTS.every((part) => narrowed[part] === null || String(narrowed[part]) === String(focus?.[part]));
+    if (!within) this.narrowed = null;
+    // Said in full, also where the host left parts out.
+    if (JSON.stringify(canvas.model.get("focus") ?? null) !== JSON.stringify(focus)) canvas.tell({ focus });
     if (this.open) this.#refresh();
     this.way.refresh();
     canvas.redrawAll();
   }
 
   #refresh() {
-    const { plan, chart, match } = this;
-    const only = this.only ? match : null;
-    const mark = [this.by, this.only ? JSON.stringify({ ...this.focus, transfer: null }) : ""].join();
+    const { plan, chart, narrowed } = this;
+    const mark = [this.by, JSON.stringify(narrowed)].join();
     if (this.shownRows !== mark) {
       this.shownRows = mark;
-      chart.show(rowsOf(plan, { by: this.by, only }));
+      chart.show(rowsOf(plan, { by: this.by, only: matcher(narrowed, plan) }));
       this.walk.reset();
     }
     this.#reveal();

@@ -31,7 +31,9 @@ export class List {
     const { plan, focus } = inspector;
     if (!plan) return;
     const telling = tell(plan, focus);
-    const items = telling.sends.slice(0, MOST).map((send, k) => this.#item(send, k));
+    const shown = telling.sends.slice(0, MOST);
+    const stop = Math.max(0, shown.indexOf(inspector.chosen));
+    const items = shown.map((send, k) => this.#item(send, { k, stop: k === stop }));
     const more = telling.sends.length - MOST;
     element.replaceChildren(
       h("header", {}, h("b", {}, telling.title), h("span", {}, telling.facts)),
@@ -41,14 +43,14 @@ export class List {
     element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
-  /** @param {Sent} send @param {number} k */
-  #item(send, k) {
+  /** @param {Sent} send @param {{k: number, stop: boolean}} place in the list, and whether Tab stops there */
+  #item(send, { k, stop }) {
     const { inspector } = this;
     const { plan } = inspector;
     const color = inspector.canvas.chunkColors[send.chunk];
     const button = h(
       "button",
-      { type: "button", "aria-current": send === inspector.chosen ? "true" : null, onclick: () => this.#choose(send) },
+      { type: "button", tabindex: stop ? 0 : -1, "aria-current": send === inspector.chosen ? "true" : null, onclick: () => this.#choose(send) },
       h("i", { style: `background:${color}`, "aria-hidden": "true" }),
       h("b", {}, String(k + 1)), h("time", {}, times(send)),
       ...(send.wait ? [h("em", {}, waited(send.wait))] : []),

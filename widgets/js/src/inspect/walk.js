@@ -73,7 +73,7 @@ export class Walk {
     const { inspector, at } = this;
     const row = inspector.chart.rows[this.row];
     if (at) inspector.lookAtSend(at);
-    else if (row) inspector.look(row.subject);
+    else if (row) inspector.lookWithin(row.subject);
     this.#say();
   }
 
