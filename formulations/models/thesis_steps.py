@@ -187,8 +187,7 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
     slow = int((hops.delay > 1).sum())
     if slow:
         run.note(f"{slow} links take longer than a step of {duration:.6g} µs and are left out")
-    costs = link_costs(problem.topology, options.costs)
-    model = StepModel(problem, hops, costs)
+    model = StepModel(problem, hops, link_costs(problem.topology, options.costs))
     steps = options.steps or _least(run, hops)
     _check(run, options, hops)
     while options.steps is not None or steps <= first.horizon:
@@ -207,9 +206,7 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
             return Stop.TIME_LIMIT
         except Infeasible:
             if options.steps is not None:
-                least = _need(run, hops).many
-                words = proved_short(steps, least, unit="step", each=duration)
-                raise Infeasible(words) from None
+                raise Infeasible(_ruled_out(run, hops, steps)) from None
             steps += 1
             continue
         if options.steps is None:
@@ -236,6 +233,12 @@ def _check(run: Run, options: Options, hops: Hops) -> None:
     if options.steps is not None and options.steps < need.many:
         duration = hops.grid.epoch_duration
         raise Infeasible(too_short(options.steps, need, unit="step", each=duration))
+
+
+def _ruled_out(run: Run, hops: Hops, steps: int) -> str:
+    """Say that the solver proved a number of steps too small."""
+    least, duration = _need(run, hops).many, hops.grid.epoch_duration
+    return proved_short(steps, least, unit="step", each=duration)
 
 
 def _need(run: Run, hops: Hops) -> Need:
