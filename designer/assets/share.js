@@ -45,10 +45,10 @@
 
       /** It is none: the page goes on with what was there, and brings that back. */
       refused(link, home) {
-        if (link !== open) return no();
+        if (link !== open) return;
         open = before;
         history.replaceState(null, "", `${location.pathname}${location.search}${open && `#t=${open}`}`);
-        return { ...home };
+        set("home-drawing", { data: { ...home } }); // not as an output, which would be a circle
       },
 
       /** Put the link on the clipboard, or into the address bar where the browser does not let us. */

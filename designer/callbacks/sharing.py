@@ -121,7 +121,6 @@ def _open(app: Dash) -> None:
 
     app.clientside_callback(
         ClientsideFunction("share", "refused"),
-        Output(ids.HOME, "data"),
         Input(ids.LINK_REFUSED, "data"),
         State(ids.HOME, "data"),
         prevent_initial_call=True,
