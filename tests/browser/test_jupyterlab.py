@@ -1,4 +1,4 @@
-"""The widget in a real JupyterLab: kernel, canvas, keyboard, an edit that arrives in Python."""
+"""Views in a real JupyterLab: kernel, canvas, keyboard, edits that arrive in Python, pictures."""
 
 from __future__ import annotations
 
@@ -15,11 +15,36 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocket, expect
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "gallery" / "notebooks" / "first_light.ipynb"
+FIRST = ROOT / "gallery" / "notebooks" / "first_light.ipynb"
+LESSON = ROOT / "gallery" / "notebooks" / "02-ring-tree-halving.ipynb"
+BIG_PLAYER = """
+from ccl.collective import all_gather
+from ccl.problem import Problem
+from formulations import solve
+from gallery import open_cluster
+from widgets import SchedulePlayer
+
+SchedulePlayer(solve(Problem(open_cluster("dgx-a100:hosts=8"), all_gather(64, 64e6)), "ring"))
+"""
+PLAY = """(root) => new Promise((done) => {
+    const canvas = root.__canvas;
+    const [start, from] = [performance.now(), canvas.clock.time];
+    let frames = 0;
+    canvas.cmd("play");
+    const each = (now) => {
+        frames += 1;
+        if (now - start < 2000) return requestAnimationFrame(each);
+        canvas.cmd("pause");
+        return done([frames, canvas.clock.time - from, (now - start) / 1000]);
+    };
+    requestAnimationFrame(each);
+})"""
+"""Play for two seconds; say how many frames, how many µs of the plan and how many seconds."""
 MINUTE = 60_000
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook]
@@ -61,12 +86,16 @@ def _wait_for(url: str) -> None:
     pytest.fail(f"JupyterLab did not answer at {url} within 30 s")
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[str]:
-    """Start a JupyterLab in an empty folder with a copy of the notebook; return its address."""
-    work = tmp_path / "work"
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start a JupyterLab in a folder with copies of the notebooks; return its address."""
+    home = tmp_path_factory.mktemp("lab")
+    work = home / "work"
     work.mkdir()
-    shutil.copy(NOTEBOOK, work)
+    shutil.copy(FIRST, work)
+    lesson = nbformat.read(LESSON, as_version=4)
+    lesson.cells.append(nbformat.v4.new_code_cell(BIG_PLAYER))
+    nbformat.write(lesson, work / LESSON.name)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -75,10 +104,10 @@ def lab(tmp_path: Path) -> Iterator[str]:
         *(f"--port={port}", f"--ServerApp.root_dir={work}", "--IdentityProvider.token="),
         *("--ServerApp.password=", "--LabApp.expose_app_in_browser=True"),
     ]
-    with (tmp_path / "lab.log").open("wb") as log:
+    with (home / "lab.log").open("wb") as log:
         server = subprocess.Popen(
             command,
-            env=_quiet_settings(tmp_path),
+            env=_quiet_settings(home),
             stdout=log,
             stderr=log,
             start_new_session=True,  # so that its kernels end with it
@@ -92,13 +121,17 @@ def lab(tmp_path: Path) -> Iterator[str]:
             server.wait(20)
 
 
+def _open(page: Page, address: str, notebook: Path) -> None:
+    """Open a notebook and wait for its kernel: cells that are run before stay as they are."""
+    page.goto(f"{address}/lab/tree/{notebook.name}?reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=MINUTE)
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=MINUTE)
+
+
 def test_the_notebook_draws_solves_and_hears_of_edits(
     lab: str, page: Page, drive: Callable[[Page], Any]
 ) -> None:
-    page.goto(f"{lab}/lab/tree/{NOTEBOOK.name}?reset")
-    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=MINUTE)
-    # Cells that are run before the kernel answers stay as they are.
-    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=MINUTE)
+    _open(page, lab, FIRST)
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
     outputs = page.locator(".jp-OutputArea-output")
     expect(outputs.filter(has_text="8 devices")).to_be_visible(timeout=MINUTE)
@@ -118,3 +151,74 @@ def test_the_notebook_draws_solves_and_hears_of_edits(
     page.keyboard.press("Control+Enter")
     expect(outputs.filter(has_text="9 devices")).to_be_visible(timeout=MINUTE)
     assert canvas.ask("c.stale") is True
+
+    # Saved, its kernel ended, opened again: the picture that was made when the cell was run.
+    page.evaluate(
+        """async (path) => {
+            const { commands, serviceManager } = window.jupyterapp;
+            await commands.execute("docmanager:save");
+            await commands.execute("application:close");
+            await serviceManager.sessions.shutdownAll();
+            await commands.execute("docmanager:open", { path });
+        }""",
+        FIRST.name,
+    )
+    picture = outputs.first.locator("img")
+    expect(picture).to_be_visible()
+    assert picture.get_attribute("alt") == "DGX-1V: 8 GPUs, 32 links, one way each"
+    expect(page.get_by_text("Error displaying widget")).to_have_count(0)
+
+
+def test_a_lesson_plays_without_asking_the_kernel_for_frames(lab: str, page: Page) -> None:
+    """The time is reported five times a second at most, whatever is drawn: nothing else is sent.
+
+    64 GPUs send 8,064 times, and the page draws as many frames as it can.
+    """
+    sent, heard = _watched(page)
+    _open(page, lab, LESSON)
+    kinds = page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets.map((c) => c.model.type)"
+    )
+    cells = page.locator(".jp-Notebook .jp-Cell")
+    for place in [*[i for i, kind in enumerate(kinds) if kind == "code"][:2], len(kinds) - 1]:
+        page.evaluate(
+            """(place) => {
+                const { shell, commands } = window.jupyterapp;
+                shell.currentWidget.content.activeCellIndex = place;
+                return commands.execute("notebook:run-cell");
+            }""",
+            place,
+        )
+        expect(cells.nth(place).locator(".jp-OutputArea-output").first).to_be_visible(
+            timeout=MINUTE
+        )
+    player = cells.last.locator(".tl")
+    expect(player).to_be_visible()
+    player.scroll_into_view_if_needed()
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+    page.wait_for_timeout(300)
+    sent.clear()
+    heard.clear()
+    frames, moved, seconds = player.evaluate(PLAY)
+
+    assert moved > 0
+    assert len(sent) <= 5 * seconds + 2
+    assert frames > len(sent)
+    assert sum(heard) < 10_000 * (len(sent) + 1), "a scene came with the time"
+
+
+def _watched(page: Page) -> tuple[list[bytes | str], list[int]]:
+    """Return what the page sends to its views in the kernel, and how many bytes it is sent."""
+    sent: list[bytes | str] = []
+    heard: list[int] = []
+
+    def on_sent(frame: bytes | str) -> None:
+        if "comm_msg" in str(frame):
+            sent.append(frame)
+
+    def watch(opened: WebSocket) -> None:
+        opened.on("framesent", on_sent)
+        opened.on("framereceived", lambda frame: heard.append(len(frame)))
+
+    page.on("websocket", watch)
+    return sent, heard
