@@ -18,13 +18,16 @@ LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run test lint js unit browser extras fuzz bench lock clean
+.PHONY: help run lessons test lint js unit browser extras fuzz bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
 run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 	$(BIN)/topoloom design
+
+lessons: $(VENV)/.for-run $(BUNDLE) ## open the lessons in JupyterLab
+	$(BIN)/jupyter lab gallery/notebooks
 
 test: lint js unit browser ## everything that CI runs
 
