@@ -32,6 +32,8 @@ export class Inspector {
     this.narrowed = null;
     /** Whether the critical path is marked. */
     this.marked = true;
+    /** Whether there was a scene before. */
+    this.hadScene = false;
     /** @type {Focus | null} */
     this.focus = null;
     /** Sends that belong to it; null where all do. @type {((send: Sent) => boolean) | null} */
@@ -79,12 +81,13 @@ export class Inspector {
   /** Another scene, or none. Transfers of the last one mean nothing in it. */
   loaded() {
     const given = whole(this.canvas.model.get("focus"));
-    const kept = this.planOf ? whole({ ...given, transfer: null }) : given;
+    const kept = this.hadScene ? whole({ ...given, transfer: null }) : given;
     this.shownRows = null;
     this.chart.window = null;
     // Without a scene it is kept by the host, and looked at when one comes.
-    if (this.plan) this.#set(fitting(kept, this.plan));
+    if (this.canvas.playback) this.#set(kept && fitting(kept, this.plan));
     else Object.assign(this, { focus: null, match: null, narrowed: null });
+    this.hadScene ||= this.canvas.playback !== null;
     this.refreshOpen();
   }
 
@@ -188,7 +191,7 @@ export class Inspector {
   #set(focus) {
     const { canvas } = this;
     this.focus = focus;
-    this.match = this.plan ? matcher(focus, this.plan) : null;
+    this.match = focus ? matcher(focus, this.plan) : null;
     const { narrowed } = this;
     const within = narrowed && PARTS.every((part) => narrowed[part] === null || String(narrowed[part]) === String(focus?.[part]));
     if (!within) this.narrowed = null;
