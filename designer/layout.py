@@ -74,6 +74,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.HOME, data={"drawing": drawing, "chosen": chosen}),
         *(dcc.Store(id=each) for each in (ids.REQUEST, ids.PROBLEM, ids.CUSTOM, ids.ASSESSMENT)),
         *(dcc.Store(id=each) for each in (ids.LIVE, ids.OPTIMUM, ids.PRICES, ids.ALIKE, ids.TREE)),
+        dcc.Store(id=ids.DUALS),
         dcc.Store(id=ids.LAYER, data=""),
         dcc.Store(id=ids.TREE_NUMBER, data=0),
         dcc.Store(id=ids.CUT, data="auto"),

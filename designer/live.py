@@ -20,8 +20,10 @@ from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
 from designer import text
 from designer.request import problem_of, read_request
-from formulations.fluid.optimum import optimum, priceable
+from formulations import prices
+from formulations.fluid.optimum import optimum, priceable, programmable
 from formulations.fluid.sensitivity import effects
+from widgets import price_marks as marking
 from widgets.classes import Alike, class_marks, gpu_classes, link_classes
 from widgets.cut_words import cut_words
 
@@ -156,6 +158,17 @@ def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> J
         return {"hint": text.sentence(str(error))}
     rows.sort(key=lambda row: (-(row["more"] - row["less"]), -row["more"]))
     return {"rows": rows, "marks": price_marks(rows)}
+
+
+def duals_told(problem: Problem) -> Json:
+    """Return the marks of the prices of links, from the duals of the linear program, and words."""
+    try:
+        if not programmable(problem):
+            return {"words": "This is too large for the prices of all links."}
+        found = prices(problem)
+    except CclError as error:
+        return {"words": text.sentence(str(error))}
+    return {"words": marking.price_words(found), "marks": marking.price_marks(found)}
 
 
 def _rows(problem: Problem, classes: Sequence[Alike]) -> Iterator[Json]:

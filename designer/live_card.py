@@ -25,7 +25,8 @@ DEAREST = 3
 LAYERS = {
     "gpus": "GPUs",
     "links": "Links",
-    "prices": "Show on links",
+    "prices": "±1 %",
+    "duals": "µs per GB/s",
     "tree": "Show on canvas",
     "ways": "Show on canvas",
 }
@@ -40,6 +41,13 @@ def sections() -> list[Any]:
                 heading("Optimum", html.Small("best rate, latencies aside", className="ds-note")),
                 html.Div(optimum_card(None, None), id=ids.OPTIMUM_CARD, role="status"),
                 html.Div(id=ids.PRICES_CARD),
+                html.Div(
+                    "The prices of links are being found …",
+                    id=ids.DUALS_WAIT,
+                    className="ds-note ds-under ds-late",
+                    hidden=True,
+                ),
+                html.Div(id=ids.DUALS_NOTE),
             ],
             className="ds-live",
             **attributes(aria_label="Optimum"),
@@ -148,7 +156,13 @@ def prices_card(found: Json | None) -> Any:
         items.append(html.Li(f"{idle} {words}: neither more nor less changes anything"))
     return html.Div(
         [
-            html.Div([html.Span("What a link is worth"), layer("prices")], className="ds-subhead"),
+            html.Div(
+                [
+                    html.Span("What a link is worth"),
+                    html.Div([layer("prices"), layer("duals")], className="ds-row"),
+                ],
+                className="ds-subhead ds-two",
+            ),
             html.Ul(items[:DEAREST]),
             html.Details(
                 [html.Summary(f"{len(items) - DEAREST} more"), html.Ul(items[DEAREST:])],
@@ -159,6 +173,11 @@ def prices_card(found: Json | None) -> Any:
         ],
         className="ds-card ds-facts ds-prices",
     )
+
+
+def duals_note(told: Json) -> html.Div:
+    """Say what the prices on the drawing are of."""
+    return html.Div(told["words"], className="ds-note ds-under", role="status")
 
 
 def alike_card(found: Json | None) -> Any:

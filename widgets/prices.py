@@ -1,7 +1,4 @@
-"""What links are worth: their prices (`ccl.prices`) as marks on the drawing, in words, and a view.
-
-The dearest links are the hottest. Links of one price are one group of the legend.
-"""
+"""What links are worth (`ccl.prices`) in a notebook: on the drawing, and as bars beside it."""
 
 from __future__ import annotations
 
@@ -12,22 +9,16 @@ import ipywidgets
 
 from ccl.formats.documents import document
 from ccl.layout import layout
-from ccl.prices import IDLE, Ends, Prices
-from widgets import text
-from widgets.classes import counted
+from ccl.prices import Prices
 from widgets.comparison import Positions
 from widgets.jupyter import TopologyWidget
 from widgets.load_chart import HEATS
 from widgets.pictures.colors import LIGHT, between
 from widgets.pictures.shapes import Box, Ground, Picture, Rect, Shape, Words
 from widgets.pictures.svg import svg
+from widgets.price_marks import TITLE, heat, price_marks, price_words
 from widgets.saving import Content
 from widgets.still import Still
-
-TITLE = "µs saved per GB/s"
-
-MOST_GROUPS = 7
-"""Groups of the legend; dear links beyond them share the last."""
 
 
 class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -67,62 +58,6 @@ class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no type
         return document(self.prices.topology, positions=self.canvas.positions)
 
 
-def price_marks(prices: Prices) -> dict[str, Any]:
-    """Return the heat map of the links, the dearest hottest (`widgets.props`)."""
-    found = _grouped(prices)
-    groups = [
-        {"tone": {"heat": _heat(price, found[0][0])}, "links": links, "label": label}
-        for price, links, label in found
-    ]
-    idle = [list(ends) for ends in prices.links if prices.share(ends) <= IDLE]
-    if idle:
-        many = counted(len(idle), "link")
-        groups.append({"tone": {"heat": 0.0}, "links": idle, "label": f"0 on {many}"})
-    return {"title": TITLE, "groups": groups, "arrows": True}
-
-
-def price_words(prices: Prices) -> str:
-    """Say what is priced, and which shared limits hold it down."""
-    told = f"{text.duration(prices.makespan)}: {prices.model}."
-    held = [name for name in prices.limits if prices.share_of_limit(name) > IDLE]
-    for name in held[:MOST_GROUPS]:
-        told += f" Limit {name}: {prices.limits[name]:.3g} µs saved per GB/s."
-    if not prices.dearest and not held:
-        told += " No link alone holds it down."
-    return told + (
-        " Where several links are equally full, more of one alone may save less than its price."
-    )
-
-
-Group = tuple[float, list[list[str]], str]
-
-
-def _grouped(prices: Prices) -> list[Group]:
-    """Return the links of each price, the dearest first; those beyond the legend are one."""
-    alike: dict[str, list[Ends]] = {}
-    for ends in prices.dearest:
-        alike.setdefault(f"{prices.links[ends]:.3g}", []).append(ends)
-    found = [
-        (prices.links[links[0]], [list(ends) for ends in links], f"{said} on {_many(links)}")
-        for said, links in alike.items()
-    ]
-    if len(found) <= MOST_GROUPS:
-        return found
-    rest = found[MOST_GROUPS - 1 :]
-    links = [ends for _, several, _ in rest for ends in several]
-    last = (rest[0][0], links, f"{rest[0][0]:.3g} or less on {counted(len(links), 'link')}")
-    return [*found[: MOST_GROUPS - 1], last]
-
-
-def _many(links: list[Ends]) -> str:
-    return "→".join(links[0]) if len(links) == 1 else counted(len(links), "link")
-
-
-def _heat(price: float, most: float) -> float:
-    """Return the heat of a price: the dearest is 1, and whatever saves anything is seen."""
-    return 0.25 + 0.75 * price / most
-
-
 _NAME = 190.0
 """Width of a name at most."""
 _LETTER = 6.2
@@ -148,7 +83,7 @@ def price_svg(prices: Prices) -> str | None:
         wide = left if len(name) * _LETTER > left else 0.0
         shapes.append(Words((left, y + 12.5), name, 10.0, LIGHT.text, anchor="end", wide=wide))
         bar = Rect(left + 8, y + 2, left + 8 + _BAR * price / most, y + _ROW - 2)
-        colour = between(heats.middle, heats.full, _heat(price, most))
+        colour = between(heats.middle, heats.full, heat(price, most))
         shapes.append(Box(bar, colour, title=f"{name}: {price:.4g} {TITLE}"))
         at = (bar.x2 + 6, y + 12.5)
         shapes.append(Words(at, f"{price:.3g}", 10.0, LIGHT.dim, anchor="start"))

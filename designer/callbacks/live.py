@@ -27,6 +27,7 @@ def register(app: Dash) -> None:
     _optimum(app, newest)
     _alike(app)
     _prices(app, newest)
+    _duals(app)
     _layers(app)
 
 
@@ -109,6 +110,34 @@ def _prices(app: Dash, newest: live.Newest) -> None:
             set_props(ids.PRICES_CARD, {"children": live_card.prices_card(told)})
 
 
+def _duals(app: Dash) -> None:
+    # Asked for by whoever wants to see them; of another drawing they are found anew.
+    @app.callback(
+        Output(ids.DUALS, "data"),
+        Output(ids.DUALS_NOTE, "children"),
+        Input(ids.LAYER, "data"),
+        Input(ids.OPTIMUM, "data"),
+        State(ids.LIVE, "data"),
+        State(ids.DUALS, "data"),
+        running=[(Output(ids.DUALS_WAIT, "hidden"), False, True)],
+        prevent_initial_call=True,
+    )
+    def on_layer(
+        layer: str, found: dict[str, Any] | None, asked: dict[str, Any] | None, known: Any
+    ) -> Any:
+        number = (found or {}).get("n")
+        kept = known if known and known["n"] == number else None
+        if layer != "duals" or not found or not asked or number != asked["n"]:
+            return no_update if kept else None, None
+        if kept:
+            return no_update, live_card.duals_note(kept)
+        problem = None if found.get("trouble") else live.problem_asked(asked)
+        if problem is None or isinstance(problem, str):
+            return None, None
+        told = live.duals_told(problem)
+        return {**told, "n": number}, live_card.duals_note(told)
+
+
 def _layers(app: Dash) -> None:
     """Wire the buttons of what is drawn over the cluster: one at a time."""
     app.clientside_callback(
@@ -125,6 +154,7 @@ def _layers(app: Dash) -> None:
         Input(ids.LAYER, "data"),
         Input(ids.ALIKE, "data"),
         Input(ids.PRICES, "data"),
+        Input(ids.DUALS, "data"),
         Input(ids.TREE, "data"),
         Input(ids.WAYS_MARKS, "data"),
         Input({"layer": ALL}, "id"),

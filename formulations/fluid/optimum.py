@@ -110,6 +110,11 @@ def priceable(problem: Problem) -> bool:
     return demands.refusal(problem) is None and _work(problem) <= WORK
 
 
+def programmable(problem: Problem) -> bool:
+    """Whether the orbit linear program is so small that it can be waited for."""
+    return demands.refusal(problem) is None and _work(problem) <= WORK
+
+
 def _by_cut(problem: Problem, rate: Rate) -> Optimum:
     fraction = Fraction(problem.collective.size) / rate.makespan / 1000
     return Optimum(

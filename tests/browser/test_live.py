@@ -68,12 +68,18 @@ def test_what_a_link_is_worth_is_said_and_drawn(designer):
         re.compile(r"2 links of 12.5 GB/s.*\+1 % gives 1.00 %, −1 % costs 1.00 %"), timeout=SLOW
     )
     expect(prices).to_contain_text("16 kinds of links: neither more nor less changes anything")
-    layer(page, "Show on links")
+    layer(page, "±1 %")
     expect(page.locator(".tl-marks")).to_contain_text("What 1 % of bandwidth is worth")
     hottest, idle = marks(designer)["groups"]
     assert (hottest["tone"], idle["tone"]) == ({"heat": 1.0}, {"heat": 0.0})
     assert len(hottest["links"]) == 2
-    layer(page, "Show on links")
+    layer(page, "µs per GB/s")
+    # Half of 1 MB leaves each host in 40 µs; half of the price 40 / 12.5 is on either link.
+    legend = "µs saved per GB/s, none on 64 links"
+    expect(page.locator(".tl-marks")).to_contain_text(legend, timeout=SLOW)
+    assert [each["label"] for each in marks(designer)["groups"]] == ["1.6 on 2 links"]
+    expect(page.locator("#link-duals-note")).to_contain_text("linear program of a fluid")
+    layer(page, "µs per GB/s")
     expect(page.locator(".tl-marks")).to_be_hidden()
 
 

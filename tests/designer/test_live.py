@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from ccl.collective import all_gather
 from ccl.formats.topoloom import result_to_json, topology_to_json
+from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from designer import answers, live, live_card, results, tree_card
 from gallery import open_cluster
@@ -143,3 +145,25 @@ def test_a_steady_state_is_told_with_its_rate():
     shown = str(results.schedule_panel({**told, "throughput": True, "stop": "no plan is better"}))
     assert "Optimal throughput: no plan is better." in shown
     assert "30 µs each, 133 GB/s" in shown
+
+
+def test_prices_of_links_are_drawn_with_their_unit():
+    """NDv2: half of 1 MB leaves each box over 12.5 GB/s: 40 us, half the price on each of two.
+
+    T / (2 b) = 40 / 25 = 1.6 us for each GB/s, and the other 64 links hold nothing down.
+    """
+    topology = open_cluster("ndv2")
+    told = live.duals_told(Problem(topology, all_gather(16, 1e6)))
+    marks = told["marks"]
+    assert marks["title"] == "µs saved per GB/s, none on 64 links"
+    [group] = marks["groups"]
+    assert group["label"] == "1.6 on 2 links"
+    assert {tuple(ends) for ends in group["links"]} == {("g0", "g9"), ("g8", "g1")}
+    assert told["words"].startswith("40 µs: linear program of a fluid, latencies hidden.")
+
+
+def test_prices_that_would_take_long_are_not_found_while_drawing(monkeypatch):
+    monkeypatch.setattr(live, "programmable", lambda _: False)
+    told = live.duals_told(Problem(open_cluster("ndv2"), all_gather(16, 1e6)))
+    assert "too large" in told["words"]
+    assert "marks" not in told
