@@ -11,9 +11,8 @@ from ccl.formats.size import format_size
 from ccl.formats.topoloom import result_to_json, topology_to_json
 from designer import answers, files, ids, results
 from designer.callbacks import commands
-from designer.compare import page
+from designer.compare import exports, page
 from designer.compare.asked import changed_since, read_asked, sizes_words
-from designer.compare.exports import export_csv, export_json
 from designer.compare.running import Comparisons, Standing
 from designer.compare.table import table
 from designer.notes import note
@@ -351,19 +350,23 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
         commands.notes(),
         Input({"compare-export": ALL}, "n_clicks"),
         State(ids.COMPARE_JOB, "data"),
+        State(ids.COMPARE_QUANTITY, "value"),
+        State(ids.CANVAS, "drawing"),
         prevent_initial_call=True,
     )
-    def on_export(clicks: list[int | None], job: Any) -> tuple[Any, Any]:
+    def on_export(clicks: list[int | None], job: Any, quantity: Any, drawing: Any) -> Any:
         if not any(clicks) or not ctx.triggered_id:
             return no_update, no_update
         kind = ctx.triggered_id["compare-export"]
         standing = _standing(comparisons, job)
         if standing is None:
             return no_update, note(GONE)
-        write = {"json": export_json, "csv": export_csv}[kind]
-        topology = {"name": standing.comparison.problem.topology.name}
+        comparison = standing.comparison
+        places = drawing.get("positions") if drawing else None
+        content = exports.export(kind, comparison, quantity=quantity, positions=places)
+        topology = {"name": comparison.problem.topology.name}
         name = files.file_name(topology, f"comparison.{kind}")
-        return {"content": write(standing.comparison), "filename": name}, no_update
+        return {"content": content, "filename": name}, no_update
 
 
 def _standing(comparisons: Comparisons, job: dict[str, Any] | None) -> Standing | None:

@@ -270,6 +270,8 @@ def _exports() -> dmc.Menu:
             className="ds-menu-item",
         )
         for kind, picture, title, note in (
+            ("html", "code", "Web page", "plot, table and two players, from disk"),
+            ("svg", "image", "Plot as SVG", "in the style of papers, as shown"),
             ("json", "file", "Comparison as JSON", "every plan; can be read again"),
             ("csv", "table", "Table as CSV", "one row per method and size"),
         )
@@ -277,7 +279,7 @@ def _exports() -> dmc.Menu:
     return dmc.Menu(
         [dmc.MenuTarget(target), dmc.MenuDropdown(items)],
         position="bottom-end",
-        width=230,
+        width=268,
         shadow="md",
     )
 

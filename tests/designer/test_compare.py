@@ -23,7 +23,7 @@ from designer.compare.asked import (
     usual_methods,
 )
 from designer.compare.detail import detail
-from designer.compare.exports import export_csv, export_json
+from designer.compare.exports import export, export_csv, export_json
 from designer.compare.page import method_rows, notes, status
 from designer.compare.running import MOST_KEPT, MOST_RUNNING, Comparisons, Standing
 from designer.compare.table import table
@@ -425,6 +425,20 @@ def test_the_json_is_read_back_as_it_was(compared):
 
     assert isinstance(read, Comparison)
     assert read.table() == compared.table()
+
+
+def test_a_comparison_is_a_page_with_the_drawing_as_it_is_and_a_plot_for_print(compared):
+    names = compared.problem.topology.ranks
+    page = export(
+        "html", compared, quantity=None, positions={names[0]: (123.0, 4.0), "gone": (0, 0)}
+    )
+    plot = export("svg", compared, quantity="algbw", positions=None)
+
+    assert page.startswith("<!doctype html>")
+    assert export("html", compared, quantity=None, positions=None) != page
+    assert plot.startswith("<svg")
+    assert 'width="120mm"' in plot
+    assert ">algbw<" in plot
 
 
 def test_the_csv_has_all_that_the_table_has(compared):
