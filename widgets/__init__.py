@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from widgets.comparison import Comparison
     from widgets.cut_view import CutView
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
+    from widgets.difference_view import DifferenceView
     from widgets.gap_plot import GapPlot
     from widgets.jupyter import TopologyWidget
     from widgets.lesson import Lesson
@@ -32,6 +33,7 @@ __all__ = [
     "BreakASend",
     "Comparison",
     "CutView",
+    "DifferenceView",
     "GapChart",
     "GapPlot",
     "Lesson",
@@ -62,6 +64,7 @@ _HOMES = {
     "BreakASend": "widgets.breaking",
     "Comparison": "widgets.comparison",
     "CutView": "widgets.cut_view",
+    "DifferenceView": "widgets.difference_view",
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.gap_plot",
     "Lesson": "widgets.lesson",

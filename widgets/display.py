@@ -12,6 +12,7 @@ from typing import Any
 
 from ccl.bound import Bound
 from ccl.display import MimeBundle
+from ccl.explain.difference import Difference
 from ccl.prices import Prices
 from ccl.problem import Problem
 from ccl.result import Result
@@ -41,6 +42,16 @@ def _told(noun: Any) -> str | None:
 @_told.register
 def _(noun: Bound) -> str:
     return bound_words(noun)
+
+
+@_told.register
+def _(noun: Difference) -> str:
+    return noun.text()
+
+
+@_told.register
+def _(noun: Prices) -> str:
+    return str(noun)
 
 
 @_told.register
@@ -85,6 +96,20 @@ def _(noun: Prices) -> MimeBundle | None:
 def _(noun: Bound) -> MimeBundle | None:
     # It knows no cluster, so there is nothing to be moved or played: CutView(result) has it.
     return beside({}, told=lambda: bound_words(noun), drawn=lambda: bound_svg(noun))
+
+
+@_shown.register
+def _(noun: Difference) -> MimeBundle | None:
+    from widgets.difference_view import DifferenceView  # noqa: PLC0415 - as above
+
+    return _bundle(DifferenceView(noun))
+
+
+@_shown.register
+def _(noun: Prices) -> MimeBundle | None:
+    from widgets.prices import PriceView  # noqa: PLC0415 - as above
+
+    return _bundle(PriceView(noun))
 
 
 def _bundle(view: Any) -> MimeBundle | None:

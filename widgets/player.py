@@ -75,6 +75,10 @@ class SchedulePlayer(TopologyWidget):
             wanted["link"] = list(wanted["link"])
         self.set_trait("focus", {**dict.fromkeys(FOCUS), **wanted} if wanted else None)
 
+    def explain(self, **parts: Any) -> str:
+        """Tell the plan in words; the parts are those of `ccl.result.Result.explain`."""
+        return self.result.explain(**parts)
+
     def _held(self) -> Content:
         return document(self.result, positions=self.positions)
 

@@ -12,12 +12,14 @@ import ccl.display
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather
 from ccl.errors import FormatError
+from ccl.explain import difference
 from ccl.formats.xml import parse_xml
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
 from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget, still
+from widgets.difference_view import difference_marks
 from widgets.still import SVG, TEXT, VIEW
 
 RING = "ring:gpus=4,bandwidth=50,alpha=0"
@@ -27,6 +29,11 @@ RING = "ring:gpus=4,bandwidth=50,alpha=0"
 def result():
     """An all-gather of 4 x 1 MB round a ring of 4 GPUs with 50 GB/s each way."""
     return solve(Problem(open_cluster(RING), all_gather(4, 4e6)), "ring")
+
+
+def both_ways(result):
+    """Return another plan of the same problem."""
+    return solve(result.problem, "bidirectional-ring")
 
 
 def shown(noun):
@@ -50,6 +57,7 @@ def kind_of(view):
         (SchedulePlayer, "SchedulePlayer"),
         (lambda result: TopologyWidget(result.problem.topology), "TopologyWidget"),
         (CutView, "CutView"),
+        (lambda result: difference(result, both_ways(result)), "DifferenceView"),
         (LinkLoad, "LinkLoad"),
     ],
 )
@@ -60,6 +68,16 @@ def test_a_cell_shows_the_view_with_a_picture_and_words_beside_it(result, noun, 
     parse_xml(data[SVG].encode())
     assert len(data[TEXT]) < 1000
     assert "<" not in data[TEXT]
+
+
+def test_a_difference_marks_the_links_that_one_plan_uses_more(result):
+    """One way around, each link carries 3 MB; both ways, 1 MB or 2 MB: 4 links more, 4 less."""
+    told = difference(result, both_ways(result), names=("one way", "both ways"))
+    marks = difference_marks(told)
+
+    assert [each["label"].split(" in ")[1] for each in marks["groups"]] == ["one way", "both ways"]
+    assert [len(each["links"]) for each in marks["groups"]] == [4, 4]
+    assert difference_marks(difference(result, result)) is None
 
 
 def test_the_words_of_a_result_say_how_long_and_how_good(result):

@@ -104,8 +104,9 @@
     id: "topoloom:still",
     description: "Shows the picture of a view in a notebook while no kernel runs it.",
     autoStart: true,
-    requires: [INotebookTracker],
+    optional: [INotebookTracker],
     activate(_app, tracker) {
+      if (!tracker) return; // no notebooks, as in Voila: there every view has its kernel
       const prepare = (panel) => {
         const Still = rendererFor(panel, lumino);
         panel.content.rendermime.addFactory(
@@ -119,7 +120,7 @@
   });
 
   let scope = {};
-  /** A module that the Lab shares; undefined in hosts without notebooks, such as Voila. */
+  /** A module that the host shares, undefined if it does not. */
   const shared = async (name) => {
     const [found] = Object.values(scope[name] ?? {});
     return found && (await found.get())();
