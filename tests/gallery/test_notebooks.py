@@ -1,31 +1,161 @@
-"""Every notebook runs from top to bottom in a kernel of its own, and is kept without outputs."""
+"""Every notebook runs from top to bottom in a kernel of its own; lessons are built alike."""
 
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from traitlets.config import Config
+
+from tools.lessons import INDEX, NOTEBOOKS, entries, table, written
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "gallery" / "notebooks").glob("*.ipynb"))
+EVERY = sorted(NOTEBOOKS.glob("*.ipynb"))
+LESSONS = sorted(NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
+
+MOST_WORDS = 110
+"""Of a cell of text: one paragraph that a class reads before it looks up again."""
+
+MOST_LINES = 28
+"""Of a cell of code that is shown; one screen of a projector."""
+
+of_every_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+of_every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+def read(path):
+    return nbformat.read(path, as_version=4)
 
 
-@pytest.mark.notebook
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path, monkeypatch):
+def has_tag(cell, tag):
+    return tag in cell.metadata.get("tags", ())
+
+
+def code_of(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def is_hidden(cell):
+    return cell.metadata.get("jupyter", {}).get("source_hidden", False)
+
+
+def solved(notebook):
+    """Return code that solves each exercise: the solution, then what follows the reader's part.
+
+    An exercise is one cell, whose first paragraph is the reader's.
+    """
+    cells = {cell.id: cell for cell in notebook.cells}
+    for cell in notebook.cells:
+        if has_tag(cell, "solution"):
+            [solution] = re.findall(r"```python\n(.*?)```", cell.source, re.DOTALL)
+            exercise = cells[cell.id.replace("solution", "solve")]
+            _, rest = exercise.source.split("\n\n", 1)
+            yield f"{solution}\n{rest}"
+
+
+@of_every_notebook
+def test_a_notebook_runs_and_its_solutions_solve_its_exercises(path, monkeypatch):
+    """The exercises are open when it has run, and all solved when the solutions have, too."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
+    answers = list(solved(notebook))
+    if answers:
+        count = f"len(lesson._checks) == {len(answers)}"
+        left = f"assert {count} and not any(lesson._checks.values()), lesson._checks"
+        done = f"assert {count} and all(lesson._checks.values()), lesson._checks"
+        notebook.cells += [nbformat.v4.new_code_cell(text) for text in (left, *answers, done)]
+    # Kernels that start at the same time take no port from one another.
+    config = Config({"KernelManager": {"transport": "ipc"}})
 
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=240, kernel_name="python3", config=config).execute()
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@of_every_notebook
 def test_a_notebook_is_kept_without_outputs(path):
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
 
     assert not any(cell.get("outputs") for cell in notebook.cells)
+    assert not any(cell.get("execution_count") for cell in notebook.cells)
     assert "widgets" not in notebook.metadata
+    assert notebook.metadata.kernelspec.name == "python3"
+
+
+@of_every_notebook
+def test_cells_have_readable_ids(path):
+    ids = [cell.id for cell in read(path).cells]
+
+    assert len(set(ids)) == len(ids)
+    assert [each for each in ids if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", each)] == []
+
+
+def test_there_are_13_lessons_in_order():
+    assert [each.lesson for each in entries()] == list(range(1, 14))
+    assert [int(path.name[:2]) for path in LESSONS] == list(range(1, 14))
+
+
+def test_the_index_says_what_the_notebooks_say():
+    """Title, goals and minutes; ``python tools/lessons.py index`` writes them."""
+    text = INDEX.read_text("utf-8")
+
+    assert table() in text
+    assert written(text) == text
+
+
+def test_the_index_plans_every_lesson():
+    plan = INDEX.read_text("utf-8").split("## A course")[1].split("## ")[0]
+
+    assert {int(number) for number in re.findall(r"\b\d+\b", plan)} >= set(range(1, 14))
+
+
+@of_every_lesson
+def test_a_lesson_begins_with_its_title_its_minutes_and_its_goals(path):
+    notebook = read(path)
+    told, head = notebook.metadata.topoloom, notebook.cells[0].source
+
+    assert head.startswith(f"# {told.lesson} ")
+    assert told.title in head.splitlines()[0]
+    assert f"{told.minutes} minutes" in head
+    assert 2 <= len(told.goals) <= 4
+    assert all(f"- {goal}" in head for goal in told.goals)
+
+
+@of_every_lesson
+def test_a_lesson_asks_breaks_and_keeps_score(path):
+    notebook = read(path)
+    code = code_of(notebook)
+    asked = sum(len(re.findall(r"lesson\.(?:predict|choose)\(", cell.source)) for cell in code)
+    checked = sum(cell.source.count("lesson.check(") for cell in code)
+
+    assert 3 <= asked <= 7
+    assert 2 <= checked <= 4
+    assert [cell.id for cell in code].count("score") == 1
+    assert sum("lesson.score()" in cell.source for cell in code) == 1
+    assert any("break_a_send(" in cell.source or cell.id == "break" for cell in code)
+    assert sum(has_tag(cell, "thumbnail") for cell in code) == 1
+
+
+@of_every_lesson
+def test_answers_of_a_lesson_are_folded(path):
+    """The code of a question has the answer in it, and a solution is behind a click."""
+    notebook = read(path)
+    asking = [c for c in code_of(notebook) if re.search(r"lesson\.(predict|choose)\(", c.source)]
+    solutions = [cell for cell in notebook.cells if has_tag(cell, "solution")]
+    exercises = [cell for cell in code_of(notebook) if cell.id.startswith("solve-")]
+
+    assert [cell.id for cell in asking if not is_hidden(cell)] == []
+    assert len(solutions) == len(exercises)
+    assert all("<details>" in cell.source for cell in solutions)
+
+
+@of_every_lesson
+def test_a_lesson_is_read_in_short_steps(path):
+    notebook = read(path)
+    text = [
+        c for c in notebook.cells[1:] if c.cell_type == "markdown" and not has_tag(c, "solution")
+    ]
+    shown = [cell for cell in code_of(notebook) if not is_hidden(cell)]
+    long_texts = [cell.id for cell in text if len(cell.source.split()) > MOST_WORDS]
+    long_codes = [cell.id for cell in shown if len(cell.source.splitlines()) > MOST_LINES]
+
+    assert (long_texts, long_codes) == ([], [])
