@@ -105,6 +105,9 @@ def test_a_chunk_is_followed_from_its_bar_its_token_and_its_cell(inspector: Any)
     corner = film.ask(
         "(({ x1, x2, y1, y2 }) => [(x2 - x1) / 2, (y2 - y1) / 2])(c.canvas.stage.rect('g3'))"
     )
+    film.page.mouse.click(left - corner[0] * zoom, top)  # a port of it
+    film.settle()
+    assert focus(film) == {**NOTHING, "rank": 3}
     film.page.mouse.click(left - (corner[0] - 14) * zoom, top + (corner[1] - 27) * zoom)
     film.settle()
     assert focus(film) == {**NOTHING, "chunk": 0}

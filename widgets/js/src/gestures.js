@@ -7,11 +7,14 @@
  */
 
 import { run } from "./commands.js";
+import { touchDevice } from "./inspect/touch.js";
 import { KINDS, move } from "./model.js";
 
 export const DRAG_TYPE = "application/x-topology";
 /** Pixels around a port within which it is grabbed. */
 const PORT_REACH = 11;
+/** Pixels that the pointer may move in a click. */
+const STILL = 4;
 
 export class Gestures {
   /** @param {Canvas} canvas */
@@ -137,7 +140,8 @@ export class Gestures {
     const { hovered } = canvas;
     if (event.button !== 0 || !hovered?.device) return;
     if (canvas.mode === "sketch" || (canvas.mode !== "link" && hovered.port < 0)) return;
-    canvas.pull = { from: hovered.device, to: canvas.stage.toModel(this.#local(event)), over: null };
+    const at = canvas.stage.toModel(this.#local(event));
+    canvas.pull = { from: hovered.device, at, to: at, over: null };
     canvas.dom.stage.setPointerCapture?.(event.pointerId);
     this.#shield(event);
     canvas.panels.showTip();
@@ -151,10 +155,16 @@ export class Gestures {
   }
 
   #onUp() {
-    const { pull } = this.canvas;
+    const { canvas } = this;
+    const { pull } = canvas;
     if (!pull || pull.keyboard) return;
     this.#drop();
-    if (pull.over) run(this.canvas, "link", { src: pull.from, dst: pull.over });
+    const still = canvas.mode === "select" && Math.hypot(pull.to.x - pull.at.x, pull.to.y - pull.at.y) * canvas.stage.cy.zoom() < STILL;
+    if (still) {
+      // A click on a port is one on its device.
+      canvas.select({ devices: [pull.from] });
+      touchDevice(canvas.inspector, pull.from, pull.at);
+    } else if (pull.over) run(this.canvas, "link", { src: pull.from, dst: pull.over });
   }
 
   #drop() {

@@ -40,6 +40,7 @@ export class List {
       ...(plan.details ? [] : [h("p", {}, silence(plan))]),
       h("ol", {}, ...items, ...(more > 0 ? [h("li", { class: "tl-in-more" }, `and ${more} more`)] : [])),
     );
+    element.scrollTop = 0;
     element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 

@@ -15,24 +15,44 @@ const REACH = 10;
 export function listen(inspector) {
   const { canvas } = inspector;
   canvas.stage.cy.on("tap", (event) => {
-    if (!inspector.open || canvas.stale || canvas.mode !== "select") return;
+    if (!listens(inspector)) return;
     // Cytoscape takes the focus from whatever has it when the pointer goes down.
     canvas.dom.root.focus({ preventScroll: true });
-    const found = touched(inspector, event);
-    inspector.look(found);
+    inspector.look(touched(inspector, event));
   });
 }
 
+const listens = ({ open, canvas }) => open && !canvas.stale && canvas.mode === "select";
+
+/**
+ * Look at what was touched of a device.
+ * @param {import("./inspector.js").Inspector} inspector @param {string} name @param {import("../types.js").Point} p
+ */
+export function touchDevice(inspector, name, p) {
+  if (listens(inspector)) inspector.look(tokenTouched(inspector.canvas, p) ?? onDevice(inspector, name, p));
+}
+
 /** What of the plan is at a place of the drawing; null of nothing. */
-function touched({ canvas, plan }, { target, position }) {
-  const token = tokenAt(canvas, position, REACH / canvas.stage.cy.zoom());
-  if (token) return { chunk: token.chunk, transfer: canvas.playback.flights.indexOf(token) };
+function touched(inspector, { target, position }) {
+  const { canvas, plan } = inspector;
+  const token = tokenTouched(canvas, position);
+  if (token) return token;
   if (target === canvas.stage.cy) return null;
   if (target.isEdge()) return linkAt(canvas, plan, { target, position });
   const name = target.data("name");
   if (target.hasClass("host")) return { host: name };
   if (target.hasClass("group")) return { host: canvas.shown.byKey.get(name)?.host ?? null };
-  const chunk = cellAt(canvas, name, position);
+  return onDevice(inspector, name, position);
+}
+
+function tokenTouched(canvas, p) {
+  const token = tokenAt(canvas, p, REACH / canvas.stage.cy.zoom());
+  return token && { chunk: token.chunk, transfer: canvas.playback.flights.indexOf(token) };
+}
+
+/** The chunk of a cell, or the rank. */
+function onDevice({ canvas, plan }, name, p) {
+  const chunk = cellAt(canvas, name, p);
   if (chunk !== null) return { chunk };
   return plan.rankOf.has(name) ? { rank: plan.rankOf.get(name) } : null;
 }

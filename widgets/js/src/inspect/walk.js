@@ -13,6 +13,7 @@ export class Walk {
     const { element } = inspector.chart;
     element.addEventListener("keydown", (event) => this.#key(event));
     element.addEventListener("focus", () => this.#say());
+    element.addEventListener("blur", () => inspector.chart.invalidate());
   }
 
   /** Other rows are shown. */
