@@ -7,9 +7,10 @@ flat vectors, inside their windows only; every family of rows is one sparse matr
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -221,32 +222,35 @@ class FlowModel:
         ]
 
     def _capacity(self, cells: _Cells, sent: cp.Variable, *, spare: float) -> list[cp.Constraint]:
-        """Room of each link and shared limit in each epoch, images of what is sent counted.
+        """Room of each link and shared limit in each epoch, images of what is sent counted."""
+        found = self._rooms(cells, sent.size)
+        return [matrix @ sent <= room * (1 - spare) for matrix, room, _ in found]
+
+    def _rooms(self, cells: _Cells, columns: int) -> Iterator[tuple[Any, np.ndarray, list[int]]]:
+        """Yield rows of capacity with their room, and the links or limits that they stand for.
 
         Rows that cannot bind and, of links or limits that are images of one another, all but one
-        are left out.
+        are left out. Limits are numbered after all links.
         """
         hops, topology, grid = self.hops, self.hops.topology, self.hops.grid
         k, e, s = np.nonzero(cells.sent >= 0)
         cell = cells.sent[k, e, s]
         orbit, times = _orbits(self.flows.links)
-        shape = (cells.horizon * len(topology.links), sent.size)
-        matrix = rows(k * len(topology.links) + orbit[e], cell, shape, value=times[e])
+        many = len(topology.links)
+        matrix = rows(k * many + orbit[e], cell, (cells.horizon * many, columns), value=times[e])
         used = np.flatnonzero(np.diff(matrix.indptr))
-        room = (hops.room * grid.shares(cells.horizon)).ravel() * (1 - spare)
-        rules = [matrix[used] @ sent <= room[used]]
-        seen = set()
-        for limit in topology.limits:
-            inside = np.zeros(len(topology.links))
+        room = (hops.room * grid.shares(cells.horizon)).ravel()
+        yield matrix[used], room[used], (used % many).tolist()
+        alike: dict[tuple[float, bytes], tuple[np.ndarray, list[int]]] = {}
+        for number, limit in enumerate(topology.limits):
+            inside = np.zeros(many)
             inside[[topology.link_index[ends] for ends in limit.links]] = 1.0
             carried = inside[self.flows.links].sum(axis=0)
-            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size * (1 - spare)
-            if (key := (most, carried.tobytes())) in seen:
-                continue
-            seen.add(key)
-            matrix = rows(k, cell, (cells.horizon, sent.size), value=carried[e])
-            rules.append(matrix @ sent <= most)
-        return rules
+            most = 1e3 * limit.bandwidth * grid.epoch_duration / grid.chunk_size
+            alike.setdefault((most, carried.tobytes()), (carried, []))[1].append(many + number)
+        for (most, _), (carried, members) in alike.items():
+            matrix = rows(k, cell, (cells.horizon, columns), value=carried[e])
+            yield matrix, np.full(cells.horizon, most), members
 
     def _buffers(
         self, cells: _Cells, values: tuple[cp.Variable, ...], *, careful: bool

@@ -17,22 +17,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from ccl.errors import ProblemError
+from ccl.errors import Infeasible, ProblemError
 from ccl.prices import Prices
 from ccl.problem import Problem
+from ccl.topology import Topology
+from formulations.bounds import quick_bounds
+from formulations.commodities import commodities
+from formulations.epochs import EpochGrid
+from formulations.explaining.short import by_hops, too_short
 from formulations.fluid.demands import demands_of, refusal, up_and_down
+from formulations.hops import link_hops
+from formulations.registry import formulation
+from formulations.run import Run
+
+SENDING = 0.95
+"""Least share of an epoch in which a link sends, as `formulations.models.te_ccl_lp` begins with."""
 
 FLUID = "linear program of a fluid, latencies hidden"
 _CLASS = ", best of all plans that add up at roots and spread from there"
 
 
-def prices(problem: Problem, *, time_limit: float | None = None) -> Prices:
+def prices(
+    problem: Problem,
+    *,
+    horizon: int | None = None,
+    epoch_duration: float | None = None,
+    time_limit: float | None = None,
+) -> Prices:
     """Return what a little more bandwidth of each link would save of the best steady state.
 
     Parameters
     ----------
     problem
         What is asked; chunks may be split.
+    horizon
+        Epochs in which all has to be there, where the linear program of amounts on epochs is to be
+        priced instead of the steady state (`formulations.flow_prices`).
+    epoch_duration
+        µs of one, with `horizon`; by default so long that `horizon` of them are the lower bound.
     time_limit
         Seconds for the solver, or None.
 
@@ -45,6 +67,8 @@ def prices(problem: Problem, *, time_limit: float | None = None) -> Prices:
     LimitReached
         If the time limit came first.
     """
+    if horizon is not None:
+        return _on_epochs(problem, horizon, epoch_duration, time_limit=time_limit)
     why = _why_not(problem)
     if why is not None:
         msg = f"links have no prices for {problem.collective.kind} on {problem.topology}: {why}"
@@ -58,7 +82,43 @@ def prices(problem: Problem, *, time_limit: float | None = None) -> Prices:
     makespan = made.program.fastest(Backend(), time_limit)
     number = made.program.rows
     share = made.program.prices[number] / np.bincount(number)[number]
-    topology = problem.topology
+    model = FLUID + (_CLASS if up_and_down(problem) else "")
+    return _priced(problem.topology, makespan, share, model=model, exact=made.exact)
+
+
+def _on_epochs(
+    problem: Problem, horizon: int, tau: float | None, *, time_limit: float | None
+) -> Prices:
+    """Price the links in the linear program of amounts on a grid of epochs."""
+    chosen = formulation("te-ccl-lp")
+    why = chosen.why_not(problem)
+    if why is not None:
+        msg = f"links have no prices in epochs for {problem.collective.kind}: {why}"
+        raise ProblemError(msg)
+    from formulations.flow_prices import PricedFlow  # noqa: PLC0415  it loads the solver
+
+    bounds = quick_bounds(problem)
+    run = Run(
+        problem=problem, formulation=chosen.name, options={}, bounds=bounds, time_limit=time_limit
+    )
+    size = problem.collective.chunk_size
+    duration = bounds[0].makespan / horizon if tau is None else tau
+    grid = EpochGrid(problem.topology, size, duration, fluid=SENDING, windows=problem.windows)
+    model = PricedFlow(link_hops(grid), run, commodities(problem, size, symmetric=True))
+    pairs = zip(model.flows.sources[model.flows.source], model.flows.goal, strict=True)
+    need = by_hops(model.hops.distance, list(pairs), problem.topology)
+    if horizon < need.many:
+        raise Infeasible(too_short(horizon, need, each=duration))
+    stretch, share = model.stretched(horizon)
+    words = f"linear program of amounts in {horizon} epochs, which are stretched until all fits"
+    makespan = horizon * duration * stretch
+    return _priced(problem.topology, makespan, share, model=words, exact=False)
+
+
+def _priced(
+    topology: Topology, makespan: float, share: np.ndarray, *, model: str, exact: bool
+) -> Prices:
+    """Return prices from the shares of links, then limits, which add up to 1."""
     rates = [each.bandwidth for each in topology.links]
     rates += [each.bandwidth for each in topology.limits]
     price = (makespan * share / np.array(rates)).tolist()
@@ -70,8 +130,8 @@ def prices(problem: Problem, *, time_limit: float | None = None) -> Prices:
         limits={
             each.name: value for each, value in zip(topology.limits, price[len(own) :], strict=True)
         },
-        model=FLUID + (_CLASS if up_and_down(problem) else ""),
-        exact=made.exact,
+        model=model,
+        exact=exact,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import CollectiveKind, make_collective
-from ccl.errors import ProblemError
+from ccl.errors import Infeasible, ProblemError
 from ccl.prices import Prices
 from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device
@@ -178,3 +178,38 @@ def test_what_has_no_steady_state_has_no_prices() -> None:
     window = Window((("g0", "s"),), 0.0, 5.0, 0.5)
     with pytest.raises(ProblemError, match="a steady state knows no time"):
         prices(replace(problem, windows=(window,)))
+
+
+def test_epochs_have_prices_that_are_the_slope_of_their_time() -> None:
+    """A scatter from g0 of a star without latencies: T = K tau rho, and only delays hold it back.
+
+    In K = 8 epochs of one hop each, 7 are left for either of two hops. 3 shards of SIZE / 4 leave
+    g0 at 10 GB/s in 7 epochs, so T = 8 / 7 * 3 SIZE / 4 / 10e3 us; its price is T / 10.
+    """
+    links = tuple(replace(each, alpha=0.0) for each in star().links)
+    problem = asked(replace(star(), links=links), "scatter")
+    duration = 3 * SIZE / 4 / 10e3 / 8
+    found = prices(problem, horizon=8, epoch_duration=duration)
+    least = 8 / 7 * 3 * SIZE / 4 / 10e3
+    assert found.makespan == pytest.approx(least, rel=1e-9)
+    assert found["g0", "s"] == pytest.approx(least / 10, rel=1e-9)
+    assert found.total == pytest.approx(found.makespan, rel=1e-9)
+    for step in (1e-3, -1e-3):
+        other = prices(changed(problem, ("g0", "s"), step), horizon=8, epoch_duration=duration)
+        slope = (1 / other.makespan - 1 / found.makespan) / step
+        assert slope == pytest.approx(found["g0", "s"] / found.makespan**2, rel=CLOSE)
+
+
+def test_prices_on_epochs_come_near_the_steady_state_with_more_of_them() -> None:
+    """The fluid needs a hop to begin: K epochs lose at most the few of the longest way."""
+    problem = asked(open_cluster("dgx-1v"), "all-to-all")
+    steady = prices(problem)
+    found = prices(problem, horizon=40)
+    assert found.total == pytest.approx(found.makespan, rel=1e-9)
+    assert steady.makespan <= found.makespan <= 1.1 * steady.makespan
+    assert set(steady.dearest) <= set(found.dearest)
+
+
+def test_a_horizon_without_a_price_is_too_short() -> None:
+    with pytest.raises(Infeasible, match=r"no plan takes fewer than 2 \(hops from g0"):
+        prices(asked(star(), "scatter"), horizon=1, epoch_duration=1e6)
