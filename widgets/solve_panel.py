@@ -80,7 +80,6 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         )
         self.options = ipywidgets.VBox()
         self._make_buttons()
-        self.message = ipywidgets.HTML()
         self.gap_plot = GapPlot()
         """How close the last solve has come over time."""
         self.gap_plot.layout.display = "none"
@@ -88,13 +87,14 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
             row.style = _WIDE
         self.formulation.observe(self._formulation_changed, "value")
         self._formulation_changed()
-        self.collective.observe(self._collective_changed, "value")
-        if self._given is not None:
-            self._fill_in(self._given)
+        self._fill_in(self._given)
         super().__init__([self.canvas, self._form(), self.message, self.gap_plot])
 
-    def _fill_in(self, problem: Problem) -> None:
+    def _fill_in(self, problem: Problem | None) -> None:
         """Set the rows of the form, or offer the collective itself where they cannot say it."""
+        self.collective.observe(self._collective_changed, "value")
+        if problem is None:
+            return
         collective = problem.collective
         rows = None if problem.windows else rows_of(collective)
         if rows is None:
@@ -109,6 +109,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self.size.disabled = self.chunks.disabled = self.collective.value == GIVEN
 
     def _make_buttons(self) -> None:
+        self.message = ipywidgets.HTML()
         self.solve_button = ipywidgets.Button(
             description="Solve", icon="play", button_style="primary"
         )

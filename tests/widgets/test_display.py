@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from IPython.core.formatters import DisplayFormatter
 from ipywidgets.widgets.widget import _instances
 
 import ccl.display
@@ -37,10 +36,9 @@ def both_ways(result):
 
 
 def shown(noun):
-    """Return what a notebook is sent when a noun ends a cell."""
-    formatter = DisplayFormatter()
-    data, _ = formatter.format(noun)
-    return data
+    """Return what a notebook is sent when a noun ends a cell; without a bundle it is the repr."""
+    bundle = noun._repr_mimebundle_(include=None, exclude=None)
+    return {TEXT: repr(noun)} if bundle is None else bundle[0]
 
 
 def kind_of(view):
