@@ -84,6 +84,9 @@ SMALL = 20_000
 CELLS = 3_000_000
 """Most epochs times links times sources of a model."""
 
+COUNTED = 30_000
+"""Most chunks of which a model is counted exactly before it is built."""
+
 HOPELESS = 1.05
 """A grid is given up when it needs this much longer than the best plan of the grids before."""
 
@@ -136,6 +139,11 @@ def _too_small(problem: Problem) -> str | None:
 
 def anatomy(problem: Problem, options: Options) -> Anatomy:
     """Count the first model that is built: on the first grid, of the fewest epochs it may take."""
+    if len(problem.collective.chunks) > COUNTED:
+        epochs = options.horizon or AIMS[0][0]
+        cells = epochs * len(problem.topology.links) * len(problem.topology.ranks)
+        note = f"estimated for {epochs} epochs; symmetry makes it smaller, more epochs larger"
+        return Anatomy(cells, 3 * cells, {"any row": cells}, note)
     flows = commodities(problem, problem.collective.chunk_size, symmetric=options.symmetry)
     bounds = quick_bounds(problem)
     run = Run(problem=problem, formulation="te-ccl-lp", options={}, bounds=bounds)
