@@ -12,8 +12,9 @@ lesson. It lives in the kernel and is sent nowhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from html import escape
+from html import escape, unescape
 from typing import Any
 
 import ipywidgets
@@ -29,10 +30,25 @@ _CARD = (
     "border-radius:0 6px 6px 0;line-height:1.5"
 )
 
+_BADGE = "background:{tone};color:#fff;padding:2px 9px;margin-right:4px;border-radius:10px"
+"""White on a verdict's colour is read on a light page and on a dark one."""
+
 
 def card(text: str, *, tone: str = "#1b7fc0") -> str:
     """Return a note as HTML; `text` is HTML of the lesson's author."""
     return f'<div style="{_CARD.format(tone=tone)}">{text}</div>'
+
+
+def words_of(html: str) -> str:
+    """Return HTML without its tags, for a saved notebook that has no kernel."""
+    return unescape(re.sub(r"<[^>]+>", "", html))
+
+
+class Note(ipywidgets.HTML):  # type: ignore[misc]  # it has no types
+    """A card that stays as its words in a saved notebook."""
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words_of(self.value)}
 
 
 class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -85,6 +101,10 @@ class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
              self.answer_box]
         )  # fmt: skip
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        words = f"Predict. {words_of(self.question)} (Run the notebook to answer.)"
+        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words}
+
     def answer_with(self, guess: Any) -> None:
         """Type a guess and check it."""
         self.control.value = guess
@@ -101,10 +121,9 @@ class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         if self.right is None and not self.revealed:
             self.right = right
         tone = RIGHT if right else WRONG
-        self.verdict.value = (
-            f'<span role="status" style="color:{tone}"><b>{"Right" if right else "Not quite"}</b>'
-            f"</span> {words}"
-        )
+        style = _BADGE.format(tone=tone)
+        verdict = f'<b style="{style}">{"Right" if right else "Not quite"}</b>'
+        self.verdict.value = f'<span role="status">{verdict} {words}</span>'
         self._changed()
 
     def reveal(self) -> None:
@@ -132,7 +151,7 @@ class Lesson:
         self.title = title
         self._questions: list[Question] = []
         self._checks: dict[str, bool] = {}
-        self._shown = ipywidgets.HTML()
+        self._shown = Note()
         self._update()
 
     def predict(
@@ -216,11 +235,9 @@ class Lesson:
         self._checks[name] = bool(passed)
         self._update()
         if passed:
-            return ipywidgets.HTML(card(f"<b>Exercise {escape(name)} is solved.</b>", tone=RIGHT))
+            return Note(card(f"<b>Exercise {escape(name)} is solved.</b>", tone=RIGHT))
         hint = f" {escape(otherwise)}" if otherwise else ""
-        return ipywidgets.HTML(
-            card(f"<b>Exercise {escape(name)} is not solved yet.</b>{hint}", tone=CLOSE)
-        )
+        return Note(card(f"<b>Exercise {escape(name)} is not solved yet.</b>{hint}", tone=CLOSE))
 
     def break_a_send(self, result: Result) -> BreakASend:
         """Return a form that breaks one send of a schedule and lets the verifier find it.

@@ -61,6 +61,15 @@ def test_keys_count_only_while_the_canvas_has_the_focus(drawn: Any) -> None:
     assert len(drawn.names) == 4
 
 
+def test_a_click_gives_the_canvas_the_keys(drawn: Any) -> None:
+    """In a notebook they would work on its cells: D twice deletes one."""
+    drawn.page.evaluate("document.activeElement.blur()")
+    drawn.click("g2")
+    drawn.page.keyboard.press("Delete")
+    drawn.settle()
+    assert "g2" not in drawn.names
+
+
 def test_arrows_aim_a_link(drawn: Any) -> None:
     drawn.click("g0")
     drawn.keys("l", "ArrowDown", "ArrowRight", "Enter")

@@ -29,6 +29,10 @@ export class Gestures {
     for (const type of ["mousedown", "touchstart"]) {
       stage.addEventListener(type, (event) => this.#shield(event), { capture: true, passive: false });
     }
+    // Where it is pressed cytoscape takes the focus from whatever has it, and keys would reach the page.
+    stage.addEventListener("mousedown", (event) => {
+      if (!canvas.panels.has(event.target)) root.focus({ preventScroll: true });
+    });
     stage.addEventListener("wheel", (event) => this.#onWheel(event, root), { passive: false, capture: true });
     stage.addEventListener("dragover", (event) => this.#onDragOver(event));
     stage.addEventListener("drop", (event) => this.#onDrop(event));
