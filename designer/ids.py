@@ -162,6 +162,7 @@ COPY_LINK = "copy-link"
 LINK_COPY = "link-text"
 LINKED = "linked"
 LINK_REFUSED = "link-refused"
+LINK_FILE = "link-file"
 
 # Ways of others over the cluster.
 WAYS = "ways"

@@ -70,6 +70,11 @@
     },
   });
 
+  // A button of a notification, which has no callbacks of its own.
+  document.addEventListener("click", ({ target }) => {
+    if (target.closest?.(".ds-share-file")) set("link-file", { data: Date.now() });
+  });
+
   // A link that is pasted over the address of this page.
   window.addEventListener("hashchange", () => {
     const next = fragment();

@@ -6,14 +6,13 @@ import time
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
 from ccl.formats.own.fragment import NAME, TooLarge
 from designer import files, ids, sharing, text
 from designer.callbacks import commands, importing
 from designer.forms import option_form
-from designer.markup import icon
 from designer.notes import note
 
 Json = dict[str, Any]
@@ -82,13 +81,13 @@ def _copy(app: Dash) -> None:
 
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
-        Input({"share-file": ALL}, "n_clicks"),
+        Input(ids.LINK_FILE, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
         prevent_initial_call=True,
     )
-    def on_file(clicks: list[int | None], drawing: Json, asked: Json | None) -> Any:
-        if not any(clicks):
+    def on_file(clicked: int | None, drawing: Json, asked: Json | None) -> Any:
+        if not clicked:
             return no_update
         try:
             content = files.export_json(drawing, asked, None)
@@ -100,16 +99,13 @@ def _copy(app: Dash) -> None:
 
 def _as_file(sentence: str) -> list[Json]:
     """Say that no link holds it, with a button for the file that does."""
-    shown = note(sentence, title="Too large for a link")[0]
+    # A notification draws one component, nothing nested in it and without callbacks: the words are
+    # the title, and the page itself hears the button.
+    shown = note(sentence, title=text.sentence(sentence))[0]
     save = dmc.Button(
-        "Save the file",
-        id={"share-file": shown["id"]},
-        size="compact-sm",
-        variant="default",
-        mt=8,
-        leftSection=icon("save"),
+        "Save the file", className="ds-share-file", size="compact-sm", variant="default", mt=6
     )
-    return [{**shown, "message": html.Div([text.sentence(sentence), html.Div(save)])}]
+    return [{**shown, "message": save}]
 
 
 def _open(app: Dash) -> None:
