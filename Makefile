@@ -26,8 +26,9 @@ help: ## this list
 run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 	$(BIN)/topoloom design
 
+# With settings of its own: a Lab that offers no build of what Dash brings, and asks nobody for news.
 lessons: $(VENV)/.for-run $(BUNDLE) ## open the lessons in JupyterLab
-	$(BIN)/jupyter lab gallery/notebooks
+	JUPYTER_CONFIG_PATH=tools/jupyter $(BIN)/jupyter lab --ip=127.0.0.1 gallery/notebooks/README.md
 
 test: lint js unit browser ## everything that CI runs
 

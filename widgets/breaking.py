@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from html import escape
+from typing import Any
 
 import ipywidgets
 
@@ -104,6 +106,10 @@ class BreakASend(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         row.layout.flex_flow = "row wrap"
         super().__init__([row, self.message])
 
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        words = "Break one send and let the verifier find it. (Run the notebook to try.)"
+        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words}
+
     @property
     def broken(self) -> Schedule:
         """The schedule with the chosen send broken."""
@@ -112,7 +118,9 @@ class BreakASend(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     def verify(self) -> None:
         """Break the chosen send and show what the verifier says."""
         said = found(self._problem, self.broken)
-        if said is None:
+        if Counter(self.broken.sends) == Counter(self._schedule.sends):
+            words = "<b>Nothing is wrong.</b> The plan does this already; break it in another way."
+        elif said is None:
             words = "<b>Nothing is wrong.</b> The plan does not need this send as it was: why?"
         else:
             words = f"<b>Found.</b> {escape(said)}"

@@ -44,7 +44,7 @@ def curves(
         In pixels.
     """
     look = LOOKS[scheme]
-    figure = go.FigureWidget()
+    figure = go.Figure()
     names = list(dict.fromkeys([*lines, *(formulas or {})]))
     for i, name in enumerate(names):
         color = look.lines[i % len(look.lines)]
@@ -68,7 +68,8 @@ def curves(
         figure.update_xaxes(**_across(drawn, sizes="byte" in x))
     if log is True:
         figure.update_yaxes(**_up(drawn))
-    return figure
+    # Whole from the start: what is added later comes in messages of its own, after empty axes.
+    return go.FigureWidget(figure)
 
 
 def _layout(look: Look, *, x: str, y: str, height: int) -> dict[str, Any]:

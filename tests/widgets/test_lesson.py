@@ -91,7 +91,15 @@ def test_what_is_not_broken_is_said_too(ring_result):
     form.verify()
 
     verify(ring_result.problem, form.broken)
-    assert "Nothing is wrong" in form.message.value
+    assert "does this already" in form.message.value
+
+
+def test_a_saved_notebook_keeps_words():
+    lesson = Lesson("x")
+    asked = lesson.predict("How long does <b>1 MB</b> take?", answer=1.0, reveal="so")
+
+    assert "Predict. How long does 1 MB take?" in asked._repr_mimebundle_()["text/plain"]
+    assert lesson.score()._repr_mimebundle_()["text/plain"] == "Score. x: 0 of 1 right, 1 not tried"
 
 
 def test_only_a_schedule_can_be_broken(ring_result):
