@@ -81,7 +81,7 @@ class Told:
 
     def waited(self, i: int) -> float:
         """Return the µs for which what a transfer carries lay at its source."""
-        waited = self.transfers[i].start - self.causes[i].ready
+        waited = _as_shown(self.transfers[i].start) - _as_shown(self.causes[i].ready)
         return waited if waited > _SAME * self.timeline.makespan else 0.0
 
     def sentence(self, i: int) -> str:
@@ -112,6 +112,11 @@ class Told:
         if not isinstance(self.plan, Schedule):
             return None
         return self.transfers[i].epoch * self.plan.epoch_duration
+
+
+def _as_shown(time: float) -> float:
+    """Return µs as scenes have them, so that the canvas finds the same difference."""
+    return float(f"{time:.8g}")
 
 
 def tell(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> Told:

@@ -33,7 +33,7 @@ export function sentence(plan, send) {
     src: send.src, dst: send.dst,
     chunk: whole ? label : filled(phrases.part, { share: short(100 * send.fraction, 3), chunk: label }),
     start: moment(send.start), end: moment(send.end), ready: moment(ready),
-    wait: moment(Math.max(0, send.start - ready)),
+    wait: moment(send.wait),
     before: before ? scene.chunks[before.chunk].label : "",
     from: before ? before.src : "", over: before ? `${before.src} → ${before.dst}` : "",
   });
