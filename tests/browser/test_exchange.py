@@ -188,5 +188,5 @@ def test_what_is_no_file_of_any_format_changes_nothing_and_the_palette_shows_no_
     page.get_by_text("Copy as Python").click()
     expect(page.get_by_role("alert").filter(has_text="on the clipboard")).to_be_visible()
     copied = page.evaluate("() => navigator.clipboard.readText()")
-    assert "Topology(" in copied
+    assert 'open_cluster("ndv2")' in copied
     compile(copied, "copied", "exec")
