@@ -34,8 +34,11 @@ BEGIN, END = "<!-- lessons -->", "<!-- end of lessons -->"
 WIDTH = 480
 """Of a picture, in pixels."""
 
-COLOURS = 128
+COLOURS = 256
 """Of a picture; drawings have few, and it stays below 60 kB."""
+
+PLAYING, MOMENT = 12_000, 0.45
+"""ms after which a player has come to its end, and the share of its time that is pictured."""
 
 PATIENCE = 240_000
 """ms for a lesson on a busy machine."""
@@ -157,7 +160,8 @@ def run_all(page: Any, url: str, name: str) -> None:
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=PATIENCE)
     idle = page.get_by_text("Python 3 (ipykernel) | Idle")
     idle.wait_for(timeout=PATIENCE)
-    page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    for command in ("application:toggle-left-area", "notebook:run-all-cells"):
+        page.evaluate("(name) => window.jupyterapp.commands.execute(name)", command)
     idle.wait_for(timeout=PATIENCE)
     page.wait_for_timeout(3_000)
 
@@ -170,6 +174,11 @@ def picture(page: Any, path: Path) -> bytes:
     [place] = (i for i, e in enumerate(cells) if "thumbnail" in e["metadata"].get("tags", ()))
     output = page.locator(".jp-Notebook .jp-Cell").nth(place).locator(".jp-OutputArea-output").last
     output.scroll_into_view_if_needed()
+    strip = output.locator(".tl-strip")
+    box = strip.bounding_box() if strip.count() else None  # no box where nothing is played
+    if box is not None:
+        page.wait_for_timeout(PLAYING)
+        strip.click(position={"x": MOMENT * box["width"], "y": box["height"] / 2})
     page.wait_for_timeout(1_000)
     image = Image.open(io.BytesIO(output.screenshot())).convert("RGB")
     height = round(image.height * WIDTH / image.width)
