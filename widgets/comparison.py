@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -16,6 +17,7 @@ from widgets import canvas_file
 from widgets.comparison_charts import comparison_figure, crossover_words
 from widgets.comparison_table import table_html, table_text
 from widgets.pair import choices, films, first_pair, row_of
+from widgets.saving import html, save
 from widgets.scene import drawing
 from widgets.still import beside
 
@@ -122,6 +124,14 @@ class Comparison(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             self.players = SchedulePlayers(comparison, positions, theme=theme, height=height)
             parts.append(self.players)
         super().__init__(parts)
+
+    def save(self, path: str | Path, **options: Any) -> Path:
+        """Write it as a page, a chart or JSON, by the ending; see `widgets.saving.save`."""
+        return save(self.comparison, path, **options)
+
+    def html(self, **options: Any) -> str:
+        """Return a page that shows it from disk; see `widgets.saving.html`."""
+        return html(self.comparison, **options)
 
     def _figure(self) -> go.Figure:
         return comparison_figure(

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -260,6 +261,13 @@ def test_a_comparison_page_holds_the_films_the_table_and_the_plot_in_three_ways(
     assert "30 KB: no plan is faster than" in page
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert page == comparison_html(comparison, theme="light")
+
+
+def test_the_view_of_a_comparison_saves_it(comparison, tmp_path):
+    view = import_module("widgets.comparison").Comparison(comparison)
+
+    assert view.html(theme="light") == comparison_html(comparison, theme="light")
+    assert view.save(tmp_path / "a.svg", style="paper", column=85).read_text().startswith("<svg")
 
 
 def test_films_for_which_there_is_no_room_are_counted(comparison, monkeypatch):
