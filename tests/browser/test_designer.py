@@ -137,6 +137,7 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
     assert blank.ask("c.clock.time") > 0
 
 
+@pytest.mark.alone
 def test_a_cancel_ends_the_process_within_a_second_and_keeps_the_best(designer, server):
     page = designer.page
     open_two_mi250(page)
