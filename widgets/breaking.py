@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from html import escape
-from typing import Any
 
 import ipywidgets
 
@@ -14,6 +13,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.schedule import Schedule, Send
 from ccl.verify import verify
+from widgets.still import InWords
 
 MOST_SENDS = 500
 """Sends that can be chosen; more than that nobody looks through."""
@@ -73,7 +73,7 @@ def found(problem: Problem, broken: Schedule) -> str | None:
     return None
 
 
-class BreakASend(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     """Choose a send and a way to break it; the verifier's sentence comes below.
 
     Parameters
@@ -86,6 +86,8 @@ class BreakASend(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     ProblemError
         If its plan is no schedule.
     """
+
+    words = "Break one send and let the verifier find it. (Run the notebook to try.)"
 
     def __init__(self, result: Result) -> None:
         if not isinstance(result.plan, Schedule):
@@ -105,10 +107,6 @@ class BreakASend(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         row = ipywidgets.HBox([self.send, self.way, self.button])
         row.layout.flex_flow = "row wrap"
         super().__init__([row, self.message])
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        words = "Break one send and let the verifier find it. (Run the notebook to try.)"
-        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words}
 
     @property
     def broken(self) -> Schedule:

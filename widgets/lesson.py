@@ -21,6 +21,7 @@ import ipywidgets
 
 from ccl.result import Result
 from widgets.breaking import BreakASend
+from widgets.still import InWords
 
 RIGHT, CLOSE, WRONG = "#00805c", "#8a6100", "#b4400a"
 """Colours of verdicts; each comes with a word."""
@@ -44,14 +45,16 @@ def words_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]+>", "", html))
 
 
-class Note(ipywidgets.HTML):  # type: ignore[misc]  # it has no types
+class Note(InWords, ipywidgets.HTML):  # type: ignore[misc]  # it has no types
     """A card that stays as its words in a saved notebook."""
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words_of(self.value)}
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """What it says."""
+        return words_of(self.value)
 
 
-class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+class Question(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     """A question that is answered by guessing first; `Lesson` makes it.
 
     Parameters
@@ -81,6 +84,7 @@ class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         changed: Callable[[], None],
     ) -> None:
         self.question, self.control = question, control
+        self.words = f"Predict. {words_of(question)} (Run the notebook to answer.)"
         self.right: bool | None = None
         """Whether the first guess was right; None before it."""
         self.revealed = False
@@ -100,10 +104,6 @@ class Question(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
             [ipywidgets.HTML(card(f"<b>Predict.</b> {question}")), row, self.verdict,
              self.answer_box]
         )  # fmt: skip
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        words = f"Predict. {words_of(self.question)} (Run the notebook to answer.)"
-        return {**super()._repr_mimebundle_(**kwargs), "text/plain": words}
 
     def answer_with(self, guess: Any) -> None:
         """Type a guess and check it."""

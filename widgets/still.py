@@ -53,6 +53,17 @@ class Still(Saving):
         return beside(bundle, told=self._words, drawn=self._picture)
 
 
+class InWords:
+    """A view of which only words stay; its class says them in `words`."""
+
+    words: str
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Put the words beside the view."""
+        bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]  # the view's own
+        return beside(bundle, told=lambda: self.words, drawn=lambda: None)
+
+
 def beside(
     bundle: Any, *, told: Callable[[], str], drawn: Callable[[], str | None]
 ) -> MimeBundle | None:
