@@ -50,11 +50,12 @@ unit: $(VENV)/.for-test ## the tests without a screen, on all cores
 	$(call say,pytest without a screen)
 	@$(PY) -m pytest -n auto -m "not browser and not notebook and not alone" $(TESTS)
 
-# One after the other: these time themselves.
+# Two files at a time, since a page waits for its server most of the time; then one after the other what times itself.
 browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, and those of searches against time
-	$(call say,pytest in a browser and against time)
-	@chromium=$$($(PY) tools/chromium.py) && \
-		CHROMIUM="$$chromium" $(PY) -m pytest -m "browser or notebook or alone" $(TESTS)
+	$(call say,pytest in a browser)
+	@chromium=$$($(PY) tools/chromium.py) && export CHROMIUM="$$chromium" && \
+		$(PY) -m pytest -n 2 --dist loadfile -m "(browser or notebook) and not alone" $(TESTS) && \
+		printf '\n== %s\n' "pytest against time" && $(PY) -m pytest -m alone $(TESTS)
 
 extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, for films as WebM (large)
 	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo,video]'
