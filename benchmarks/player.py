@@ -25,8 +25,8 @@ from rich.table import Table
 from ccl.explain.phrases import phrases
 from ccl.layout import layout
 from gallery import open_cluster
-from widgets.export import standalone_html
-from widgets.scene import drawing
+from widgets.pages.player import standalone_html
+from widgets.shown.scene import drawing
 
 SIZE = 1e6
 """Bytes of a chunk."""

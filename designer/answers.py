@@ -9,8 +9,8 @@ from ccl.formats.topoloom import result_to_json
 from ccl.result import Result
 from designer.results import summary_of
 from designer.solving import State
-from widgets.load_chart import link_load
-from widgets.scene import STEPS, moves, scene, still, take
+from widgets.charts.load import link_load
+from widgets.shown.scene import STEPS, moves, scene, still, take
 
 MOST_MOVES = 200_000
 """Transfers above which nothing is played: a page cannot hold so many."""
@@ -106,7 +106,7 @@ def shown(
     again
         Whether the page plays this plan already, so that only the words change.
     take
-        Which schedule of which solve it is, as `widgets.scene.take` says it.
+        Which schedule of which solve it is, as `widgets.shown.scene.take` says it.
     """
     few = moves(best.timeline) <= MOST_MOVES
     played = (

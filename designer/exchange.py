@@ -16,7 +16,7 @@ from ccl.formats import catalogue
 from ccl.formats.documents import Document, Kind
 from ccl.formats.format import Report, Writer, Written
 from ccl.options import typed
-from widgets.writers import WRITERS
+from widgets.pages.writers import WRITERS
 
 KINDS: tuple[Kind, ...] = ("topology", "problem", "plan", "result")
 

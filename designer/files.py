@@ -16,7 +16,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
 from designer.request import problem_of, read_request
-from widgets.scene import drawing
+from widgets.shown.scene import drawing
 
 Json = Mapping[str, Any]
 

@@ -23,9 +23,9 @@ from designer.request import problem_of, read_request
 from formulations import prices
 from formulations.fluid.optimum import optimum, priceable, programmable
 from formulations.fluid.sensitivity import effects
-from widgets import price_marks as marking
-from widgets.classes import Alike, class_marks, gpu_classes, link_classes
-from widgets.cut_words import cut_words
+from widgets.shown import prices as marking
+from widgets.shown.classes import Alike, class_marks, gpu_classes, link_classes
+from widgets.words.cuts import cut_words
 
 MOST_PAIRS = 20_000
 """Pairs of GPUs above which a collective with a chunk for each is not made while drawing."""

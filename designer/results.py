@@ -15,8 +15,8 @@ from designer import charts, ids, text
 from designer.markup import attributes, heading, icon
 from designer.presets import COLLECTIVE_LABELS
 from formulations import available
-from widgets.cut_words import cut_words
-from widgets.words import BOUND_LABELS
+from widgets.words.cuts import cut_words
+from widgets.words.nouns import BOUND_LABELS
 
 IMPORTED = "from "
 """What the formulation of a plan begins with that came from a file of others."""

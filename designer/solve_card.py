@@ -11,7 +11,7 @@ from designer import ids, text
 from designer.markup import icon
 from designer.solving import State
 from widgets import GapChart
-from widgets.course import course
+from widgets.shown.course import course
 
 
 def solve_card() -> html.Div:

@@ -18,7 +18,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from designer.request import Request
 from designer.watches import ABANDONED, Watches
-from widgets.course import Row, thinned
+from widgets.shown.course import Row, thinned
 
 MOST_JOBS = 4
 """Solves at once; each takes a core or more."""

@@ -17,7 +17,7 @@ from ccl.topology import Topology
 from designer import ids, text
 from designer.live_card import layer
 from designer.markup import attributes, heading, icon
-from widgets.trees import Half, Way, roots, tree_marks, ways, weight_words
+from widgets.shown.trees import Half, Way, roots, tree_marks, ways, weight_words
 
 Json = Mapping[str, Any]
 

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 from ccl import __version__
 
 if TYPE_CHECKING:
-    from widgets.breaking import BreakASend
-    from widgets.comparison import Comparison
-    from widgets.cut_view import CutView
+    from widgets.charts.lines import curves
     from widgets.dash import GapChart, SchedulePair, TopologyCanvas
-    from widgets.difference_view import DifferenceView
-    from widgets.gap_plot import GapPlot
-    from widgets.jupyter import TopologyWidget
-    from widgets.lesson import Lesson
-    from widgets.line_plot import curves
-    from widgets.link_load import LinkLoad
-    from widgets.player import SchedulePlayer
-    from widgets.prices import PriceView
-    from widgets.solve_panel import SolvePanel
+    from widgets.lessons.breaking import BreakASend
+    from widgets.lessons.lesson import Lesson
+    from widgets.notebook.canvas import TopologyWidget
+    from widgets.notebook.comparison import Comparison
+    from widgets.notebook.cut_view import CutView
+    from widgets.notebook.difference import DifferenceView
+    from widgets.notebook.gap_plot import GapPlot
+    from widgets.notebook.link_load import LinkLoad
+    from widgets.notebook.player import SchedulePlayer
+    from widgets.notebook.prices import PriceView
+    from widgets.notebook.solve_panel import SolvePanel
 
 __all__ = [
     "BreakASend",
@@ -61,21 +61,21 @@ _js_dist = [
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
-    "BreakASend": "widgets.breaking",
-    "Comparison": "widgets.comparison",
-    "CutView": "widgets.cut_view",
-    "DifferenceView": "widgets.difference_view",
+    "BreakASend": "widgets.lessons.breaking",
+    "Comparison": "widgets.notebook.comparison",
+    "CutView": "widgets.notebook.cut_view",
+    "DifferenceView": "widgets.notebook.difference",
     "GapChart": "widgets.dash",
-    "GapPlot": "widgets.gap_plot",
-    "Lesson": "widgets.lesson",
-    "LinkLoad": "widgets.link_load",
-    "PriceView": "widgets.prices",
+    "GapPlot": "widgets.notebook.gap_plot",
+    "Lesson": "widgets.lessons.lesson",
+    "LinkLoad": "widgets.notebook.link_load",
+    "PriceView": "widgets.notebook.prices",
     "SchedulePair": "widgets.dash",
-    "SchedulePlayer": "widgets.player",
-    "SolvePanel": "widgets.solve_panel",
-    "TopologyWidget": "widgets.jupyter",
+    "SchedulePlayer": "widgets.notebook.player",
+    "SolvePanel": "widgets.notebook.solve_panel",
+    "TopologyWidget": "widgets.notebook.canvas",
     "TopologyCanvas": "widgets.dash",
-    "curves": "widgets.line_plot",
+    "curves": "widgets.charts.lines",
 }
 
 

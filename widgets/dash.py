@@ -7,7 +7,7 @@ from typing import Any
 from dash.development.base_component import Component
 
 from widgets import canvas_file
-from widgets.props import PAIR_PROPS, PROPS
+from widgets.shown.props import PAIR_PROPS, PROPS
 
 
 class _Hosted(Component):
@@ -45,7 +45,7 @@ class TopologyCanvas(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and those that `widgets.props.PROPS` explains.
+        ``id``, ``className``, ``style``, and those that `widgets.shown.props.PROPS` explains.
     """
 
     _type = "TopologyCanvas"
@@ -62,7 +62,7 @@ class SchedulePair(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and those that `widgets.props.PAIR_PROPS` explains;
+        ``id``, ``className``, ``style``, and those that `widgets.shown.props.PAIR_PROPS` explains;
         ``films`` has to be given, empty where there is nothing to play yet.
     """
 

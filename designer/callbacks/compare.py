@@ -17,9 +17,9 @@ from designer.compare.running import Comparisons, Standing
 from designer.compare.table import table
 from designer.notes import note
 from formulations import available
-from widgets.comparison_charts import comparison_figure
-from widgets.course import course
-from widgets.pair import choices, films, first_pair, row_of
+from widgets.charts.comparison import comparison_figure
+from widgets.shown.course import course
+from widgets.shown.pair import choices, films, first_pair, row_of
 
 GONE = "this comparison is not there any more; compare again"
 

@@ -11,7 +11,7 @@ from ccl.formats.topoloom import result_from_json
 from designer import answers, files, ids
 from designer.callbacks import commands
 from designer.notes import note
-from widgets.export import standalone_html
+from widgets.pages.player import standalone_html
 
 NO_RESULT = "there is no schedule to export; solve first"
 

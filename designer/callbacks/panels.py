@@ -8,7 +8,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from designer import ids, results
 from designer.assess import same_question
-from widgets.load_chart import MOST_ROWS, ROWS, link_load_figure
+from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
 
 
 def register(app: Dash) -> None:

@@ -13,7 +13,7 @@ from designer.faults import fault
 from designer.notes import note
 from designer.request import problem_of, read_request
 from designer.solving import Jobs
-from widgets.course import course
+from widgets.shown.course import course
 
 
 def register(app: Dash, jobs: Jobs) -> None:

@@ -34,7 +34,7 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, remark
 from designer.cli.solve import INTERRUPTED, interruptible
-from widgets.cut_words import cut_words
+from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
     from formulations.comparison import Comparison, ComparisonJob, Method

@@ -19,7 +19,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
-from widgets.cut_words import cut_words
+from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
     from formulations.fluid.optimum import Optimum

@@ -13,8 +13,8 @@ from ccl.result import Result
 from designer import text
 from designer.markup import icon
 from formulations.comparison import Comparison, Row
-from widgets.pair import key_of
-from widgets.words import BOUND_LABELS
+from widgets.shown.pair import key_of
+from widgets.words.nouns import BOUND_LABELS
 
 
 def detail(comparison: Comparison, row: Row) -> html.Div:

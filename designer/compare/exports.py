@@ -9,8 +9,8 @@ import json
 from ccl.formats.documents import Positions
 from ccl.layout import layout
 from formulations.comparison import Comparison, comparison_to_json
-from widgets.comparison_charts import Quantity
-from widgets.comparison_page import comparison_html
+from widgets.charts.comparison import Quantity
+from widgets.pages.comparison import comparison_html
 from widgets.pictures.charts import comparison_picture
 from widgets.pictures.svg import svg
 

@@ -19,7 +19,7 @@ from designer.results import banner
 from formulations import DEFAULT, Formulation, available
 from formulations.comparison import Comparison, News
 from widgets import SchedulePair
-from widgets.comparison_charts import crossover_words
+from widgets.charts.comparison import crossover_words
 
 EMPTY = (
     "Tick methods, give sizes, and run: every plan is verified, replayed and set against one bound."

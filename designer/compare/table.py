@@ -16,9 +16,9 @@ from designer.compare.running import Standing
 from designer.markup import attributes, icon
 from formulations import available
 from formulations.comparison import Comparison, Method, Row
-from widgets.comparison_charts import SYMBOLS, Mark, marks
-from widgets.comparison_table import HEADS, Line, line_of
-from widgets.pair import key_of
+from widgets.charts.comparison import SYMBOLS, Mark, marks
+from widgets.shown.pair import key_of
+from widgets.words.comparison import HEADS, Line, line_of
 
 _SHAPES = dict(zip(SYMBOLS, "●■◆▲✚▼⬟✖", strict=True))
 """The markers of the plot as letters."""

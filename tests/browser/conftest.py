@@ -21,8 +21,8 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from widgets.export import standalone_html
-from widgets.scene import cuts, drawing, scene
+from widgets.pages.player import standalone_html
+from widgets.shown.scene import cuts, drawing, scene
 
 SYSTEM_CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [

@@ -19,8 +19,9 @@ from ccl.problem import Problem
 from formulations import compare
 from formulations.comparison import comparison_from_json
 from gallery import open_cluster
-from widgets import canvas_file, pair
-from widgets.scene import drawing
+from widgets import canvas_file
+from widgets.shown import pair
+from widgets.shown.scene import drawing
 
 pytestmark = pytest.mark.browser
 

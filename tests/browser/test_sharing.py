@@ -17,7 +17,7 @@ from formulations import compare
 from gallery import open_cluster
 from tests.browser.conftest import CanvasDriver
 from tests.ccl.clusters import ring
-from widgets.comparison_page import comparison_html
+from widgets.pages.comparison import comparison_html
 
 pytestmark = pytest.mark.browser
 

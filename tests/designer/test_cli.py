@@ -361,7 +361,12 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
     drawing, where = served[0]
     assert drawing["topology"]["name"] == "ring"
     assert drawing["positions"]["g1"] == [100.0, 0.0]
-    assert where == {"host": "127.0.0.1", "port": 8951, "open_browser": False}
+    assert where == {
+        "host": "127.0.0.1",
+        "port": 8951,
+        "open_browser": False,
+        "fragment": "",
+    }
 
 
 def test_the_designer_opens_what_it_had_when_it_is_given_nothing(run, monkeypatch):

@@ -30,7 +30,7 @@ from designer.compare.table import table
 from formulations import available, compare
 from formulations.comparison import Comparison, News, comparison_from_json
 from formulations.run import Progress
-from widgets.pair import key_of
+from widgets.shown.pair import key_of
 
 REQUEST = {"collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0}
 METHODS = ("direct", "ring", "tree")

@@ -15,7 +15,7 @@ from ccl.topology import device
 from designer import results, solve_card
 from designer.answers import answer, shown
 from designer.solving import State
-from widgets.words import BOUND_LABELS
+from widgets.words.nouns import BOUND_LABELS
 
 
 def texts(component):

@@ -13,12 +13,12 @@ from ccl.problem import Problem
 from formulations import compare
 from formulations.comparison import Comparison, Method
 from gallery import open_cluster
-from widgets import pair
-from widgets.comparison import SchedulePlayers
-from widgets.comparison_charts import comparison_figure, crossover_words, log_ticks, marks
-from widgets.comparison_table import HEADS, line_of, table_html, table_text
-from widgets.props import PAIR_PROPS
+from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
+from widgets.notebook.comparison import SchedulePlayers
+from widgets.shown import pair
+from widgets.shown.props import PAIR_PROPS
 from widgets.text import duration, share
+from widgets.words.comparison import HEADS, line_of, table_html, table_text
 
 METHODS = ("recursive-doubling", "ring", "tree")
 SIZES = (256e3, 4e6)

@@ -17,9 +17,10 @@ from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
-from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget, still
-from widgets.difference_view import difference_marks
-from widgets.still import SVG, TEXT, VIEW
+from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget
+from widgets.notebook import still
+from widgets.notebook.difference import difference_marks
+from widgets.notebook.still import SVG, TEXT, VIEW
 
 RING = "ring:gpus=4,bandwidth=50,alpha=0"
 
@@ -154,7 +155,7 @@ def test_what_nobody_knows_is_left_to_the_others(monkeypatch):
 
 
 def test_a_terminal_gets_words_alone(monkeypatch, result):
-    monkeypatch.setattr("widgets.display._in_terminal", lambda: True)
+    monkeypatch.setattr("widgets.notebook.display._in_terminal", lambda: True)
 
     for noun in (result, result.problem, result.problem.topology, result.bound):
         assert shown(noun).keys() == {TEXT}

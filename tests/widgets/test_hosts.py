@@ -19,9 +19,9 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Topology, device, duplex
-from widgets.export import standalone_html
-from widgets.props import PAIR_PROPS, PROPS
-from widgets.scene import drawing
+from widgets.pages.player import standalone_html
+from widgets.shown.props import PAIR_PROPS, PROPS
+from widgets.shown.scene import drawing
 
 PAIR = Topology(
     "</script> & co",
@@ -40,7 +40,7 @@ def bundle(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def jupyter(bundle):
-    return importlib.import_module("widgets.jupyter")
+    return importlib.import_module("widgets.notebook.canvas")
 
 
 def test_a_missing_bundle_says_how_to_build_it(monkeypatch, tmp_path):
@@ -95,7 +95,9 @@ def test_dash_is_told_which_files_to_serve():
 
 
 def test_neither_host_is_imported_before_it_is_asked_for():
-    code = "import sys, widgets, widgets.scene; print({'dash', 'anywidget'} & set(sys.modules))"
+    code = (
+        "import sys, widgets, widgets.shown.scene; print({'dash', 'anywidget'} & set(sys.modules))"
+    )
     root = Path(widgets.__file__).parents[1]
 
     done = subprocess.run(

@@ -11,8 +11,8 @@ from ccl.schedule import Schedule
 from ccl.verify import verify
 from gallery import open_cluster
 from widgets import Lesson, curves
-from widgets.breaking import WAYS, BreakASend
-from widgets.still import STILL, VIEW
+from widgets.lessons.breaking import WAYS, BreakASend
+from widgets.notebook.still import STILL, VIEW
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from ccl.collective import all_gather
 from ccl.problem import Problem
 from formulations import solve
 from gallery import open_cluster
-from widgets.load_chart import link_load, link_load_figure
+from widgets.charts.load import link_load, link_load_figure
 
 
 @pytest.fixture(scope="module")

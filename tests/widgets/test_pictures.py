@@ -32,7 +32,7 @@ from widgets.pictures.region import outline
 from widgets.pictures.shapes import Box, Dot, Rect, Stroke, Words
 from widgets.pictures.stage import Stage
 from widgets.pictures.view import View, short_name
-from widgets.scene import scene
+from widgets.shown.scene import scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLACES = {"a": (0.0, 0.0), "b": (278.0, 0.0)}

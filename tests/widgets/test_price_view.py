@@ -6,8 +6,8 @@ import pytest
 
 from ccl.prices import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
-from widgets.price_marks import MOST_GROUPS, price_marks, price_words
-from widgets.prices import PriceView, price_svg
+from widgets.notebook.prices import PriceView, price_svg
+from widgets.shown.prices import MOST_GROUPS, price_marks, price_words
 
 
 def line(values: list[float], *, limit: float = 0.0) -> Prices:

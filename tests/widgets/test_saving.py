@@ -21,15 +21,16 @@ from ccl.layout import layout
 from ccl.problem import Problem
 from formulations import compare, solve
 from tests.ccl.clusters import ring
-from widgets import comparison_page, export
-from widgets.comparison_page import comparison_html
-from widgets.course import course
-from widgets.export import standalone_html
+from widgets.pages import comparison as comparison_page
+from widgets.pages import player as export
+from widgets.pages.comparison import comparison_html
+from widgets.pages.player import standalone_html
+from widgets.pages.saving import Saving, html, link, save
 from widgets.pictures.axes import Axis
 from widgets.pictures.charts import comparison_picture, course_picture
 from widgets.pictures.svg import svg
-from widgets.saving import Saving, html, link, save
-from widgets.scene import drawing, scene
+from widgets.shown.course import course
+from widgets.shown.scene import drawing, scene
 
 SIZES = (3e4, 3e6)
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -264,7 +265,7 @@ def test_a_comparison_page_holds_the_films_the_table_and_the_plot_in_three_ways(
 
 
 def test_the_view_of_a_comparison_saves_it(comparison, tmp_path):
-    view = import_module("widgets.comparison").Comparison(comparison)
+    view = import_module("widgets.notebook.comparison").Comparison(comparison)
 
     assert view.html(theme="light") == comparison_html(comparison, theme="light")
     assert view.save(tmp_path / "a.svg", style="paper", column=85).read_text().startswith("<svg")

@@ -21,8 +21,8 @@ from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology, device, duplex
 from tests.ccl.clusters import ring, ring_all_gather
-from widgets import scene as scenes
-from widgets.scene import MOST_SENTENCES, cuts, drawing, scene
+from widgets.shown import scene as scenes
+from widgets.shown.scene import MOST_SENTENCES, cuts, drawing, scene
 
 
 def pair(alpha: float = 0.0) -> Topology:

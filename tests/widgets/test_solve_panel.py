@@ -10,7 +10,7 @@ from ccl.result import Status, Stop
 from formulations import available, formulation, option_fields
 from gallery import open_cluster
 from widgets import SolvePanel
-from widgets.solve_panel import option_row
+from widgets.notebook.solve_panel import option_row
 
 
 def run(panel):

@@ -99,7 +99,7 @@ class Entry:
 
 
 def marker(symbol: str, at: Point, radius: float, color: str) -> Shape:
-    """Draw what stands for one value; the symbols are those of `widgets.comparison_charts`."""
+    """Draw what stands for one value; the symbols are those of `widgets.charts.comparison`."""
     if symbol == "circle":
         return Dot(at, radius, color)
     if symbol in ("cross", "x"):

@@ -1,6 +1,6 @@
 """Charts painted without a browser: methods over sizes, and how close a solve came over time.
 
-Colours and markers are those of `widgets.comparison_charts`, so that a page, a notebook and a paper
+Colours and markers are those of `widgets.charts.comparison`, so that a page, a notebook and a paper
 show one thing; in print lines are thin and letters black.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from ccl.formats.size import format_size
 from formulations.comparison import Comparison
 from widgets import text
-from widgets.comparison_charts import (
+from widgets.charts.comparison import (
     LOOKS,
     MOST_NAMED,
     UNITS,

@@ -19,7 +19,7 @@ from widgets.pictures.shapes import Picture, Words
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import svg
 from widgets.pictures.view import View
-from widgets.scene import cuts, moves, scene
+from widgets.shown.scene import cuts, moves, scene
 
 _LOOKS: dict[Style, Look] = {"light": LIGHT, "dark": DARK, "paper": PAPER}
 _MOST_PIXELS = 100_000_000

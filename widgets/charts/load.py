@@ -1,0 +1,143 @@
+"""How busy links are over time: the numbers, and their heat map as a Plotly figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from ccl.timeline import Timeline
+from widgets import text
+from widgets.charts.comparison import FONT, LOOKS, Look
+
+ROWS = 24
+"""Links shown at first: the busiest ones."""
+MOST_ROWS = 400
+"""Links shown when all are asked for; a page has no room for more."""
+COLUMNS = 96
+"""More epochs than this are drawn in equal groups; a screen has no room for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Colours of a link that is idle, busy for half of the time, and for all of it."""
+
+    empty: str
+    middle: str
+    full: str
+
+
+HEATS: Mapping[str, Heat] = {
+    "light": Heat("#e9eef4", "#5b9bd8", "#084a8c"),
+    "dark": Heat("#1b2531", "#2f6fb0", "#8accff"),
+    # Where nobody says what is behind it: to be told apart on either.
+    "auto": Heat("#c3ccd6", "#4b8ecb", "#1f4f86"),
+}
+
+
+def link_load(
+    timeline: Timeline, epoch_duration: float, *, columns: int = COLUMNS
+) -> dict[str, Any]:
+    """Say how busy each used link is in each epoch.
+
+    Parameters
+    ----------
+    timeline
+        The replay.
+    epoch_duration
+        µs of one step of the player.
+    columns
+        At most.
+
+    Returns
+    -------
+    dict
+        ``links``, the names, the busiest first, and ``ends``, their ends in the same order;
+        ``busy``, a row per link with the share of each column's time during which it sends;
+        ``step``, µs per column.
+    """
+    steps = max(1, int(np.ceil(timeline.makespan / epoch_duration - 1e-9)))
+    step = epoch_duration * max(1, -(-steps // columns))
+    edges = np.arange(max(1, int(np.ceil(timeline.makespan / step - 1e-9))) + 1) * step
+    rows: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
+    for each in timeline.transfers:
+        row = rows.setdefault(timeline.place(each.src, each.dst), np.zeros(len(edges) - 1))
+        row += np.clip(
+            np.minimum(edges[1:], each.sent) - np.maximum(edges[:-1], each.start), 0, None
+        )
+    order = sorted(rows, key=lambda ends: -float(rows[ends].sum()))
+    return {
+        "links": [f"{src} → {dst}" for src, dst in order],
+        "ends": [list(ends) for ends in order],
+        "busy": [np.round(np.minimum(rows[ends] / step, 1), 3).tolist() for ends in order],
+        "step": step,
+    }
+
+
+def link_load_figure(load: dict[str, Any], scheme: str | None, *, rows: int = ROWS) -> go.Figure:
+    """Draw the heat map of `link_load`: links downwards, time to the right.
+
+    Parameters
+    ----------
+    load
+        As `link_load` returns it, of one link at least.
+    scheme
+        ``light``, ``dark``, or ``auto`` for what can be read on either; dark before a page has
+        said.
+    rows
+        Links at most.
+    """
+    look, heat = LOOKS[scheme or "dark"], HEATS[scheme or "dark"]
+    names, busy = load["links"][:rows], load["busy"][:rows]
+    times = [text.duration(load["step"] * k) for k in range(len(busy[0]) + 1)]
+    figure = go.Figure(
+        go.Heatmap(
+            z=busy,
+            x=[k + 0.5 for k in range(len(busy[0]))],
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorscale=[[0, heat.empty], [0.5, heat.middle], [1, heat.full]],
+            showscale=False,
+            xgap=2 if len(busy[0]) <= 40 else 0,
+            ygap=2,
+            customdata=[[f"{a} to {b}" for a, b in pairwise(times)]] * len(names),
+            hovertemplate="%{y}<br>%{customdata}<br>busy %{z:.0%}<extra></extra>",
+        )
+    )
+    _dress(figure, look, height=46 + 13 * len(names))
+    figure.update_layout(margin={"l": 4, "r": 6, "t": 4, "b": 4})
+    figure.update_yaxes(autorange="reversed", showgrid=False, automargin=True, ticks="", dtick=1)
+    figure.update_xaxes(
+        showgrid=False,
+        automargin=True,
+        tickvals=(ticks := _ticks(len(busy[0]))),
+        ticktext=[text.duration(load["step"] * k) for k in ticks],
+    )
+    return figure
+
+
+def _dress(figure: go.Figure, look: Look, *, height: int) -> None:
+    """Give a figure the look of the page."""
+    figure.update_layout(
+        template="none",
+        height=height,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 10.5, "color": look.soft},
+        hoverlabel={"font": {"family": FONT, "size": 12}},
+        showlegend=False,
+        dragmode=False,
+    )
+    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+
+
+def _ticks(columns: int) -> list[int]:
+    """Return at most five column borders, evenly apart."""
+    apart = max(1, -(-columns // 4))
+    return list(range(0, columns + 1, apart))

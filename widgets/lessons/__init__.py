@@ -1,0 +1,1 @@
+"""What lessons need beside their text."""

@@ -1,0 +1,280 @@
+"""What a lesson needs beside its text: predict, then reveal; break a send; a score that stays here.
+
+Nothing blocks: every answer can be revealed at once, and the score is only for who takes the
+lesson. It lives in the kernel and is sent nowhere.
+
+>>> lesson = Lesson("alpha and beta")
+>>> question = lesson.predict("1 MB at 50 GB/s takes", answer=20.0, unit="µs", reveal="1e6 / 5e4")
+>>> question.answer_with(20.5)
+>>> lesson.text()
+'alpha and beta: 1 of 1 right'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from html import escape, unescape
+from typing import Any
+
+import ipywidgets
+
+from ccl.result import Result
+from widgets.lessons.breaking import BreakASend
+from widgets.notebook.still import InWords
+
+RIGHT, CLOSE, WRONG = "#00805c", "#8a6100", "#b4400a"
+"""Colours of verdicts; each comes with a word."""
+
+_CARD = (
+    "border-left:4px solid {tone};padding:6px 12px;margin:6px 0;background:rgba(119,135,154,0.10);"
+    "border-radius:0 6px 6px 0;line-height:1.5"
+)
+
+_BADGE = "background:{tone};color:#fff;padding:2px 9px;margin-right:4px;border-radius:10px"
+"""White on a verdict's colour is read on a light page and on a dark one."""
+
+
+def card(text: str, *, tone: str = "#1b7fc0") -> str:
+    """Return a note as HTML; `text` is HTML of the lesson's author."""
+    return f'<div style="{_CARD.format(tone=tone)}">{text}</div>'
+
+
+def words_of(html: str) -> str:
+    """Return HTML without its tags, for a saved notebook that has no kernel."""
+    return unescape(re.sub(r"<[^>]+>", "", html))
+
+
+class Note(InWords, ipywidgets.HTML):  # type: ignore[misc]  # it has no types
+    """A card that stays as its words in a saved notebook."""
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        """What it says."""
+        return words_of(self.value)
+
+
+class Question(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """A question that is answered by guessing first; `Lesson` makes it.
+
+    Parameters
+    ----------
+    question
+        HTML.
+    control
+        Where the guess goes.
+    judge
+        Says of a guess whether it is right, and in words how far off it is.
+    reveal
+        HTML that explains the answer.
+    show
+        Makes a view that goes with it; called when it is revealed, not before.
+    changed
+        Called when there is a verdict.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        control: ipywidgets.Widget,
+        *,
+        judge: Callable[[Any], tuple[bool, str]],
+        reveal: str,
+        show: Callable[[], ipywidgets.Widget] | None,
+        changed: Callable[[], None],
+    ) -> None:
+        self.question, self.control = question, control
+        self.words = f"Predict. {words_of(question)} (Run the notebook to answer.)"
+        self.right: bool | None = None
+        """Whether the first guess was right; None before it."""
+        self.revealed = False
+        """Whether the answer is shown."""
+        self._judge, self._reveal, self._show, self._changed = judge, reveal, show, changed
+        self.verdict = ipywidgets.HTML()
+        """What the guess was worth, in words."""
+        self.answer_box = ipywidgets.VBox()
+        """The explanation, empty until it is revealed."""
+        self.check_button = ipywidgets.Button(description="Check", icon="check")
+        self.reveal_button = ipywidgets.Button(description="Reveal", icon="eye")
+        self.check_button.on_click(lambda _: self.check())
+        self.reveal_button.on_click(lambda _: self.reveal())
+        row = ipywidgets.HBox([control, self.check_button, self.reveal_button])
+        row.layout.flex_flow = "row wrap"
+        super().__init__(
+            [ipywidgets.HTML(card(f"<b>Predict.</b> {question}")), row, self.verdict,
+             self.answer_box]
+        )  # fmt: skip
+
+    def answer_with(self, guess: Any) -> None:
+        """Type a guess and check it."""
+        self.control.value = guess
+        self.check()
+
+    def check(self) -> None:
+        """Judge the guess; the first one counts."""
+        if self.control.value is None:
+            self.verdict.value = (
+                '<span role="status">Choose one first, or reveal the answer.</span>'
+            )
+            return
+        right, words = self._judge(self.control.value)
+        if self.right is None and not self.revealed:
+            self.right = right
+        tone = RIGHT if right else WRONG
+        style = _BADGE.format(tone=tone)
+        verdict = f'<b style="{style}">{"Right" if right else "Not quite"}</b>'
+        self.verdict.value = f'<span role="status">{verdict} {words}</span>'
+        self._changed()
+
+    def reveal(self) -> None:
+        """Show the answer; a guess after it does not count."""
+        if self.revealed:
+            return
+        self.revealed = True
+        parts: list[ipywidgets.Widget] = [ipywidgets.HTML(card(self._reveal, tone=RIGHT))]
+        if self._show is not None:
+            parts.append(self._show())
+        self.answer_box.children = tuple(parts)
+        self._changed()
+
+
+class Lesson:
+    """Keeps count of what was predicted, checked and broken in one notebook.
+
+    Parameters
+    ----------
+    title
+        Shown with the score.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._questions: list[Question] = []
+        self._checks: dict[str, bool] = {}
+        self._shown = Note()
+        self._update()
+
+    def predict(
+        self,
+        question: str,
+        *,
+        answer: float,
+        unit: str = "",
+        within: float = 0.05,
+        reveal: str,
+        show: Callable[[], ipywidgets.Widget] | None = None,
+    ) -> Question:
+        """Ask for a number.
+
+        Parameters
+        ----------
+        question
+            HTML.
+        answer
+            What is right, in `unit`.
+        unit
+            Stands behind the field.
+        within
+            Share by which a guess may be off and is still right.
+        reveal
+            HTML that explains it.
+        show
+            Makes a view that goes with the explanation, when it is revealed.
+        """
+        control = ipywidgets.FloatText(0.0, description=unit or "guess", step=None)
+
+        def judge(guess: float) -> tuple[bool, str]:
+            off = abs(guess - answer) / abs(answer) if answer else abs(guess)
+            side = "more" if guess > answer else "less"
+            if off <= within:
+                return True, f"{guess:g} {unit} is within {within:.0%}."
+            return False, f"{guess:g} {unit} is {_how_much(off)} {side} than it is."
+
+        return self._ask(question, control, judge=judge, reveal=reveal, show=show)
+
+    def choose(
+        self,
+        question: str,
+        choices: Sequence[str],
+        *,
+        answer: str,
+        reveal: str,
+        show: Callable[[], ipywidgets.Widget] | None = None,
+    ) -> Question:
+        """Ask which of several it is; `answer` is one of the `choices`.
+
+        Raises
+        ------
+        ValueError
+            If it is none of them: a mistake of the lesson.
+        """
+        if answer not in choices:
+            msg = f"the answer {answer!r} is none of the choices: {', '.join(choices)}"
+            raise ValueError(msg)
+        control = ipywidgets.RadioButtons(options=list(choices), value=None)
+        control.layout.width = "max-content"  # or long choices are cut off
+        control.layout.margin = "2px 24px 2px 2px"
+
+        def judge(guess: str) -> tuple[bool, str]:
+            return guess == answer, f"You chose: {escape(guess)}."
+
+        return self._ask(question, control, judge=judge, reveal=reveal, show=show)
+
+    def check(self, name: str, passed: object, *, otherwise: str = "") -> ipywidgets.HTML:
+        """Say whether an exercise that is done in code is solved yet.
+
+        Parameters
+        ----------
+        name
+            Of the exercise; checking it again replaces the verdict.
+        passed
+            Whether it is solved.
+        otherwise
+            A hint where it is not.
+        """
+        self._checks[name] = bool(passed)
+        self._update()
+        if passed:
+            return Note(card(f"<b>Exercise {escape(name)} is solved.</b>", tone=RIGHT))
+        hint = f" {escape(otherwise)}" if otherwise else ""
+        return Note(card(f"<b>Exercise {escape(name)} is not solved yet.</b>{hint}", tone=CLOSE))
+
+    def break_a_send(self, result: Result) -> BreakASend:
+        """Return a form that breaks one send of a schedule and lets the verifier find it.
+
+        Raises
+        ------
+        ProblemError
+            If the plan is no schedule.
+        """
+        return BreakASend(result)
+
+    def score(self) -> ipywidgets.HTML:
+        """Return the score, which goes on counting where it is shown."""
+        return self._shown
+
+    def text(self) -> str:
+        """Return the score in words."""
+        tried = [each.right for each in self._questions if each.right is not None]
+        right = sum(tried) + sum(self._checks.values())
+        parts = [f"{right} of {len(self._questions) + len(self._checks)} right"]
+        left = sum(each.right is None and not each.revealed for each in self._questions)
+        if left:
+            parts.append(f"{left} not tried")
+        return f"{self.title}: {', '.join(parts)}"
+
+    def _ask(self, question: str, control: ipywidgets.Widget, **how: Any) -> Question:
+        made = Question(question, control, changed=self._update, **how)
+        # A cell that is run again asks again, it does not ask one more.
+        self._questions = [each for each in self._questions if each.question != question]
+        self._questions.append(made)
+        self._update()
+        return made
+
+    def _update(self) -> None:
+        self._shown.value = card(f"<b>Score.</b> {escape(self.text())}")
+
+
+def _how_much(off: float) -> str:
+    """Say how far a guess is off, as a share of what is right."""
+    return f"{off:.0%}" if off < 10 else f"{off:,.0f} times"

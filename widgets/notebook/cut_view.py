@@ -1,0 +1,145 @@
+"""The bounds of a cluster in a notebook: a list to choose from, what proves each on the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+import ipywidgets
+
+from ccl.bound import Bound, Path
+from ccl.formats.documents import document
+from ccl.layout import layout
+from ccl.problem import Problem
+from ccl.result import Result
+from ccl.topology import Topology
+from formulations.bounds import quick_bounds
+from widgets import text
+from widgets.notebook.canvas import TopologyWidget
+from widgets.notebook.comparison import Positions
+from widgets.notebook.still import WIDTH, Still
+from widgets.pages.saving import Content
+from widgets.pictures.colors import LIGHT
+from widgets.pictures.cutting import Region, strongest
+from widgets.pictures.stage import Stage
+from widgets.pictures.svg import svg
+from widgets.pictures.view import View
+from widgets.shown.scene import cuts
+from widgets.words.nouns import BOUND_LABELS, bound_proof, bound_words
+
+MOST_BOUNDS = 12
+"""Bounds in the list; a cluster with many alike cuts has thousands that tie."""
+
+
+class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """What no plan can be faster than, and why: choose a bound, see its cut or its way.
+
+    Parameters
+    ----------
+    shown
+        A result, whose bounds are shown; a problem, whose quick bounds are found; or a cluster.
+    bounds
+        Those of a cluster, or others than the result's or the problem's; the largest first.
+    positions
+        Middle of each device by name; by default `ccl.layout.layout` is asked.
+    **traits
+        Of the `TopologyWidget`, such as ``height="400px"``.
+    """
+
+    def __init__(
+        self,
+        shown: Result | Problem | Topology,
+        bounds: Iterable[Bound] | None = None,
+        *,
+        positions: Positions | None = None,
+        **traits: Any,
+    ) -> None:
+        topology, own = _parts(shown)
+        told = own if bounds is None else tuple(bounds)
+        self.bounds = tuple(told)[:MOST_BOUNDS]
+        """The bounds that can be chosen, the largest first."""
+        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        self.canvas = TopologyWidget(topology, positions or layout(topology), **defaults | traits)
+        """The drawing."""
+        rows = [(self._row(each), i) for i, each in enumerate(self.bounds)]
+        self.choice = ipywidgets.RadioButtons(options=rows, layout={"width": "100%"})
+        """Which of `bounds` is drawn, by its place."""
+        self.about = ipywidgets.HTML()
+        """The chosen one in words."""
+        self.choice.observe(self._show, "value")
+        super().__init__([self.canvas, self.choice, self.about])
+        self._show()
+
+    @property
+    def topology(self) -> Topology:
+        """The cluster that is drawn."""
+        return self.canvas.topology
+
+    def _row(self, bound: Bound) -> str:
+        proof = bound_proof(bound, self.canvas.topology)
+        if bound.witness is None:
+            proof += f": {bound.reference}"
+        return f"≥ {text.duration(bound.makespan)} · {proof}"
+
+    @property
+    def chosen(self) -> Bound | None:
+        """The bound that is drawn; None where there is none at all."""
+        return self.bounds[self.choice.value] if self.bounds else None
+
+    def _show(self, _change: Any = None) -> None:
+        bound = self.chosen
+        self.canvas.cuts = [] if bound is None else cut_drawn(bound)
+        self.canvas.set_trait("marks", None if bound is None else way_drawn(bound))
+        self.about.value = f'<span role="status">{escape(self._sentence())}</span>'
+
+    def _sentence(self) -> str:
+        if self.chosen is None:
+            return "no bound is known"
+        return bound_words(self.chosen, self.canvas.topology)
+
+    def _words(self) -> str:
+        return "\n".join([self._sentence(), *(self._row(each) for each in self.bounds)])
+
+    def _picture(self) -> str:
+        return cut_svg(self.canvas.topology, self.chosen, positions=self.canvas.positions)
+
+    def _held(self) -> Content:
+        return document(self.canvas.topology, positions=self.canvas.positions)
+
+
+def cut_drawn(bound: Bound) -> list[dict[str, Any]]:
+    """Return the cut of a bound as the canvas draws it; empty where it is not one."""
+    label = f"{BOUND_LABELS[bound.kind]} · ≥ {text.duration(bound.makespan)}"
+    return [
+        {**each, "label": f"{label} · {text.bandwidth(each['bandwidth'])}"}
+        for each in cuts([bound])
+    ]
+
+
+def way_drawn(bound: Bound) -> dict[str, Any] | None:
+    """Return the way of a bound as marks on the canvas; None where a cut proves it."""
+    if not isinstance(bound.witness, Path):
+        return None
+    names = list(bound.witness.devices)
+    links = [list(ends) for ends in pairwise(names)]
+    way = {"tone": {"heat": 1.0}, "devices": names, "links": links, "label": " → ".join(names)}
+    return {"title": BOUND_LABELS[bound.kind], "groups": [way], "arrows": True}
+
+
+def cut_svg(topology: Topology, bound: Bound | None, *, positions: Positions) -> str:
+    """Draw a cluster with the cut that proves a bound, if a cut does."""
+    stage = Stage.of(topology, {**layout(topology), **positions})
+    cut = None if bound is None else strongest(cut_drawn(bound))
+    region = None if cut is None else Region(stage, cut)
+    return svg(View(stage, LIGHT, width=float(WIDTH), region=region).picture())
+
+
+def _parts(shown: Result | Problem | Topology) -> tuple[Topology, tuple[Bound, ...]]:
+    """Return the cluster, and the bounds that come with what is shown."""
+    if isinstance(shown, Result):
+        return shown.problem.topology, shown.bounds
+    if isinstance(shown, Problem):
+        return shown.topology, quick_bounds(shown)
+    return shown, ()

@@ -1,0 +1,1 @@
+"""What is shown, in words and tables of words."""
