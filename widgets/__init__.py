@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from widgets.notebook.player import SchedulePlayer
     from widgets.notebook.prices import PriceView
     from widgets.notebook.solve_panel import SolvePanel
+    from widgets.pages.saving import save
 
 __all__ = [
     "BreakASend",
@@ -47,6 +48,7 @@ __all__ = [
     "__version__",
     "canvas_file",
     "curves",
+    "save",
 ]
 
 STATIC = Path(__file__).parent / "static"
@@ -76,6 +78,7 @@ _HOMES = {
     "TopologyWidget": "widgets.notebook.canvas",
     "TopologyCanvas": "widgets.dash",
     "curves": "widgets.charts.lines",
+    "save": "widgets.pages.saving",
 }
 
 
