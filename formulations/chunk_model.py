@@ -205,8 +205,13 @@ class ChunkModel:
 
     def none(self, horizon: int) -> str:
         """Say that the solver proved a horizon too small."""
+        devices = self.hops.topology.devices
         return proved_short(
-            horizon, self.least, each=self.hops.grid.epoch_duration, what="schedule"
+            horizon,
+            self.least,
+            each=self.hops.grid.epoch_duration,
+            what="schedule",
+            full=[each.name for each in devices if each.stores and each.buffer_bytes is not None],
         )
 
     def _heard(self, horizon: int) -> Callable[[Report], bool]:

@@ -46,14 +46,24 @@ def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None
 
 
 def proved_short(
-    asked: int, need: int, *, unit: str = "epoch", each: float | None = None, what: str = "plan"
+    asked: int,
+    need: int,
+    *,
+    unit: str = "epoch",
+    each: float | None = None,
+    what: str = "plan",
+    full: Sequence[str] = (),
 ) -> str:
-    """Say that a solver proved a horizon too short, although `need` are not ruled out by hand."""
+    """Say that a solver proved a horizon too short, although `need` are not ruled out by hand.
+
+    `full` names the devices with limited buffers, whose room may be what is missing.
+    """
     length = "" if each is None else f" of {each:.6g} µs"
     return (
         f"the horizon of {_counted(asked, unit)}{length} is too short: the solver proved that no "
         f"{what} takes so few under these options, although hops and bounds would let {need} do; "
         f"allow {_counted(asked + 1, unit)} or more"
+        + (f", or more room in the buffer of {few(full)}" if full else "")
     )
 
 
