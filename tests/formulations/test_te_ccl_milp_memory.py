@@ -92,7 +92,7 @@ def test_a_buffer_that_lets_nothing_pass_is_infeasible():
     asked = Problem(Topology("line", tuple(gpus), links), custom(3, [Chunk(MB, (1,), (2,))] * 2))
 
     with pytest.raises(
-        Infeasible, match="no schedule takes so few .* or more room in the buffer of g1$"
+        Infeasible, match=r"no schedule takes so few .* or more room in the buffer of g1$"
     ):
         solve(asked, "te-ccl-milp", time_limit=20)
 
