@@ -82,7 +82,11 @@ def designer(page: Page, server: tuple[str, int], tmp_path: Path) -> Page:
     page.locator("#upload input[type=file]").set_input_files(file)
     expect(page.locator("#counts")).to_contain_text("8 GPUs")
     page.locator("#view").get_by_text("Compare").click()
+    ticked = page.locator(".ds-cmp-method").get_by_role("checkbox", checked=True)
+    expect(ticked).not_to_have_count(0)
     page.get_by_role("button", name="None", exact=True).click()
+    # The answer comes from the server, and would take back what is ticked before it is there.
+    expect(ticked).to_have_count(0)
     for name in ("Ring", "Direct", "List scheduling in continuous time"):
         page.get_by_role("checkbox", name=name, exact=True).check()
     page.get_by_label("Sizes").fill("16KB, 1MB")
