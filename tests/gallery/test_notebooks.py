@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import pytest
@@ -71,10 +72,11 @@ def test_a_notebook_runs_and_its_solutions_solve_its_exercises(path, monkeypatch
         left = f"assert {count} and not any(lesson._checks.values()), lesson._checks"
         done = f"assert {count} and all(lesson._checks.values()), lesson._checks"
         notebook.cells += [nbformat.v4.new_code_cell(text) for text in (left, *answers, done)]
-    # Kernels that start at the same time take no port from one another.
-    config = Config({"KernelManager": {"transport": "ipc"}})
-
-    NotebookClient(notebook, timeout=240, kernel_name="python3", config=config).execute()
+    # Kernels that start at the same time take neither ports nor sockets from one another; the names
+    # of sockets have to be short.
+    with TemporaryDirectory() as folder:
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}})
+        NotebookClient(notebook, timeout=240, kernel_name="python3", config=config).execute()
 
 
 @of_every_notebook
