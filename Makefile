@@ -27,8 +27,9 @@ run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 	$(BIN)/topoloom design
 
 # With settings of its own: a Lab that offers no build of what Dash brings, and asks nobody for news.
+# A Lab refuses root, whom containers have, unless it is told.
 lessons: $(VENV)/.for-run $(BUNDLE) ## open the lessons in JupyterLab
-	JUPYTER_CONFIG_PATH=tools/jupyter $(BIN)/jupyter lab --ip=127.0.0.1 gallery/notebooks/README.md
+	JUPYTER_CONFIG_PATH=tools/jupyter $(BIN)/jupyter lab --ip=127.0.0.1 $$([ "$$(id -u)" != 0 ] || echo --allow-root) gallery/notebooks/README.md
 
 test: lint js unit browser ## everything that CI runs
 
