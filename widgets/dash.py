@@ -32,7 +32,7 @@ class GapChart(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and ``course`` as `widgets.course.course` makes it.
+        ``id``, ``className``, ``style``, and ``course`` as `widgets.shown.course.course` makes it.
     """
 
     _type = "GapChart"

@@ -10,8 +10,7 @@ import traitlets
 from ccl.result import Result
 from widgets import STATIC
 from widgets.notebook.still import beside
-from widgets.pictures.gap import gap_svg, gap_words
-from widgets.shown.course import Row, course, thinned
+from widgets.shown.course import Row, course, gap_words, thinned
 
 if TYPE_CHECKING:
     from formulations.run import Progress
@@ -27,7 +26,7 @@ class GapPlot(anywidget.AnyWidget):
     _esm = STATIC / "gap_plot.js"
 
     course = traitlets.Dict({"points": [], "seconds": 0.0, "running": False}).tag(sync=True)
-    """What is drawn; see `widgets.course.course`."""
+    """What is drawn; see `widgets.shown.course.course`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,5 +55,13 @@ class GapPlot(anywidget.AnyWidget):
         return beside(
             super()._repr_mimebundle_(**options),
             told=lambda: gap_words(self._rows),
-            drawn=lambda: gap_svg(self._rows, seconds=self._rows[-1][0] if self._rows else 0.0),
+            drawn=self._picture,
         )
+
+    def _picture(self) -> str | None:
+        """Return an SVG of the plot, None before there is a value."""
+        from widgets.pictures.charts import course_picture  # noqa: PLC0415 - it loads Plotly
+        from widgets.pictures.svg import svg  # noqa: PLC0415
+
+        known = any(value is not None for row in self._rows for value in row[1:])
+        return svg(course_picture(self.course)) if known else None

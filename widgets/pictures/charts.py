@@ -221,7 +221,7 @@ def course_picture(
     width: float = 560.0,
     font: float | None = None,
 ) -> Picture:
-    """Draw how close a solve came over time, of what `widgets.course.course` returns.
+    """Draw how close a solve came over time, of what `widgets.shown.course.course` returns.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """What a scene looks like at a time: what every device holds, which chunks are on their way.
 
-A scene is what `widgets.scene.scene` makes for the canvas; levels and flights are found as its
+A scene is what `widgets.shown.scene.scene` makes for the canvas; levels and flights are found as its
 player does (`widgets/js/src/{buffers,player}.js`).
 """
 
@@ -44,7 +44,7 @@ class Playback:
     Parameters
     ----------
     scene
-        As `widgets.scene.scene` makes it.
+        As `widgets.shown.scene.scene` makes it.
     """
 
     def __init__(self, scene: Mapping[str, Any]) -> None:
