@@ -45,7 +45,7 @@ class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         plan, makespan = result.plan, result.makespan
         step = plan.epoch_duration if isinstance(plan, Schedule) else makespan / STEPS
         self.load = link_load(result.timeline, step)
-        """The numbers, as `widgets.load_chart.link_load` has them."""
+        """The numbers, as `widgets.charts.load.link_load` has them."""
         self._rows = min(rows, MOST_ROWS)
         self.about = ipywidgets.Label(self._about())
         """What is shown."""

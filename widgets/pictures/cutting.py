@@ -29,7 +29,7 @@ class Region:
     stage
         Where everything stands.
     cut
-        As `widgets.scene.cuts` makes it.
+        As `widgets.shown.scene.cuts` makes it.
     """
 
     stage: Stage

@@ -20,7 +20,7 @@ _SIDE = 12.0
 
 
 def load_svg(load: dict[str, Any], *, rows: int = ROWS) -> str | None:
-    """Draw what `widgets.load_chart.link_load` returns, the busiest links; None without any."""
+    """Draw what `widgets.charts.load.link_load` returns, the busiest links; None without any."""
     names, busy = load["links"][:rows], load["busy"][:rows]
     if not names:
         return None

@@ -1,7 +1,7 @@
 """What a scene looks like at a time: what every device holds, which chunks are on their way.
 
-A scene is what `widgets.shown.scene.scene` makes for the canvas; levels and flights are found as its
-player does (`widgets/js/src/{buffers,player}.js`).
+A scene is what `widgets.shown.scene.scene` makes for the canvas; levels and flights are found as
+its player does (`widgets/js/src/{buffers,player}.js`).
 """
 
 from __future__ import annotations
