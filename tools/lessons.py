@@ -151,7 +151,7 @@ def _wait_for(url: str) -> None:
         except OSError:
             time.sleep(0.1)
     msg = f"JupyterLab did not answer at {url} within a minute"
-    raise SystemExit(msg)
+    raise TimeoutError(msg)
 
 
 def run_all(page: Any, url: str, name: str) -> None:

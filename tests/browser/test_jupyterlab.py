@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +10,8 @@ from typing import Any
 import nbformat
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
+
+from tools.lessons import lab as quiet_lab
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "gallery" / "notebooks" / "first_light.ipynb"
@@ -50,75 +44,15 @@ MINUTE = 60_000
 pytestmark = [pytest.mark.browser, pytest.mark.notebook]
 
 
-def _quiet_settings(home: Path) -> dict[str, str]:
-    """Make settings in which the Lab asks nothing, and return the environment that has them."""
-    # Dash brings along a source extension; the Lab would offer to build it.
-    page = home / "config" / "labconfig" / "page_config.json"
-    page.parent.mkdir(parents=True)
-    page.write_text(json.dumps({"buildCheck": False}), encoding="utf-8")
-    news = (
-        home
-        / "settings"
-        / "@jupyterlab"
-        / "apputils-extension"
-        / "notification.jupyterlab-settings"
-    )
-    news.parent.mkdir(parents=True)
-    news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}), encoding="utf-8")
-    return {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-    }
-
-
-def _wait_for(url: str) -> None:
-    for _ in range(300):
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail(f"JupyterLab did not answer at {url} within 30 s")
-
-
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def lab() -> Iterator[str]:
     """Start a JupyterLab in a folder with copies of the notebooks; return its address."""
-    home = tmp_path_factory.mktemp("lab")
-    work = home / "work"
-    work.mkdir()
-    shutil.copy(FIRST, work)
-    lesson = nbformat.read(LESSON, as_version=4)
-    lesson.cells.append(nbformat.v4.new_code_cell(BIG_PLAYER))
-    nbformat.write(lesson, work / LESSON.name)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
-        *(f"--port={port}", f"--ServerApp.root_dir={work}", "--IdentityProvider.token="),
-        *("--ServerApp.password=", "--LabApp.expose_app_in_browser=True"),
-    ]
-    with (home / "lab.log").open("wb") as log:
-        server = subprocess.Popen(
-            command,
-            env=_quiet_settings(home),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # so that its kernels end with it
-        )
-        url = f"http://127.0.0.1:{port}"
-        try:
-            _wait_for(f"{url}/api")
-            yield url
-        finally:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait(20)
+    with quiet_lab() as (url, work):
+        shutil.copy(FIRST, work)
+        lesson = nbformat.read(LESSON, as_version=4)
+        lesson.cells.append(nbformat.v4.new_code_cell(BIG_PLAYER))
+        nbformat.write(lesson, work / LESSON.name)
+        yield url
 
 
 def _open(page: Page, address: str, notebook: Path) -> None:
