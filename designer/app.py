@@ -9,13 +9,13 @@ from typing import Any
 
 from dash import Dash, set_props
 
-from designer import ids
 from designer.callbacks import register
 from designer.compare.running import Comparisons
-from designer.files import drawing_of
-from designer.layout import page
-from designer.notes import note
-from designer.solving import Jobs
+from designer.drawn.files import drawing_of
+from designer.page import ids
+from designer.page.layout import page
+from designer.page.notes import note
+from designer.solves.solving import Jobs
 from formulations import start, start_comparison
 from gallery import open_cluster
 

@@ -25,7 +25,7 @@ from designer.callbacks import (
     ways,
 )
 from designer.compare.running import Comparisons
-from designer.solving import Jobs
+from designer.solves.solving import Jobs
 
 
 def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:

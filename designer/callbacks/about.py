@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import Dash, Input, Output, State
 
-from designer import about, ids
+from designer.page import about, ids
 
 
 def register(app: Dash) -> None:

@@ -8,12 +8,12 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from ccl.errors import CclError
 from ccl.formats.topoloom import topology_from_json
-from designer import ids
-from designer.assess import assess, can_solve, formulation_choices
-from designer.forms import changed, option_form
-from designer.plan_card import chip, sizing_shown
-from designer.request import DEFAULT_TIME_LIMIT, read_request
-from designer.sizes import sizing
+from designer.page import ids
+from designer.page.forms import changed, option_form
+from designer.page.plan_card import chip, sizing_shown
+from designer.solves.assess import assess, can_solve, formulation_choices
+from designer.solves.request import DEFAULT_TIME_LIMIT, read_request
+from designer.solves.sizes import sizing
 from formulations import formulation, option_fields
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dash import Output
 
-from designer import ids
+from designer.page import ids
 
 
 def numbered(command: dict[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.size import format_size
 from ccl.formats.topoloom import result_to_json, topology_to_json
-from designer import answers, files, ids, results
 from designer.callbacks import commands
 from designer.compare import exports, page
 from designer.compare.asked import changed_since, read_asked, sizes_words
 from designer.compare.running import Comparisons, Standing
 from designer.compare.table import table
-from designer.notes import note
+from designer.drawn import files
+from designer.page import ids
+from designer.page.notes import note
+from designer.solves import answers, results
 from formulations import available
 from widgets.charts.comparison import comparison_figure
 from widgets.shown.course import course

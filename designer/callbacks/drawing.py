@@ -6,9 +6,9 @@ from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State
 
-from designer import ids
 from designer.callbacks import commands
-from designer.presets import link_type
+from designer.drawn.presets import link_type
+from designer.page import ids
 
 
 def register(app: Dash) -> None:

@@ -10,11 +10,12 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.own import python_code
 from ccl.formats.own.python_code import PythonOptions
-from designer import exchange, export_card, exporting, ids, sharing
-from designer.assess import same_question
 from designer.callbacks import commands
-from designer.files import file_name
-from designer.notes import note
+from designer.drawn import exchange, exporting, sharing
+from designer.drawn.files import file_name
+from designer.page import export_card, ids
+from designer.page.notes import note
+from designer.solves.assess import same_question
 
 Json = dict[str, Any]
 

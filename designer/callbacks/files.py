@@ -8,9 +8,11 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from ccl.errors import CclError
 from ccl.formats.topoloom import result_from_json
-from designer import answers, files, ids
 from designer.callbacks import commands
-from designer.notes import note
+from designer.drawn import files
+from designer.page import ids
+from designer.page.notes import note
+from designer.solves import answers
 from widgets.pages.player import standalone_html
 
 NO_RESULT = "there is no schedule to export; solve first"

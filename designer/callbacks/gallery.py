@@ -7,11 +7,11 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from designer import ids
 from designer.callbacks import commands
-from designer.clusters import cluster_form, cluster_list, opened
-from designer.files import drawing_of
-from designer.notes import note
+from designer.drawn.clusters import cluster_form, cluster_list, opened
+from designer.drawn.files import drawing_of
+from designer.page import ids
+from designer.page.notes import note
 
 EMPTY: dict[str, Any] = {
     "topology": {"name": "untitled", "devices": [], "links": [], "limits": []},

@@ -9,12 +9,14 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
 from ccl.errors import CclError
 from ccl.formats.format import Question
 from ccl.topology import Topology
-from designer import answers, ids, import_card, importing
 from designer.callbacks import commands
-from designer.files import Opened
-from designer.header import collective_choices
-from designer.importing import Found
-from designer.notes import note
+from designer.drawn import importing
+from designer.drawn.files import Opened
+from designer.drawn.importing import Found
+from designer.page import ids, import_card
+from designer.page.header import collective_choices
+from designer.page.notes import note
+from designer.solves import answers
 
 Json = dict[str, Any]
 

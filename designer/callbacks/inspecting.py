@@ -7,10 +7,11 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from designer import edits, ids
 from designer.callbacks import commands
-from designer.inspector import inspector
-from designer.notes import note
+from designer.drawn import edits
+from designer.page import ids
+from designer.page.inspector import inspector
+from designer.page.notes import note
 
 
 def register(app: Dash) -> None:

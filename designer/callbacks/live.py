@@ -10,7 +10,8 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.topoloom import topology_from_json
 from ccl.symmetry import automorphisms
-from designer import ids, live, live_card, results
+from designer.page import ids, live_card
+from designer.solves import live, results
 
 PRICING = "What a link is worth is being found …"
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
-from designer import ids, results
-from designer.assess import same_question
+from designer.page import ids
+from designer.solves import results
+from designer.solves.assess import same_question
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
-from designer import ids
+from designer.page import ids
 
 
 def register(app: Dash) -> None:

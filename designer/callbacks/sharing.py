@@ -10,10 +10,11 @@ from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
 from ccl.formats.own.fragment import NAME, TooLarge
-from designer import files, ids, sharing, text
 from designer.callbacks import commands, importing
-from designer.forms import option_form
-from designer.notes import note
+from designer.drawn import files, sharing
+from designer.page import ids, text
+from designer.page.forms import option_form
+from designer.page.notes import note
 
 Json = dict[str, Any]
 

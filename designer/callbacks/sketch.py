@@ -10,9 +10,10 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.sketches import read_sketch, sketch_to_json
 from ccl.formats.topoloom import topology_from_json
-from designer import ids, sketch, sketch_card
 from designer.callbacks import commands
-from designer.notes import note
+from designer.page import ids, sketch_card
+from designer.page.notes import note
+from designer.solves import sketch
 
 Json = dict[str, Any]
 NOTHING = (no_update, no_update)

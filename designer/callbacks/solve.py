@@ -1,4 +1,4 @@
-"""Solving: start, watch, cancel. The solves themselves live in `designer.solving`."""
+"""Solving: start, watch, cancel. The solves themselves live in `designer.solves.solving`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
-from designer import answers, ids, solve_card
 from designer.callbacks import commands
-from designer.faults import fault
-from designer.notes import note
-from designer.request import problem_of, read_request
-from designer.solving import Jobs
+from designer.drawn.faults import fault
+from designer.page import ids, solve_card
+from designer.page.notes import note
+from designer.solves import answers
+from designer.solves.request import problem_of, read_request
+from designer.solves.solving import Jobs
 from widgets.shown.course import course
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from designer import edits, ids
 from designer.callbacks import commands
-from designer.notes import note
-from designer.table import Sorting, tables
+from designer.drawn import edits
+from designer.page import ids
+from designer.page.notes import note
+from designer.page.table import Sorting, tables
 
 
 def register(app: Dash) -> None:

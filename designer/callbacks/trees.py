@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
-from designer import ids, tree_card
+from designer.page import ids, tree_card
 
 
 def register(app: Dash) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import Dash, Input, Output, State, no_update
 
-from designer import ids, ways_card
+from designer.page import ids, ways_card
 
 Json = dict[str, Any]
 

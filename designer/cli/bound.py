@@ -10,7 +10,6 @@ import typer
 from ccl.bound import Bound, Cut, Path
 from ccl.metrics import algbw, busbw
 from ccl.problem import Problem
-from designer import text
 from designer.cli.asked import (
     ChunksOption,
     Cluster,
@@ -22,6 +21,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
+from designer.page import text
 
 
 def bound(

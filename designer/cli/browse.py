@@ -10,9 +10,9 @@ import typer
 from ccl.errors import ProblemError
 from ccl.formats.documents import document, write_document
 from ccl.layout import layout
-from designer import text
 from designer.cli.asked import JsonOption, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
+from designer.page import text
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 
 

@@ -9,8 +9,8 @@ import typer
 
 from ccl.errors import ProblemError
 from ccl.result import Result
-from designer import text
 from designer.cli.show import print_table
+from designer.page import text
 from formulations.chunk_counts import chunks_per_shard, common_bound, common_gap, pareto
 
 ChunkCountsOption = Annotated[

@@ -19,7 +19,6 @@ from ccl.formats.size import format_size, parse_size
 from ccl.formats.text import laid_out, write_text
 from ccl.result import Status
 from ccl.topology import Topology
-from designer import text
 from designer.cli.asked import (
     ChunksOption,
     Cluster,
@@ -34,6 +33,7 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, remark
 from designer.cli.solve import INTERRUPTED, interruptible
+from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def design(
     opened = None if cluster is None or fragment else open_document(cluster)
     _free(host, port)
     from designer.app import serve  # noqa: PLC0415  it loads Dash
-    from designer.files import drawing_of  # noqa: PLC0415
+    from designer.drawn.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
     remark(f"Topoloom is at http://{host}:{port}/{fragment} and Ctrl-C ends it")

@@ -12,10 +12,10 @@ from ccl.execute import execute as execute_program
 from ccl.execute.puts import PutExecution, execute_puts
 from ccl.program import Program
 from ccl.program.puts import PutProgram
-from designer import text
 from designer.cli.asked import JsonOption
 from designer.cli.programs import any_program_in
 from designer.cli.show import print_facts, print_json
+from designer.page import text
 
 WRONG = 1
 

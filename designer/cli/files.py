@@ -21,9 +21,10 @@ from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.timeline import Timeline
-from designer import exchange, text
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
+from designer.drawn import exchange
+from designer.page import text
 
 REFUSED = 1
 

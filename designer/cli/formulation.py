@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from designer import text
 from designer.cli.asked import (
     ChunksOption,
     CollectiveOption,
@@ -17,6 +16,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json, print_table
+from designer.page import text
 from formulations import available, explain
 from formulations import formulation as described
 from formulations.explaining.explanation import Explanation

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ccl.program.lint import EXECUTORS, Complaint, lint
-from designer import text
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json
+from designer.page import text
 
 BROKEN = 1
 

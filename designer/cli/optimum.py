@@ -8,7 +8,6 @@ import typer
 
 from ccl.metrics import bus_factor
 from ccl.problem import Problem
-from designer import text
 from designer.cli.asked import (
     Cluster,
     CollectiveOption,
@@ -19,6 +18,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
+from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:

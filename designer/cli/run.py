@@ -9,10 +9,10 @@ import typer
 
 from ccl.formats.size import parse_size
 from ccl.running import Ran, run
-from designer import text
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json, remark
+from designer.page import text
 
 WRONG = 1
 

@@ -20,7 +20,6 @@ import formulations
 from ccl.errors import SolveError
 from ccl.formats.documents import document, write_document
 from ccl.result import Result, Stop
-from designer import text
 from designer.cli.asked import (
     Cluster,
     CollectiveOption,
@@ -36,6 +35,7 @@ from designer.cli.asked import (
 )
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
 from designer.cli.show import print_facts, print_json, remark
+from designer.page import text
 from formulations import Formulation, OptionField, pareto
 from formulations.chunk_counts import tried
 

@@ -11,8 +11,8 @@ from ccl.errors import CclError, ProblemError
 from ccl.formats.size import format_size, parse_size
 from ccl.formats.topoloom import topology_from_json
 from ccl.problem import Problem
-from designer.presets import ROOTED
-from designer.request import Request, problem_of, read_request
+from designer.drawn.presets import ROOTED
+from designer.solves.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
 from formulations.comparison import Method
 

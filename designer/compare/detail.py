@@ -10,8 +10,8 @@ from dash import html
 from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
 from ccl.result import Result
-from designer import text
-from designer.markup import icon
+from designer.page import text
+from designer.page.markup import icon
 from formulations.comparison import Comparison, Row
 from widgets.shown.pair import key_of
 from widgets.words.nouns import BOUND_LABELS

@@ -9,13 +9,13 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from ccl.result import PROOF_TOLERANCE
-from designer import ids, text
-from designer.charts import CONFIG
 from designer.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
 from designer.compare.running import Standing
-from designer.header import KEPT
-from designer.markup import attributes, heading, icon
-from designer.results import banner
+from designer.page import ids, text
+from designer.page.charts import CONFIG
+from designer.page.header import KEPT
+from designer.page.markup import attributes, heading, icon
+from designer.solves.results import banner
 from formulations import DEFAULT, Formulation, available
 from formulations.comparison import Comparison, News
 from widgets import SchedulePair

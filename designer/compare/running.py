@@ -1,7 +1,7 @@
 """Comparisons that run while the page is used: started, watched, stopped, found again.
 
-As with solves (`designer.solving`), each has a thread here that reads its news, so a reload finds
-its comparison again, and one whose page is gone is ended. What was found is kept for a while.
+As with solves (`designer.solves.solving`), each has a thread here that reads its news, so a reload
+finds its comparison again, and one whose page is gone is ended. What was found is kept for a while.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ccl.errors import CclError
 from designer.compare.asked import Asked
-from designer.watches import ABANDONED, Watches
+from designer.solves.watches import ABANDONED, Watches
 from formulations.comparison import Comparison, News
 
 MOST_RUNNING = 2

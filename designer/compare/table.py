@@ -10,10 +10,10 @@ from dash import html
 
 from ccl.formats.size import format_size
 from ccl.result import Status
-from designer import text
 from designer.compare.detail import detail
 from designer.compare.running import Standing
-from designer.markup import attributes, icon
+from designer.page import text
+from designer.page.markup import attributes, icon
 from formulations import available
 from formulations.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks

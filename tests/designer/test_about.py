@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ccl.formats.topoloom import topology_to_json
-from designer import about
-from designer.request import Request, problem_of
+from designer.page import about
+from designer.solves.request import Request, problem_of
 from formulations import available, explain
 from gallery import open_cluster
 

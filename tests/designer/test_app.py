@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from designer import ids
 from designer.app import HOME_CLUSTER, create_app
-from designer.solving import Jobs
+from designer.page import ids
+from designer.solves.solving import Jobs
 from gallery import open_cluster
 
 

@@ -9,8 +9,8 @@ from ccl.collective import make_collective
 from ccl.formats.documents import document, write_document
 from ccl.formats.text import write_bytes
 from ccl.problem import Problem
-from designer import exchange
 from designer.cli import main
+from designer.drawn import exchange
 from formulations import solve
 from gallery import open_cluster
 

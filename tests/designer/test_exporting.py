@@ -12,8 +12,9 @@ from ccl.errors import CclError
 from ccl.formats.documents import parse_document
 from ccl.formats.format import Written
 from ccl.formats.topoloom import result_to_json
-from designer import exchange, export_card, exporting
-from designer.forms import option_rows
+from designer.drawn import exchange, exporting
+from designer.page import export_card
+from designer.page.forms import option_rows
 
 ASKED = {"collective": "all-gather", "size": "4MB", "chunks": 1, "root": 0, "formulation": "auto"}
 

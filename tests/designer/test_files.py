@@ -11,8 +11,8 @@ from ccl.collective import Chunk, custom
 from ccl.errors import CclError
 from ccl.formats.documents import document, document_text
 from ccl.problem import Problem
-from designer import files
-from designer.request import problem_of, read_request
+from designer.drawn import files
+from designer.solves.request import problem_of, read_request
 
 ASKED = {"collective": "broadcast", "size": "3MB", "chunks": 2, "root": 1, "formulation": "ring"}
 

@@ -14,8 +14,9 @@ from ccl.formats.format import Question, Report
 from ccl.formats.topoloom import topology_from_json
 from ccl.result import Stop
 from ccl.verify import verify
-from designer import exchange, files, import_card, importing, ways_card
 from designer.callbacks.importing import changes_of
+from designer.drawn import exchange, files, importing
+from designer.page import import_card, ways_card
 from gallery import open_cluster
 
 SAMPLES = Path(__file__).parents[1] / "ccl/formats/samples"

@@ -10,7 +10,8 @@ from ccl.collective import all_gather
 from ccl.formats.topoloom import result_to_json, topology_to_json
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
-from designer import answers, live, live_card, results, tree_card
+from designer.page import live_card, tree_card
+from designer.solves import answers, live, results
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
 

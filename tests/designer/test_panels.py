@@ -8,12 +8,13 @@ import pytest
 
 from ccl.errors import CclError
 from ccl.formats.topoloom import topology_to_json
-from designer import clusters, forms, table
-from designer.assess import assess, can_solve, formulation_choices, same_question
-from designer.inspector import inspector
-from designer.presets import LINK_TYPES, link_type
-from designer.request import read_request
-from designer.table import Sorting
+from designer.drawn import clusters
+from designer.drawn.presets import LINK_TYPES, link_type
+from designer.page import forms, table
+from designer.page.inspector import inspector
+from designer.page.table import Sorting
+from designer.solves.assess import assess, can_solve, formulation_choices, same_question
+from designer.solves.request import read_request
 from formulations import Formulation, formulation, option_fields
 from gallery import catalog
 

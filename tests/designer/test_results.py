@@ -12,9 +12,10 @@ from ccl.bound import Bound, Cut
 from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.result import Stop
 from ccl.topology import device
-from designer import results, solve_card
-from designer.answers import answer, shown
-from designer.solving import State
+from designer.page import solve_card
+from designer.solves import results
+from designer.solves.answers import answer, shown
+from designer.solves.solving import State
 from widgets.words.nouns import BOUND_LABELS
 
 

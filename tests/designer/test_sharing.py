@@ -11,9 +11,9 @@ from ccl.formats.own.fragment import Share, Solving, TooLarge, fragment_of, shar
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.window import Window
-from designer import sharing
 from designer.callbacks import sharing as wired
-from designer.files import drawing_of
+from designer.drawn import sharing
+from designer.drawn.files import drawing_of
 from formulations import formulation, option_fields
 
 ASKED = {

@@ -16,9 +16,9 @@ from ccl.formats.topoloom import topology_to_json
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
 from ccl.sketch import Sketch
-from designer import forms
-from designer import sketch as drawn
 from designer.cli.entry import main
+from designer.page import forms
+from designer.solves import sketch as drawn
 from formulations import Formulation, formulation, registry
 from formulations.taccl.sketching import default_sketch
 from gallery import open_cluster

@@ -10,8 +10,8 @@ import pytest
 
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
-from designer.request import Request
-from designer.solving import MOST_JOBS, Jobs
+from designer.solves.request import Request
+from designer.solves.solving import MOST_JOBS, Jobs
 
 
 @dataclass

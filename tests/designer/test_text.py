@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from designer import text
+from designer.page import text
 
 
 @pytest.mark.parametrize(

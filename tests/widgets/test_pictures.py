@@ -20,7 +20,7 @@ from ccl.result import Stop, conclude
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from designer.exchange import write
+from designer.drawn.exchange import write
 from gallery.registry import open_cluster
 from tests.ccl.formats.strategies import drawings, planned
 from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO

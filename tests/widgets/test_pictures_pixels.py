@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 from ccl.errors import FormatError
 from ccl.formats.documents import document
 from ccl.topology import Topology, device
-from designer.exchange import write
+from designer.drawn.exchange import write
 from gallery.registry import open_cluster
 from tests.ccl.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair

@@ -1,0 +1,1 @@
+"""The drawing and its files: edits, clusters, imports, exports, links."""
