@@ -25,7 +25,7 @@ from formulations.solving import SOLVER, solved
 
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
-    from formulations.chunk_counts import pareto, sweep
+    from formulations.chunk_counts import pareto, sweep_counts
     from formulations.comparison import compare, start_comparison
     from formulations.explaining.explanation import explain
     from formulations.explaining.pricing import prices
@@ -46,7 +46,7 @@ __all__ = [
     "solve",
     "start",
     "start_comparison",
-    "sweep",
+    "sweep_counts",
 ]
 
 _LATER = {
@@ -55,7 +55,7 @@ _LATER = {
     "pareto": "formulations.chunk_counts",
     "prices": "formulations.explaining.pricing",
     "start_comparison": "formulations.comparison",
-    "sweep": "formulations.chunk_counts",
+    "sweep_counts": "formulations.chunk_counts",
 }
 
 DEFAULT = "auto"

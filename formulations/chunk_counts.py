@@ -28,7 +28,7 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Chunks per shard that are tried."""
 
 
-def sweep(  # noqa: PLR0913  those of `formulations.solve`
+def sweep_counts(  # noqa: PLR0913  those of `formulations.solve`
     topology: Topology,
     kind: CollectiveKind,
     size: float,
@@ -95,14 +95,14 @@ def tried(
     gap: float | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> tuple[Result, ...]:
-    """Call `solved` with each number of chunks and its seconds; `sweep` says when it ends.
+    """Call `solved` with each number of chunks and its seconds; `sweep_counts` says when it ends.
 
     Parameters
     ----------
     solved
         Returns a result for a number of chunks and seconds, or raises a `SolveError`.
     counts, time_limit, gap
-        As for `sweep`.
+        As for `sweep_counts`.
     over
         Whether to be content with what is there.
     """

@@ -6,7 +6,7 @@ import formulations
 from ccl.collective import all_gather, broadcast, make_collective
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
-from formulations import pareto, solve, sweep
+from formulations import pareto, solve, sweep_counts
 from formulations.bounds import lower_bounds
 from formulations.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 from gallery import open_cluster
@@ -24,7 +24,9 @@ def makespan(chunks: int) -> float:
 
 def test_more_chunks_overlap_on_a_line():
     """Two links one after the other: `makespan` has the derivation."""
-    results = sweep(line(3, alpha=0.5), "broadcast", 1e6, counts=(4, 1, 2, 2), formulation="list")
+    results = sweep_counts(
+        line(3, alpha=0.5), "broadcast", 1e6, counts=(4, 1, 2, 2), formulation="list"
+    )
 
     assert [chunks_per_shard(each) for each in results] == [1, 2, 4]
     assert [each.makespan for each in results] == pytest.approx([makespan(k) for k in (1, 2, 4)])
@@ -36,7 +38,7 @@ def test_the_bound_for_any_count_lets_chunks_be_split():
 
     One chunk is bound by 41 µs, which plans of two chunks beat.
     """
-    results = sweep(line(3, alpha=0.5), "broadcast", 1e6, counts=(1, 2), formulation="list")
+    results = sweep_counts(line(3, alpha=0.5), "broadcast", 1e6, counts=(1, 2), formulation="list")
 
     assert results[0].bound.makespan == pytest.approx(41.0)
     assert common_bound(results).makespan == pytest.approx(21.0)
@@ -58,7 +60,7 @@ def test_it_is_the_bound_of_every_count(kind):
 
 def test_latency_alone_gains_nothing_by_more_chunks():
     """A direct send meets 20 + 0.5 µs with one chunk, so no other count is tried."""
-    results = sweep(line(2, alpha=0.5), "broadcast", 1e6, formulation="list")
+    results = sweep_counts(line(2, alpha=0.5), "broadcast", 1e6, formulation="list")
 
     assert [chunks_per_shard(each) for each in results] == [1]
     assert results[0].makespan == pytest.approx(20.5)
@@ -66,7 +68,7 @@ def test_latency_alone_gains_nothing_by_more_chunks():
 
 def test_a_gap_to_the_bound_for_any_count_ends_the_sweep():
     """`makespan` is 41, 31, 27.7 and 26 µs, and 26 is the first within a quarter of 21."""
-    results = sweep(
+    results = sweep_counts(
         line(3, alpha=0.5), "broadcast", 1e6, counts=range(1, 9), formulation="list", gap=0.25
     )
 
@@ -120,12 +122,12 @@ def test_each_count_gets_its_share_of_the_time_that_is_left():
 
 def test_no_count_at_all_is_said():
     with pytest.raises(ProblemError, match="give at least one"):
-        sweep(line(2), "broadcast", 1e6, counts=())
+        sweep_counts(line(2), "broadcast", 1e6, counts=())
 
 
 def test_the_package_offers_what_it_names():
-    assert formulations.sweep is sweep
+    assert formulations.sweep_counts is sweep_counts
     assert formulations.pareto is pareto
-    assert set(formulations.__all__) >= {"pareto", "sweep"}
+    assert set(formulations.__all__) >= {"pareto", "sweep_counts"}
     with pytest.raises(AttributeError, match="no attribute 'sweeps'"):
         formulations.sweeps  # noqa: B018

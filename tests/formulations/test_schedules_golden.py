@@ -18,7 +18,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Status
-from formulations import available, formulation, pareto, solve, sweep
+from formulations import available, formulation, pareto, solve, sweep_counts
 from formulations.chunk_counts import chunks_per_shard, common_bound
 from gallery import open_cluster
 
@@ -114,7 +114,7 @@ def test_with_chunks_free_1_gb_on_two_ndv2_is_within_a_percent_of_the_bound():
     and 1.4 µs of latency. Nothing comes before, as the GPU at the port sends its own chunks first.
     With 16 chunks this is 40,237.1 µs; TACOS's program came to 40,402 with as many.
     """
-    results = sweep(
+    results = sweep_counts(
         open_cluster("ndv2:hosts=2"), "all-gather", 1e9, counts=(1, 4, 16), formulation="list"
     )
     front = pareto(results)
