@@ -18,7 +18,7 @@ LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run lessons test lint js unit browser extras fuzz bench lock clean
+.PHONY: help run lessons test lint js unit browser extras fuzz bench lock licences clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -33,7 +33,7 @@ lessons: $(VENV)/.for-run $(BUNDLE) ## open the lessons in JupyterLab
 
 test: lint js unit browser ## everything that CI runs
 
-lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
+lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter, licences
 	$(call say,ruff)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -41,6 +41,8 @@ lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter
 	@$(BIN)/mypy
 	$(call say,import-linter)
 	@$(BIN)/lint-imports --no-logo
+	$(call say,licences)
+	@$(PY) tools/audit.py licences
 
 js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	$(call say,node --test)
@@ -70,6 +72,9 @@ bench: $(VENV)/.for-run ## our figures beside the published ones
 lock: $(VENV)/.for-test ## pin the newest set that pyproject.toml allows
 	$(PY) tools/lock.py
 
+licences: $(VENV)/.for-test ## write the table of licences anew
+	@$(PY) tools/audit.py licences --write
+
 clean: ## remove what was built, the environment too
 	rm -rf $(VENV) $(BUNDLE) $(BUNDLE).map build dist widgets/js/node_modules .mypy_cache \
 		.pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -80,15 +85,17 @@ $(PY): | tools/venv.sh
 # The lock is used as constraints: whatever a platform needs of it gets the version that CI ran.
 $(VENV)/.for-run: pyproject.toml $(LOCK) $(LAB) | $(PY)
 	$(call say,installing (a minute or two the first time))
-	@$(PIP) install -c $(LOCK) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
-	@$(PIP) install -c $(LOCK) --no-build-isolation -e .
+	@$(PIP) install -c $(LOCK) --report $(VENV)/build.json hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
+	@$(PIP) install -c $(LOCK) --report $(VENV)/run.json --no-build-isolation -e .
+	@$(PY) tools/audit.py files $(VENV)/build.json $(VENV)/run.json
 	$(call say,compiling the searches)
 	@$(PY) -m formulations.compiled
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml $(LOCK) $(VENV)/.for-run
 	$(call say,installing what the tests need)
-	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[test]'
+	@$(PIP) install -c $(LOCK) --report $(VENV)/test.json --no-build-isolation -e '.[test]'
+	@$(PY) tools/audit.py files $(VENV)/test.json
 	@touch $@
 
 $(BUNDLE): $(BUNDLE_SOURCES) | $(VENV)/.for-run

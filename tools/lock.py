@@ -1,20 +1,23 @@
 """Pin what pip would install today for Topoloom, its tests and its build, one name==version a line.
 
-The file holds no address, so it serves whichever index the machine is set up for.
+The file holds no address, so it serves whichever index the machine is set up for. Beside it the
+sha256 of every file that this machine would install is kept, which `tools/audit.py` compares.
+``--hashes`` keeps the pins and writes those sums alone.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-LOCK = ROOT / "requirements.lock"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.audit import LOCK, ROOT, plain, write_hashes
+
 OLDEST_PYTHON = "3.11.0"
 """Debian 12 has 3.11.2, and some packages ask for a later 3.11."""
 
@@ -26,12 +29,7 @@ HEADER = """\
 def pins(report: dict[str, Any]) -> list[str]:
     """Return the sorted pins of what an installation report of pip lists."""
     found = [entry["metadata"] for entry in report["install"]]
-    return sorted(f"{_plain(each['name'])}=={_public(each['version'])}" for each in found)
-
-
-def _plain(name: str) -> str:
-    """Return the one spelling that stands for all of a package's."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return sorted(f"{plain(each['name'])}=={_public(each['version'])}" for each in found)
 
 
 def _public(version: str) -> str:
@@ -39,8 +37,13 @@ def _public(version: str) -> str:
     return version.partition("+")[0]
 
 
-def resolve() -> dict[str, Any]:
+def resolve(*, pinned: bool = False) -> dict[str, Any]:
     """Ask pip what it would install into an empty environment.
+
+    Parameters
+    ----------
+    pinned
+        Whether the pins that are there hold.
 
     Raises
     ------
@@ -61,6 +64,7 @@ def resolve() -> dict[str, Any]:
     command += ["--only-binary=:all:", f"--python-version={OLDEST_PYTHON}"]
     # Older releases of pip want a target beside that; nothing is written there.
     command += ["--target=nowhere"]
+    command += ["-c", str(LOCK)] if pinned else []
     done = subprocess.run(
         [sys.executable, "-m", "pip", *command, "editables", *wanted],
         stdout=subprocess.PIPE,
@@ -71,4 +75,6 @@ def resolve() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    LOCK.write_text(HEADER + "\n".join(pins(resolve())) + "\n", "utf-8")
+    found = resolve(pinned="--hashes" in sys.argv[1:])
+    LOCK.write_text(HEADER + "\n".join(pins(found)) + "\n", "utf-8")
+    write_hashes(found)
