@@ -313,6 +313,26 @@ def make_collective(
     raise ProblemError(msg)
 
 
+def made_of(collective: Collective) -> tuple[int, int] | None:
+    """Return chunks per shard and root from which `make_collective` makes it again, or None."""
+    if collective.kind == "custom":
+        return None
+    first = collective.chunks[0]
+    root = 0
+    if collective.kind in ("broadcast", "scatter"):
+        root = first.holders[0]
+    elif collective.kind in ("reduce", "gather"):
+        root = first.destinations[0]
+    kind, ranks, size = collective.kind, collective.ranks, collective.size
+    try:
+        one = make_collective(kind, ranks, size, root=root)
+        many = len(collective.chunks) // len(one.chunks)
+        again = make_collective(kind, ranks, size, chunks=max(1, many), root=root)
+    except ProblemError:
+        return None
+    return (many, root) if again == collective else None
+
+
 def _others(ranks: Iterable[int], rank: int) -> tuple[int, ...]:
     return tuple(each for each in ranks if each != rank)
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from formulations.comparison import compare, start_comparison
     from formulations.explaining.explanation import explain
     from formulations.explaining.pricing import prices
+    from formulations.failing.lagging import stragglers
+    from formulations.failing.study import failures
     from formulations.jobs import SolveJob
     from formulations.run import Progress
 
@@ -38,6 +40,7 @@ __all__ = [
     "available",
     "compare",
     "explain",
+    "failures",
     "formulation",
     "measure",
     "option_fields",
@@ -46,15 +49,18 @@ __all__ = [
     "solve",
     "start",
     "start_comparison",
+    "stragglers",
     "sweep_counts",
 ]
 
 _LATER = {
     "compare": "formulations.comparison",
     "explain": "formulations.explaining.explanation",
+    "failures": "formulations.failing.study",
     "pareto": "formulations.chunk_counts",
     "prices": "formulations.explaining.pricing",
     "start_comparison": "formulations.comparison",
+    "stragglers": "formulations.failing.lagging",
     "sweep_counts": "formulations.chunk_counts",
 }
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ccl.closed_form import ClosedForm
-from ccl.collective import Chunk, Collective, custom, make_collective
-from ccl.errors import FormatError, ProblemError
+from ccl.collective import Chunk, Collective, custom, made_of, make_collective
+from ccl.errors import FormatError
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest
 from ccl.formats import wire
@@ -110,7 +110,7 @@ def problem_from_json(value: Any) -> Problem:
 def collective_to_json(collective: Collective) -> Json:
     """Return a collective, by its name where its name and numbers make it again."""
     start: Json = {"kind": collective.kind, "size": collective.size}
-    named = _named(collective)
+    named = made_of(collective)
     if named is not None:
         return start | {"chunks": named[0], "root": named[1]}
     return start | {
@@ -268,28 +268,6 @@ def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
     if value.kind == "custom":
         return custom(ranks, chunks)
     return Collective(value.kind, ranks, value.size, chunks)
-
-
-def _named(collective: Collective) -> tuple[int, int] | None:
-    """Return chunks per shard and root from which the collective can be made by name."""
-    if collective.kind == "custom":
-        return None
-    first = collective.chunks[0]
-    if collective.kind in ("broadcast", "scatter"):
-        root = first.holders[0]
-    elif collective.kind in ("reduce", "gather"):
-        root = first.destinations[0]
-    else:
-        root = 0
-    try:
-        one = make_collective(collective.kind, collective.ranks, collective.size, root=root)
-        many = len(collective.chunks) // len(one.chunks)
-        again = make_collective(
-            collective.kind, collective.ranks, collective.size, chunks=max(1, many), root=root
-        )
-    except ProblemError:
-        return None
-    return (many, root) if again == collective else None
 
 
 def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
