@@ -114,7 +114,7 @@ def parts_of(
 def _orbits(problem: Problem, *, latencies: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the orbit of each device, then of each host, and of each link."""
     topology = problem.topology
-    larger = _with_hosts(topology)
+    larger = with_hosts(topology)
     sorts: dict[tuple[object, ...], int] = {}
     cost = [
         sorts.setdefault((each.medium, each.count, each.alpha if latencies else 0.0), len(sorts))
@@ -127,7 +127,7 @@ def _orbits(problem: Problem, *, latencies: bool) -> tuple[np.ndarray, np.ndarra
     return found.group.orbits()[:many], found.group.link_orbits()[: len(topology.links)]
 
 
-def _with_hosts(topology: Topology) -> Topology:
+def with_hosts(topology: Topology) -> Topology:
     """Return the cluster with a device for each host, last, and links to what it holds."""
     if not topology.hosts:
         return topology
