@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from formulations.failing.lagging import stragglers
     from formulations.failing.study import failures
     from formulations.jobs import SolveJob
+    from formulations.margins.curve import rate_curve
+    from formulations.margins.sensitivity import sensitivity
     from formulations.run import Progress
 
 __all__ = [
@@ -46,6 +48,8 @@ __all__ = [
     "option_fields",
     "pareto",
     "prices",
+    "rate_curve",
+    "sensitivity",
     "solve",
     "start",
     "start_comparison",
@@ -59,6 +63,8 @@ _LATER = {
     "failures": "formulations.failing.study",
     "pareto": "formulations.chunk_counts",
     "prices": "formulations.explaining.pricing",
+    "rate_curve": "formulations.margins.curve",
+    "sensitivity": "formulations.margins.sensitivity",
     "start_comparison": "formulations.comparison",
     "stragglers": "formulations.failing.lagging",
     "sweep_counts": "formulations.chunk_counts",

@@ -23,7 +23,7 @@ from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
     from formulations.fluid.optimum import Optimum
-    from formulations.fluid.sensitivity import Sensitivity
+    from formulations.margins.changes import Change
 
 SHOWN = 8
 """Most classes of links that are told to people."""
@@ -43,10 +43,10 @@ def optimum(
     """Print the best rate of a collective, latencies aside, and what proves it."""
     problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
     from formulations.fluid import optimum as fluid  # noqa: PLC0415  it loads igraph
-    from formulations.fluid.sensitivity import sensitivities  # noqa: PLC0415
+    from formulations.margins.changes import changes  # noqa: PLC0415
 
     best = fluid.optimum(problem)
-    links = sensitivities(problem) if worth and fluid.priceable(problem) else ()
+    links = changes(problem) if worth and fluid.priceable(problem) else ()
     if as_json:
         print_json(_answer(problem, best, links))
         return
@@ -56,7 +56,7 @@ def optimum(
     )
 
 
-def _answer(problem: Problem, best: Optimum, links: tuple[Sensitivity, ...]) -> dict[str, Any]:
+def _answer(problem: Problem, best: Optimum, links: tuple[Change, ...]) -> dict[str, Any]:
     return {
         "topology": problem.topology.name,
         "collective": problem.collective.kind,
@@ -100,7 +100,7 @@ def _facts(problem: Problem, best: Optimum) -> list[tuple[str, str]]:
     return facts
 
 
-def _worth(links: tuple[Sensitivity, ...], *, asked: bool) -> list[tuple[str, str]]:
+def _worth(links: tuple[Change, ...], *, asked: bool) -> list[tuple[str, str]]:
     if asked and not links:
         return [("worth", "this is too large to be solved again for every kind of links")]
     return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from designer.page import text
 from designer.solves.request import problem_of, read_request
 from formulations import prices
 from formulations.fluid.optimum import optimum, priceable, programmable
-from formulations.fluid.sensitivity import effects
+from formulations.margins.changes import each_change
 from widgets.shown import prices as marking
 from widgets.shown.classes import Alike, class_marks, gpu_classes, link_classes
 from widgets.words.cuts import cut_words
@@ -33,6 +34,9 @@ MOST_PAIRS = 20_000
 MOST_CLASSES = 40
 """Classes of links above which nobody reads what each is worth."""
 
+MOST_PAGES = 500
+"""Pages whose last question is known; one that is forgotten gets no answer until its next edit."""
+
 STEP = 0.01
 """By how much the bandwidth of a class of links is changed."""
 
@@ -40,18 +44,28 @@ Json = dict[str, Any]
 
 
 class Newest:
-    """The number of the last question of each page."""
+    """The number of the last question of each page, the pages that asked longest ago forgotten."""
 
     def __init__(self) -> None:
-        self._last: dict[str, int] = {}
+        self._last: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, asked: Mapping[str, Any]) -> Callable[[], bool]:
-        """Take a question; return what tells whether it is still the newest of its page."""
-        page, number = str(asked["page"]), int(asked["n"])
+    def ask(self, asked: Mapping[str, Any], *, visitor: str = "") -> Callable[[], bool]:
+        """Take a question; return what tells whether it is still the newest of its page.
+
+        Parameters
+        ----------
+        asked
+            With its number and the page, as that names itself.
+        visitor
+            Session of the page; those of others may name themselves alike.
+        """
+        page, number = (visitor, str(asked["page"])), int(asked["n"])
         with self._lock:
-            self._last[page] = max(number, self._last.get(page, 0))
-        return lambda: self._last[page] == number
+            self._last[page] = max(number, self._last.pop(page, 0))
+            while len(self._last) > MOST_PAGES:
+                self._last.popitem(last=False)
+        return lambda: self._last.get(page) == number
 
 
 def problem_asked(asked: Mapping[str, Any]) -> Problem | str:
@@ -178,7 +192,7 @@ def _rows(problem: Problem, classes: Sequence[Alike]) -> Iterator[Json]:
         number[[place[ends] for ends in each.links]] = i
     # Shared limits come after the classes, in their own words.
     words = itertools.chain((each.words for each in classes), itertools.repeat(""))
-    for told, found in zip(words, effects(problem, classes=number, step=STEP), strict=False):
+    for told, found in zip(words, each_change(problem, classes=number, step=STEP), strict=False):
         yield {
             "words": told or found.words,
             "more": found.more,

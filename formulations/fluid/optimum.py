@@ -101,7 +101,7 @@ def optimum(problem: Problem) -> Optimum:
 
 
 def priceable(problem: Problem) -> bool:
-    """Whether what links are worth (`formulations.fluid.sensitivity`) can be waited for.
+    """Whether what links are worth (`formulations.margins`) can be waited for.
 
     It is where cuts decide, or the orbit linear program is small.
     """

@@ -236,7 +236,7 @@ def _rows(topology: Topology, group: Symmetry) -> Rows:
     ]
     if not topology.limits:
         return Rows(sparse.csr_array(own), tuple(rates), many)
-    labels = _limit_orbits(topology, group)
+    labels = limit_orbits(topology, group)
     index = topology.link_index
     places = [
         (label, index[ends])
@@ -253,7 +253,7 @@ def _rows(topology: Topology, group: Symmetry) -> Rows:
     return Rows(sparse.csr_array(sparse.vstack([own, shared])), tuple(rates), many)
 
 
-def _limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
+def limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
     """Return the number of the orbit of each shared limit."""
     index = topology.link_index
     sets = [np.array([index[ends] for ends in limit.links]) for limit in topology.limits]

@@ -162,6 +162,8 @@ def _rounded(master: Master, solved: Solved) -> dict[int, Fraction]:
     for number, wish in enumerate(task.paired.tolist()):
         wanted[wish] = wanted[wish + 1] = Fraction(halves[number], sum(halves))
     whole = [round(float(weight) * COARSE) for weight in weights]
+    # Trees of the last round prove the bound and came after the last solve: nothing is on them.
+    whole += [0] * (len(pool.wishes) - len(whole))
     sums = [0] * len(task.wishes)
     for wish, number in zip(pool.wishes, whole, strict=True):
         sums[wish] += number

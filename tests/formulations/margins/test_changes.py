@@ -6,7 +6,9 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
-from formulations.fluid.sensitivity import link_classes, sensitivities
+from formulations.margins.changes import changes, changes_by
+from formulations.margins.classes import classes_of, link_classes
+from formulations.margins.priced import ProgramRates
 from formulations.orbits.loads import Uniform
 from formulations.orbits.lp import solve_orbits
 from gallery import open_cluster
@@ -22,8 +24,9 @@ def test_two_hosts_on_rails_are_held_down_by_what_a_gpu_takes_in(by_program):
     """All but one GPU hold 15 shards, which enter over 300 + 25 GB/s: 300/325 and 25/325."""
     problem = asked("dgx-a100:hosts=2,fabric=rail-only", "all-gather")
     uniform = Uniform(problem.topology, "all-gather", 1e9)
+    program = ProgramRates(uniform, classes_of(problem.topology))
 
-    nvlink, port = sensitivities(uniform if by_program else problem)
+    nvlink, port = changes_by(program) if by_program else changes(problem)
 
     assert nvlink.more == pytest.approx(0.01 * 300 / 325, rel=1e-6)
     assert nvlink.less == pytest.approx(-0.01 * 300 / 325, rel=1e-6)
@@ -36,7 +39,7 @@ def test_two_hosts_on_rails_are_held_down_by_what_a_gpu_takes_in(by_program):
 def test_three_hosts_and_more_are_held_down_by_their_ports():
     nvlink = {
         each.words: (each.more, each.less, each.price)
-        for each in sensitivities(asked("dgx-a100:hosts=3,fabric=rail-only", "all-gather"))
+        for each in changes(asked("dgx-a100:hosts=3,fabric=rail-only", "all-gather"))
     }
     assert nvlink["InfiniBand HDR at 25 GB/s"] == pytest.approx((0.01, -0.01, 1.0))
     assert nvlink["NVLink 3 at 300 GB/s"] == pytest.approx((0.0, 0.0, 0.0))
@@ -49,7 +52,7 @@ def test_a_price_is_no_promise():
     GPUs are as full. A dual has to be put somewhere and says a third for two classes.
     """
     problem = asked("ndv2:hosts=1", "all-gather")
-    rows = sensitivities(problem, classes=link_classes(problem.topology, by="orbit"))
+    rows = changes(problem, classes=link_classes(problem.topology, by="orbit"))
 
     assert max(each.more for each in rows) == pytest.approx(0.0, abs=1e-12)
     assert min(each.less for each in rows) == pytest.approx(-0.01 / 3, rel=1e-9)
@@ -58,7 +61,7 @@ def test_a_price_is_no_promise():
 
 def test_links_in_a_row_help_only_together():
     """A port and its way to the PCIe switch are equally full in an all-to-all over two hosts."""
-    rows = sensitivities(asked("pcie-server:hosts=2,nvlink=true", "all-to-all"))
+    rows = changes(asked("pcie-server:hosts=2,nvlink=true", "all-to-all"))
     first, second = rows[:2]
 
     assert {first.words, second.words} == {
@@ -68,7 +71,7 @@ def test_links_in_a_row_help_only_together():
         assert each.more == pytest.approx(0.0, abs=1e-7)
         assert each.less == pytest.approx(-0.01, rel=1e-5)
     together = np.array([each.bandwidth == 25.0 for each in open_links()])
-    both = sensitivities(
+    both = changes(
         asked("pcie-server:hosts=2,nvlink=true", "all-to-all"), classes=together.astype(int)
     )
     assert both[0].more == pytest.approx(0.01, rel=1e-5)
@@ -84,7 +87,7 @@ def test_shared_limits_have_effects_too():
     bus = SharedLimit("bus", tuple(each.ends for each in both), 60.0)
     topology = Topology("pair", (device("gpu", "g0"), device("gpu", "g1")), both, (bus,))
 
-    limit, links = sensitivities(Problem(topology, make_collective("all-to-all", 2, 1e9)))
+    limit, links = changes(Problem(topology, make_collective("all-to-all", 2, 1e9)))
 
     assert limit.words == "limit bus at 60 GB/s"
     assert (limit.more, limit.less, limit.price) == pytest.approx((0.01, -0.01, 1.0))
@@ -99,7 +102,7 @@ def test_one_direction_alone_is_left_to_the_program():
     problem = asked("dgx-a100:hosts=4,fabric=rail-only", "all-gather")
     up = np.array([each.dst.startswith("rail") for each in problem.topology.links]).astype(int)
 
-    rows = {each.links[0][1][:4]: each for each in sensitivities(problem, classes=up)}
+    rows = {each.links[0][1][:4]: each for each in changes(problem, classes=up)}
 
     assert rows["rail"].less == pytest.approx(-0.01, rel=1e-5)
     assert rows["rail"].more == pytest.approx(0.0, abs=1e-7)

@@ -1,0 +1,77 @@
+"""Which proof is taken for the rate at other bandwidths: the kinds of `formulations.fluid.optimum`.
+
+Each kind is asked until it does not hold for some scales; then the next takes over, and the planes
+that were found remain true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from formulations.fluid import demands
+from formulations.fluid.optimum import programmable
+from formulations.margins.classes import Classes
+from formulations.margins.cutting import CutRates, cuts_decide
+from formulations.margins.planes import Plane, Rates, Scales, Undecided
+from formulations.margins.priced import ProgramRates, TreeRates
+from formulations.trees import refusal as trees
+
+
+class BestRates(Rates):
+    """The best rate by the first kind of proof that holds.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    classes
+        What changes together.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or it is too large to be solved again and again.
+    """
+
+    def __init__(self, problem: Problem, classes: Classes) -> None:
+        super().__init__(classes)
+        self._problem = problem
+        self._left = _kinds(problem, classes)
+        self._next()
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that was found so far are fractions."""
+        return self._rates.exact
+
+    def _found(self, scales: Scales) -> tuple[Plane, ...]:
+        while True:
+            try:
+                return self._rates.at(scales)
+            except Undecided:
+                self._next()
+
+    def _next(self) -> None:
+        make = next(self._left, None)
+        if make is None:
+            msg = (
+                f"{self._problem.collective.kind} on {self._problem.topology} is too large to be "
+                "solved again for other bandwidths; ask of a smaller cluster of its kind"
+            )
+            raise ProblemError(msg)
+        self._rates = make(self._problem, self.classes)
+
+
+def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Classes], Rates]]:
+    if cuts_decide(problem, classes):
+        yield CutRates
+    why = demands.refusal(problem)
+    if why is not None:
+        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    if trees.refusal(problem) is None and not demands.demands_of(problem).only_pairs:
+        yield TreeRates
+    if programmable(problem):
+        yield ProgramRates
