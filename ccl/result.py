@@ -48,6 +48,7 @@ class Stop(StrEnum):
     GAP = "the gap asked for is reached"
     MODEL_GAP = "the model's own objective is within the gap asked for"
     TIME_LIMIT = "the time limit is reached"
+    MEMORY = "it needed more memory than it may have"
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
     SEARCHED = "no plan that the model has is shorter"

@@ -141,8 +141,17 @@ def start(
     gap: float | None = None,
     solver: str = SOLVER,
     begin_with: Schedule | None = None,
+    memory: float | None = None,
 ) -> SolveJob:
     """Solve `problem` in a child process, as `solve` does; see `SolveJob`.
+
+    Parameters
+    ----------
+    problem, formulation, options, time_limit, gap, solver, begin_with
+        As for `solve`; a solver that does not stop at its limit is ended.
+    memory
+        Bytes that the solve may take, by default 80 % of this machine's. What takes more is
+        ended, and its best plan so far is the result.
 
     Raises
     ------
@@ -161,6 +170,7 @@ def start(
         gap=gap,
         solver=solver,
         begin_with=begin_with,
+        memory=memory,
     )
 
 

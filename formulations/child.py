@@ -1,7 +1,7 @@
 """Another Python process of ours, spoken to in lines of JSON.
 
 It dies with the one who asks: it ends when the pipe that its requests come through is closed,
-whoever closes it.
+whoever closes it. What it may take is limited (`formulations.walls`), so that it dies alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
+from formulations.walls import Walls, end_tree, needed, refused
+
 
 class Child:
     """A process; iterate over it for its answers, until it ends.
@@ -22,9 +24,12 @@ class Child:
     ----------
     module
         What it runs: it reads requests from its input and writes answers, an object each line.
+    memory
+        Bytes that it and its own children may take together; None leaves it to who began this
+        process.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, memory: float | None = None) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by `close`
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
@@ -32,6 +37,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
+        self._walls = None if memory is None else Walls(self._process, memory)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Write a request; one that nobody reads any more is lost."""
@@ -66,8 +72,8 @@ class Child:
             yield json.loads(line)
 
     def kill(self) -> None:
-        """End it now, and wait until it has."""
-        self._process.kill()
+        """End it and its children now, and wait until it has."""
+        end_tree(self._process)
         self._process.wait()
 
     def wait(self) -> None:
@@ -79,18 +85,25 @@ class Child:
         self._stderr.seek(0)
         return self._stderr.read().decode(errors="replace").strip().splitlines()
 
+    @property
+    def starved(self) -> bool:
+        """Whether it ended because it took more memory than it may have; waits for its end."""
+        code = self._process.wait()
+        return refused(self.errors()) or (self._walls is not None and self._walls.meant(code))
+
     def last_words(self, what: str) -> str:
         """Wait for its end and say why `what` ended without a result."""
         code, lines = self._process.wait(), self.errors()
+        if self.starved:
+            return needed(what, None if self._walls is None else self._walls.memory)
         if code < 0:
-            return (
-                f"{what} was ended by signal {-code}; it may have asked for more memory than there "
-                "is"
-            )
+            return f"{what} was ended by signal {-code}"
         return f"{what} ended without a result: {lines[-1] if lines else f'exit code {code}'}"
 
     def close(self) -> None:
         """Give back its pipes."""
+        if self._walls is not None:
+            self._walls.leave()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):

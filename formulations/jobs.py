@@ -3,7 +3,8 @@
 The parent writes one line, the request, and keeps the pipe open: when it closes, because the
 parent closed it or is gone, the child ends at once, whatever its solver is doing. The child
 writes one line for every news; a line with a result carries the plan, so that cancelling loses
-nothing. Lines are objects with an ``event``: ``progress``, ``result`` or ``error``.
+nothing, nor does a solver that takes too much memory or does not stop and is ended. Lines are
+objects with an ``event``: ``progress``, ``result`` or ``error``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import replace
 from typing import IO, Any, NoReturn
 
 import ccl.errors
-from ccl.errors import CclError, SolveError
+from ccl.errors import CclError, LimitReached, SolveError
 from ccl.formats.topoloom import (
     plan_from_json,
     plan_to_json,
@@ -34,9 +35,12 @@ from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from formulations.child import Child
 from formulations.run import Progress
+from formulations.walls import checked, patience
 
 PAUSE = 0.1
 """Seconds between two lines that carry no plan."""
+
+PROCESS = "the solver's process"
 
 
 class SolveJob:
@@ -46,6 +50,8 @@ class SolveJob:
     ----------
     problem, formulation, options, time_limit, gap, solver, begin_with
         As for `formulations.solve`.
+    memory
+        As for `formulations.start`.
     """
 
     def __init__(
@@ -58,13 +64,20 @@ class SolveJob:
         gap: float | None = None,
         solver: str = "HIGHS",
         begin_with: Schedule | None = None,
+        memory: float | None = None,
     ) -> None:
         self.best: Result | None = None
         """The best result so far, kept when the job is cancelled."""
         self._final: Result | None = None
         self._error: CclError | None = None
         self.cancelled = False
-        self._child = Child("formulations")
+        self._child = Child("formulations", memory=checked(memory))
+        self._time_limit = time_limit
+        self._late = False
+        self._timer = threading.Timer(patience(time_limit) or 0.0, self._overrun)
+        self._timer.daemon = True
+        if time_limit is not None:
+            self._timer.start()
         self._child.ask(
             {
                 "problem": problem_to_json(problem),
@@ -96,8 +109,9 @@ class SolveJob:
             if news is not None:
                 yield news
         self._child.wait()
+        self._timer.cancel()
         if self._final is None and self._error is None and not self.cancelled:
-            self._error = SolveError(self._child.last_words("the solver's process"))
+            self._cut_short()
         self._child.close()
 
     def result(self) -> Result:
@@ -106,8 +120,8 @@ class SolveJob:
         Raises
         ------
         CclError
-            As `formulations.solve` does; SolveError if it was cancelled before the first plan or
-            if the solver's process died.
+            As `formulations.solve` does; SolveError if before the first plan it was cancelled or
+            needed too much memory, or if the solver's process died.
         """
         for _ in self:
             pass
@@ -124,7 +138,24 @@ class SolveJob:
         """Stop at once; the best result so far stays. Does nothing when it has ended."""
         if self._child.running:
             self.cancelled = True
+            self._timer.cancel()
             self._child.kill()
+
+    def _overrun(self) -> None:
+        """End a solver that does not stop."""
+        self._late = True
+        self._child.kill()
+
+    def _cut_short(self) -> None:
+        """Keep the best plan of a solve that was ended by a limit, or else say why it ended."""
+        stop = Stop.MEMORY if self._child.starved else Stop.TIME_LIMIT if self._late else None
+        why = self._child.last_words(PROCESS)
+        if stop is Stop.TIME_LIMIT:
+            why = f"{PROCESS} did not stop at its limit of {self._time_limit:g} s and was ended"
+        if stop is not None and self.best is not None:
+            self._final = replace(self.best, stop=stop, log=(*self.best.log, why))
+        else:
+            self._error = (LimitReached if stop is Stop.TIME_LIMIT else SolveError)(why)
 
     def _read(self, event: Mapping[str, Any]) -> Progress | None:
         if event["event"] == "progress":

@@ -60,6 +60,16 @@ RootOption = Annotated[
     int | None,
     typer.Option("--root", help="Rank of the root; by default 0.", show_default=False),
 ]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="BYTES",
+        help="What a solve may take, such as 4GB; what takes more is ended and its best plan "
+        "kept. By default 80 % of the machine's.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -145,6 +155,17 @@ def sketched_chunks(options: Mapping[str, Any]) -> int | None:
         if isinstance(value, dict) and "chunks" in value:
             return int(value["chunks"]) * int(value.get("instances", 1))
     return None
+
+
+def memory_in(text: str | None) -> float | None:
+    """Return the bytes that ``--memory`` gives, None where it does not.
+
+    Raises
+    ------
+    FormatError
+        If it is no size.
+    """
+    return None if text is None else parse_size(text)
 
 
 def positive(flag: str, value: float | None, *, unit: str, zero: bool = False) -> float | None:

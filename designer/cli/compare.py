@@ -24,8 +24,10 @@ from designer.cli.asked import (
     Cluster,
     CollectiveOption,
     JsonOption,
+    MemoryOption,
     RootOption,
     ask,
+    memory_in,
     open_document,
     positive,
     sketch_in,
@@ -84,6 +86,7 @@ def compare(  # noqa: PLR0913  one for each flag
     sizes: SizesOption = None,
     methods: MethodsOption = None,
     time_limit: LimitOption = LIMIT,
+    memory: MemoryOption = None,
     chunks: ChunksOption = None,
     root: RootOption = None,
     formulas: FormulasOption = False,
@@ -102,6 +105,7 @@ def compare(  # noqa: PLR0913  one for each flag
         _methods(methods, opened.topology),
         sizes=None if sizes is None else _sizes(sizes),
         time_limit=time_limit,
+        memory=memory_in(memory),
     )
     interrupted = _followed(job)
     found = job.comparison()

@@ -24,9 +24,11 @@ from designer.cli.asked import (
     Cluster,
     CollectiveOption,
     JsonOption,
+    MemoryOption,
     RootOption,
     SizeOption,
     ask,
+    memory_in,
     open_document,
     positive,
     sketch_in,
@@ -134,6 +136,7 @@ def solve(  # noqa: PLR0913  one for each flag
     time_limit: TimeLimitOption = None,
     gap: GapOption = None,
     solver: SolverOption = "HIGHS",
+    memory: MemoryOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
     options: dict[str, Any],
@@ -143,16 +146,18 @@ def solve(  # noqa: PLR0913  one for each flag
     positive("--gap", gap, unit="", zero=True)
     writable(out)
     opened = open_document(cluster)
-    options = {
-        name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
-        for name, value in options.items()
-    }
+    options = _with_sketches(options, opened)
     problems = {
         count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
         for count in _counts(chunks, opened, options)
     }
     begin = partial(
-        formulations.start, formulation=formulation, options=options, gap=gap, solver=solver
+        formulations.start,
+        formulation=formulation,
+        options=options,
+        gap=gap,
+        solver=solver,
+        memory=memory_in(memory),
     )
     results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap)
     result = pareto(results)[-1]
@@ -164,6 +169,14 @@ def solve(  # noqa: PLR0913  one for each flag
     if interrupted:
         remark("interrupted; this is the best schedule found so far")
         raise typer.Exit(INTERRUPTED)
+
+
+def _with_sketches(options: Mapping[str, Any], opened: Document) -> dict[str, Any]:
+    """Return the options with the sketches that their files hold."""
+    return {
+        name: sketch_in(value, opened.topology) if isinstance(value, Path) else value
+        for name, value in options.items()
+    }
 
 
 def _counts(

@@ -23,13 +23,9 @@ from ccl.result import Result, Stop
 from formulations.child import Child
 from formulations.comparing.asked import Question, question
 from formulations.comparing.nouns import Comparison, Method, News, Row
+from formulations.jobs import PROCESS
 from formulations.run import Progress
-
-OVERRUN = 2.0
-"""How often its limit a solve may take before it is ended, and `PATIENCE` seconds on top."""
-
-PATIENCE = 10.0
-"""Seconds: building a model and replaying a plan are not stopped by a limit."""
+from formulations.walls import checked, patience
 
 ENDED = "Timeout ("
 """What Python writes when its watchdog ends the process."""
@@ -41,8 +37,16 @@ def start_comparison(
     *,
     sizes: Iterable[float] | None = None,
     time_limit: float | None = None,
+    memory: float | None = None,
 ) -> ComparisonJob:
     """Solve in a child process, as `compare` does; see `ComparisonJob`.
+
+    Parameters
+    ----------
+    problem, formulations, sizes, time_limit
+        As for `compare`.
+    memory
+        Bytes that each solve may take, as for `formulations.start`.
 
     Raises
     ------
@@ -50,8 +54,7 @@ def start_comparison(
         If a formulation or an option does not exist or nothing is to be compared.
     """
     asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
-    patience = None if time_limit is None else OVERRUN * time_limit + PATIENCE
-    return ComparisonJob(asked, patience=patience)
+    return ComparisonJob(asked, patience=patience(time_limit), memory=checked(memory))
 
 
 class ComparisonJob:
@@ -63,11 +66,16 @@ class ComparisonJob:
         What is compared; `start_comparison` makes it.
     patience
         Seconds after which a solve is ended that did not stop at its limit, or None.
+    memory
+        Bytes that each solve may take, or None.
     """
 
-    def __init__(self, asked: Question, *, patience: float | None = None) -> None:
+    def __init__(
+        self, asked: Question, *, patience: float | None = None, memory: float | None = None
+    ) -> None:
         self.asked = asked
         self.patience = patience
+        self.memory = memory
         self.rows: list[Row] = []
         """Those that are there, in the order of cells."""
         self.cancelled = False
@@ -136,7 +144,7 @@ class ComparisonJob:
 
     def _started(self) -> Child:
         """Start a process with the bounds and cells that are left."""
-        asked, child = self.asked, Child("formulations.comparing")
+        asked, child = self.asked, Child("formulations.comparing", memory=self.memory)
         child.ask(
             {
                 "problem": problem_to_json(asked.problem),
@@ -206,7 +214,7 @@ class ComparisonJob:
 
     def _ended(self) -> Iterator[News]:
         """Give the cell in which the process ended its row, and go on with those after it."""
-        why = self._child.last_words("the solver's process")
+        why, starved = self._child.last_words(PROCESS), self._child.starved
         late = any(line.startswith(ENDED) for line in self._child.errors())
         self._child.close()
         if self.cancelled:
@@ -220,6 +228,9 @@ class ComparisonJob:
             raise SolveError(why)
         if late:
             yield self._overran()
+        elif starved and self._best is not None:
+            log = (*self._best.log, why)
+            yield self._add(replace(self._best, stop=Stop.MEMORY, log=log), "")
         else:
             yield self._add(None, why)
         self._go_on()

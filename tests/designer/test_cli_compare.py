@@ -26,7 +26,8 @@ TWO = (*BROADCAST, "--formulations", "ring,direct", "--sizes", "10KB,1MB")
 class Here:
     """A comparison in this process, which starts faster than another one."""
 
-    def __init__(self, problem, methods, *, sizes, time_limit):
+    def __init__(self, problem, methods, *, sizes, time_limit, memory):
+        assert memory is None
         self.asked = question(problem, methods, sizes=sizes, time_limit=time_limit)
         self.found = compare(problem, methods, sizes=sizes, time_limit=time_limit)
 

@@ -37,7 +37,7 @@ GROUP = "topoloom.clusters"
 MOST_ROUTES = 200_000
 """Routes of a forest whose images are written out."""
 
-_CUT_SHORT = (Stop.TIME_LIMIT, Stop.CANCELLED)
+_CUT_SHORT = (Stop.TIME_LIMIT, Stop.MEMORY, Stop.CANCELLED)
 """Where the same solve may come to another end."""
 
 
