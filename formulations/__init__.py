@@ -25,6 +25,8 @@ from formulations.solving import SOLVER, solved
 
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
+    from formulations.budget.front import cost_front
+    from formulations.budget.upgrade import cheapest_upgrade
     from formulations.chunk_counts import pareto, sweep_counts
     from formulations.comparison import compare, start_comparison
     from formulations.explaining.explanation import explain
@@ -40,7 +42,9 @@ __all__ = [
     "Formulation",
     "OptionField",
     "available",
+    "cheapest_upgrade",
     "compare",
+    "cost_front",
     "explain",
     "failures",
     "formulation",
@@ -58,7 +62,9 @@ __all__ = [
 ]
 
 _LATER = {
+    "cheapest_upgrade": "formulations.budget.upgrade",
     "compare": "formulations.comparison",
+    "cost_front": "formulations.budget.front",
     "explain": "formulations.explaining.explanation",
     "failures": "formulations.failing.study",
     "pareto": "formulations.chunk_counts",

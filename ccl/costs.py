@@ -1,0 +1,268 @@
+"""What more bandwidth costs, and what devices do: read from a few lines of YAML.
+
+::
+
+    currency: $
+    links:                          # the first line that fits a link counts
+      - {medium: InfiniBand, cost: 400, step: 12.5, most: 100}
+      - {medium: NVLink 3, cost: 60, step: link}
+      - {between: [[gpu0, switch0]], cost: 90}
+      - {limits: [pcie0], cost: 20}
+    devices: {gpu: 15000, switch: 9000, nic: 1200}
+
+A cost of links is of 1 GB/s more on one link, both directions together; ``step`` is the least that
+can be bought, in GB/s or as whole links, ``most`` the largest bandwidth that a link may get.
+Links that no line fits are not for sale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+import yaml
+
+from ccl.errors import FormatError, ProblemError
+from ccl.formats.text import misfit, read_bytes
+from ccl.topology import KINDS, DeviceKind, Link, SharedLimit, Topology
+
+WholeLinks = Literal["link"]
+"""A step of one more of the parallel links that a link stands for."""
+
+MOST_BYTES = 2**20
+"""Of a file of costs; a line for each of 10,000 links has less."""
+
+Ends = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What more bandwidth of some links costs.
+
+    Parameters
+    ----------
+    cost
+        Of 1 GB/s more on one link, both directions together; of a shared limit, on one limit.
+    medium
+        Only links whose medium is this or begins with this word; None for all.
+    bandwidth
+        Only links that have this many GB/s today; None for all.
+    between
+        Only the links between these pairs of devices; empty for all.
+    limits
+        Names of shared limits; the price is then theirs and of no link.
+    step
+        The least that can be bought, in GB/s of a link, or ``link`` for whole links of those that
+        run in parallel; None where any amount can be.
+    most
+        GB/s that a link may have afterwards; None for any.
+    """
+
+    cost: float
+    medium: str | None = None
+    bandwidth: float | None = None
+    between: tuple[Ends, ...] = ()
+    limits: tuple[str, ...] = ()
+    step: float | WholeLinks | None = None
+    most: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cost < math.inf:
+            msg = f"{self} is {self.cost:g} per GB/s; give a number above 0"
+            raise ProblemError(msg)
+        if isinstance(self.step, str) and self.step not in get_args(WholeLinks):
+            msg = f"{self} has a step of {self.step!r}; give GB/s, or link for whole links"
+            raise ProblemError(msg)
+        for what in ("step", "most", "bandwidth"):
+            value = getattr(self, what)
+            if isinstance(value, (int, float)) and not 0 < value < math.inf:
+                msg = f"{self} has a {what} of {value:g} GB/s; give more than 0 GB/s"
+                raise ProblemError(msg)
+        if self.limits and (self.medium is not None or self.bandwidth or self.between):
+            msg = f"{self} names shared limits and links; give them a line each"
+            raise ProblemError(msg)
+        if self.limits and self.step == "link":
+            msg = f"{self} has a step of whole links, and a limit has none; give GB/s"
+            raise ProblemError(msg)
+
+    def fits(self, link: Link) -> bool:
+        """Whether it is the price of a link."""
+        if self.limits:
+            return False
+        medium = link.medium.casefold()
+        asked = None if self.medium is None else self.medium.casefold()
+        return (
+            (asked is None or medium == asked or medium.startswith(f"{asked} "))
+            and (self.bandwidth is None or math.isclose(link.bandwidth, self.bandwidth))
+            and (not self.between or link.ends in self.between or link.ends[::-1] in self.between)
+        )
+
+    def __str__(self) -> str:
+        if self.limits:
+            return f"the price of limit {', '.join(self.limits)}"
+        if self.between:
+            named = ", ".join("-".join(ends) for ends in self.between[:3])
+            return f"the price of {named}{' and others' if len(self.between) > 3 else ''}"
+        what = "links" if self.medium is None else (self.medium or "links of no medium")
+        at = "" if self.bandwidth is None else f" at {self.bandwidth:g} GB/s"
+        return f"the price of {what}{at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What more bandwidth costs, and what devices do.
+
+    Parameters
+    ----------
+    links
+        Prices; the first that fits a link is its price.
+    devices
+        Cost of one device by kind; kinds left out cost nothing.
+    currency
+        Unit of all costs, for people.
+    """
+
+    links: tuple[Price, ...]
+    devices: Mapping[DeviceKind, float] = field(default_factory=dict)
+    currency: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.links:
+            msg = "costs name no price of links; give one at least, such as {cost: 1} for all links"
+            raise ProblemError(msg)
+        for kind, cost in self.devices.items():
+            if kind not in KINDS:
+                msg = f"costs name devices of kind {kind!r}; kinds are {', '.join(KINDS)}"
+                raise ProblemError(msg)
+            if not 0 <= cost < math.inf:
+                msg = f"a {kind} costs {cost:g}; give a number of 0 or more"
+                raise ProblemError(msg)
+
+    def of_link(self, link: Link) -> int | None:
+        """Return the place of a link's price in `links`, or None where it is not for sale."""
+        return next((i for i, each in enumerate(self.links) if each.fits(link)), None)
+
+    def of_limit(self, limit: SharedLimit) -> int | None:
+        """Return the place of a shared limit's price, or None where it is not for sale."""
+        return next((i for i, each in enumerate(self.links) if limit.name in each.limits), None)
+
+    def today(self, topology: Topology) -> float:
+        """Return what the cluster costs: its devices, and all bandwidth of links with a price.
+
+        The two directions of a link are paid once, by the wider.
+        """
+        widest: dict[frozenset[str], tuple[float, float]] = {}
+        for link in topology.links:
+            place = self.of_link(link)
+            if place is not None:
+                pair = frozenset(link.ends)
+                mine = link.bandwidth, self.links[place].cost
+                widest[pair] = max(widest.get(pair, mine), mine)
+        total = sum(bandwidth * cost for bandwidth, cost in widest.values())
+        return total + sum(self.devices.get(each.kind, 0.0) for each in topology.devices)
+
+    def named(self, topology: Topology) -> None:
+        """Refuse names that the cluster does not have.
+
+        Raises
+        ------
+        ProblemError
+            If a price names a link or limit that is not there.
+        """
+        limits = {each.name for each in topology.limits}
+        for price in self.links:
+            for src, dst in price.between:
+                if not {(src, dst), (dst, src)} & topology.link_index.keys():
+                    msg = f"costs name the link {src}-{dst}, which {topology} does not have"
+                    raise ProblemError(msg)
+            for name in price.limits:
+                if name not in limits:
+                    msg = f"costs name the limit {name}, which {topology} does not have"
+                    raise ProblemError(msg)
+
+
+EVEN = Costs(links=(Price(cost=1.0),), currency="GB/s")
+"""Every GB/s more costs the same: what counts is how much bandwidth is added in all."""
+
+
+class _PriceShape(msgspec.Struct, forbid_unknown_fields=True):
+    cost: float
+    medium: str | None = None
+    bandwidth: float | None = None
+    between: tuple[Ends, ...] = ()
+    limits: tuple[str, ...] = ()
+    step: float | str | None = None
+    most: float | None = None
+
+
+class _Shape(msgspec.Struct, forbid_unknown_fields=True):
+    links: list[_PriceShape]
+    devices: dict[str, float] = msgspec.field(default_factory=dict)
+    currency: str = ""
+
+
+def read_costs(source: str | Path | Mapping[str, Any]) -> Costs:
+    """Read costs from a YAML file, or from the plain values of one.
+
+    Parameters
+    ----------
+    source
+        Path of a file, or a mapping.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, is no YAML or not of the shape, with the place.
+    ProblemError
+        If a number is out of range or a kind of devices is unknown.
+    """
+    if isinstance(source, Mapping):
+        return _costs(dict(source), "costs")
+    return costs_of(read_bytes(source), name=str(source))
+
+
+def costs_of(content: bytes, *, name: str = "costs") -> Costs:
+    """Read costs from the bytes of a YAML file; errors as of `read_costs`.
+
+    Parameters
+    ----------
+    content
+        YAML.
+    name
+        What the sentences of errors begin with.
+    """
+    if len(content) > MOST_BYTES:
+        msg = f"{name} has {len(content):,} bytes; costs have {MOST_BYTES:,} at most"
+        raise FormatError(msg)
+    try:
+        text = content.decode("utf-8-sig")
+        # An alias may stand for something that grows without end, and costs need none.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            msg = f"{name} has an alias (*); write its value out"
+            raise FormatError(msg)
+        value = yaml.safe_load(text)
+    except UnicodeDecodeError:
+        msg = f"{name} is not UTF-8 text; save it as UTF-8"
+        raise FormatError(msg) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        msg = f"{name} is not YAML: {' '.join(str(error).split())}"
+        raise FormatError(msg) from None
+    return _costs(value, name)
+
+
+def _costs(value: Any, name: str) -> Costs:
+    try:
+        shape = msgspec.convert(value, _Shape)
+    except msgspec.ValidationError as error:
+        msg = f"{name}, {misfit(error)}"
+        raise FormatError(msg) from None
+    prices = [msgspec.structs.asdict(each) for each in shape.links]
+    return Costs(
+        links=tuple(Price(**each) for each in prices),
+        devices={**shape.devices},  # type: ignore[dict-item]  # kinds are checked by `Costs`
+        currency=shape.currency,
+    )
