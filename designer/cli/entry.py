@@ -18,6 +18,7 @@ from designer.cli import (
     design,
     execute,
     explain,
+    failures,
     files,
     formulation,
     link,
@@ -80,6 +81,8 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("solve")(solve.command(solve.formulation_in(arguments)))
     app.command("bound")(bound.bound)
     app.command("optimum")(optimum.optimum)
+    app.command("failures")(failures.failures)
+    app.command("stragglers")(failures.stragglers)
     app.command("formulation")(formulation.formulation)
     app.command("compare")(compare.compare)
     app.command("verify")(files.verify)

@@ -25,7 +25,7 @@ PartKind = Literal["link", "gpu", "nic", "memory", "switch", "host"]
 PARTS: tuple[PartKind, ...] = get_args(PartKind)
 """All that can fail, in the order in which it is told."""
 
-_WORDS = {"gpu": "GPU", "nic": "NIC"}
+_NOUNS = {each: each.upper() if each in ("gpu", "nic") else each for each in PARTS}
 
 Ends = tuple[str, str]
 
@@ -58,10 +58,15 @@ class Part:
     what: str = ""
 
     @property
+    def noun(self) -> str:
+        """What one of them is, without a name: ``GPU``, ``1 of 3 links``."""
+        return f"1 of {self.parallel} links" if self.parallel > 1 else _NOUNS[self.kind]
+
+    @property
     def words(self) -> str:
         """Name it: ``switch s``, ``a GPU, such as g0``."""
         name = " – ".join(self.names)
-        kind = _WORDS.get(self.kind, self.kind)
+        kind = _NOUNS[self.kind]
         if self.kind == "link":
             side = f"one of {self.parallel} parallel links" if self.parallel > 1 else "a link"
             kind = f"{side} ({self.what})" if self.what else side
