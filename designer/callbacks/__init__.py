@@ -23,6 +23,7 @@ from designer.callbacks import (
     tables,
     trees,
     ways,
+    whatif,
 )
 from designer.compare.running import Comparisons
 from designer.solves.solving import Jobs
@@ -47,6 +48,7 @@ def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
         tables,
         trees,
         ways,
+        whatif,
     ):
         room.register(app)
     solve.register(app, jobs)

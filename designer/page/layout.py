@@ -18,6 +18,7 @@ from designer.page.plan_card import plan_card
 from designer.page.table import Sorting
 from designer.page.theme import THEME
 from designer.solves import results
+from designer.whatif import page as whatif
 from widgets import TopologyCanvas
 
 HEADER_HEIGHT = 56
@@ -96,6 +97,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.BUSY, data=False),
         dcc.Interval(id=ids.TICK, interval=250, disabled=True),
         *compare.stores(),
+        *whatif.stores(),
         dcc.Download(id=ids.DOWNLOAD),
     ]
 
@@ -124,6 +126,7 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                     html.Div(id=ids.TABLE), id="table-pane", className="ds-pane ds-table-pane"
                 ),
                 compare.pane(),
+                whatif.pane(),
             ],
             id="stage",
             className="ds-stage",
@@ -140,6 +143,7 @@ def _views() -> dmc.SegmentedControl:
             {"value": "canvas", "label": "Canvas"},
             {"value": "table", "label": "Table"},
             {"value": "compare", "label": "Compare"},
+            {"value": "whatif", "label": "What if"},
         ],
         value="canvas",
         size="xs",

@@ -218,7 +218,7 @@ def test_nothing_can_be_drawn_here_and_a_move_is_seen_on_both(two: Page) -> None
     left = two.locator(".tlp-a .tlp-film .tl")
     left.focus()
     two.keyboard.press("g")
-    expect(left.get_by_role("alert")).to_contain_text("only plays")
+    expect(left.get_by_role("alert")).to_contain_text("only shows")
     counts = f"{PAIR}.sides.map(({{ screen }}) => screen.drawing.topology.devices.length)"
     assert two.evaluate(counts) == [8, 8]
     two.evaluate(

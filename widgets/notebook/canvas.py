@@ -56,6 +56,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     height = traitlets.Unicode("520px").tag(sync=True)
     toolbar = traitlets.Bool(True).tag(sync=True)
     timeline = traitlets.Bool(True).tag(sync=True)
+    locked = traitlets.Bool(False).tag(sync=True)
     link_preset = traitlets.Dict({"bandwidth": 50.0, "alpha": 0.7, "medium": ""}).tag(sync=True)
     command = traitlets.Dict({}).tag(sync=True)
     message = traitlets.Dict({}).tag(sync=True)

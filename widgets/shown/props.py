@@ -40,6 +40,7 @@ PROPS = {
     "height": "of the whole canvas, as in CSS",
     "toolbar": "whether the floating tools are shown",
     "timeline": "whether the player's strip is shown when there is a scene",
+    "locked": "whether the cluster is only looked at: devices may be moved, nothing else changed",
     "link_preset": "{bandwidth, alpha, medium} of a link that is drawn: GB/s and µs",
     "command": "{name, args, n}: what to do, with a number that differs from the last one's",
     "message": "{text, n}: the last thing that was refused and why; set by the canvas",

@@ -65,6 +65,11 @@ export class Canvas {
     return this.history.now;
   }
 
+  /** Whether the cluster is only looked at. */
+  get locked() {
+    return Boolean(this.model.get("locked"));
+  }
+
   // ---- construction ------------------------------------------------------------------------
 
   #build(el) {
@@ -130,10 +135,14 @@ export class Canvas {
   // ---- the drawing ---------------------------------------------------------------------------
 
   /**
-   * Make `next` the drawing, as one step of the history.
+   * Make `next` the drawing, as one step of the history; on a locked canvas only a move is one.
    * @param {import("./types.js").Drawing} next @returns {boolean} whether anything changed
    */
   commit(next) {
+    if (this.locked && signature(next.topology) !== signature(this.drawing.topology)) {
+      this.refuse("this view only shows; change the cluster on the canvas");
+      return false;
+    }
     if (!this.history.push(next)) return false;
     this.#publish();
     this.repaint();
@@ -142,7 +151,7 @@ export class Canvas {
 
   /** @param {"undo" | "redo"} where */
   travel(where) {
-    if (!this.history[where]()) return;
+    if (this.locked || !this.history[where]()) return;
     this.#publish();
     this.repaint();
     this.say(where === "undo" ? "Undone" : "Done again");

@@ -11,7 +11,6 @@
 import { Canvas } from "./canvas.js";
 import { h } from "./dom.js";
 import { Hand, Lead } from "./in_step.js";
-import { signature } from "./model.js";
 import { PairTime } from "./pair_time.js";
 import { THEMES, pageTheme } from "./palette.js";
 import { PlainModel } from "./plain_model.js";
@@ -21,13 +20,9 @@ import base from "./style.css";
 /** Whether a host wants two films. @param {any} model */
 export const wantsPair = (model) => Boolean(model.get("films"));
 
-/** A canvas on which devices may be moved, in both at once, and nothing may be changed. */
+/** A canvas on which a device that is moved moves in both. */
 class Screen extends Canvas {
   commit(next) {
-    if (signature(next.topology) !== signature(this.drawing.topology)) {
-      this.refuse("this view only plays; change the cluster on the canvas");
-      return false;
-    }
     const changed = super.commit(next);
     if (changed) this.onMoved?.(next);
     return changed;
@@ -98,7 +93,7 @@ class Side {
   #open(scene) {
     const { pair } = this;
     const state = {
-      drawing: pair.model.get("drawing"), scene, cuts: [], toolbar: false, timeline: false,
+      drawing: pair.model.get("drawing"), scene, cuts: [], toolbar: false, timeline: false, locked: true,
       theme: pair.model.get("theme") ?? "auto", height: "100%", time: 0,
     };
     this.screen = new Screen(this.stage, new PlainModel(state));

@@ -1,0 +1,130 @@
+/* The What-if view in the page: sliders and numbers in step, and one question under way at a time. */
+(function () {
+  "use strict";
+
+  const no = () => window.dash_clientside.no_update;
+  const PATIENCE = 4000; // ms after which an answer is given up
+  const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
+
+  let number = 0; // of the last question
+  let until = 0; // when the question under way is given up
+  let waiting = null; // the values that are asked for next
+  let last = ""; // the values that were asked for last
+
+  const between = (value, low, high) => Math.min(high, Math.max(low, value));
+  const digits = (value, many) => Number(value.toPrecision(many));
+  const UNITS = { bandwidth: "GB/s", alpha: "µs", count: "" };
+
+  /** The number at a place of a slider: three digits, in the middle what it is today. */
+  const numberAt = (place, low, high) => {
+    const today = (low + high) / 2;
+    return digits(2 ** place, Math.abs(place - today) < 1e-6 ? 12 : 3);
+  };
+
+  /** How far from today: ×2, or nothing. */
+  const times = (value, today) => {
+    const share = value / today;
+    return Math.abs(share - 1) < 1e-9 ? "" : `×${digits(share, 3)}`;
+  };
+
+  /** A size at a place of its slider, with one of ten steps for each digit. */
+  const STEPS = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8];
+  const sizeAt = (place) => {
+    const tenth = Math.round(place * 10);
+    const bytes = STEPS[tenth % 10] * 10 ** Math.floor(tenth / 10);
+    const unit = Math.floor(Math.log10(bytes) / 3);
+    return `${digits(bytes / 1000 ** unit, 6)} ${["B", "KB", "MB", "GB"][unit]}`;
+  };
+
+  const SIZE = /^\s*([\d._]+(?:e[+-]?\d+)?)\s*([kmgt]?)(i?)(b?)\s*$/i;
+  const bytesOf = (words) => {
+    const found = SIZE.exec(words ?? "");
+    if (!found) return null;
+    const power = " kmgt".indexOf(found[2].toLowerCase() || " ");
+    return Number(found[1].replaceAll("_", "")) * (found[3] ? 1024 : 1000) ** power;
+  };
+
+  /** The answer is there, or never comes: ask for what was moved to meanwhile. */
+  const next = () => {
+    until = 0;
+    if (!waiting) return;
+    const values = waiting;
+    waiting = null;
+    window.dash_clientside.set_props("whatif-asked", { data: asked(values) });
+  };
+
+  const asked = (values) => {
+    until = Date.now() + PATIENCE;
+    number += 1;
+    return { values, page, n: number };
+  };
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside, {
+    whatif: {
+      /** Keep a slider and the number beside it in step; what moved last counts. */
+      step(slide, value, low, high) {
+        const { triggered_id: id } = window.dash_clientside.callback_context;
+        if (!id) return [no(), no(), no(), no()];
+        const count = id.what === "count";
+        const moved = id.part === "slide";
+        const now = moved ? (count ? slide : numberAt(slide, low, high)) : value;
+        if (typeof now !== "number") return [no(), no(), no(), no()];
+        const place = count ? now : now > 0 ? Math.log2(now) : low;
+        const spoken = { thumb: { "aria-valuetext": `${now} ${UNITS[id.what]}`.trim() } };
+        return [
+          moved ? no() : between(place, low, high),
+          moved ? now : no(),
+          spoken,
+          count ? "" : times(now, 2 ** ((low + high) / 2)),
+        ];
+      },
+
+      /** The same for the size, which is typed as words. */
+      size(place, words) {
+        const { triggered_id: id } = window.dash_clientside.callback_context;
+        const moved = id === "whatif-size-slide";
+        const now = moved ? sizeAt(place) : words;
+        const bytes = bytesOf(now);
+        const spoken = { thumb: { "aria-valuetext": now } };
+        if (moved) return [no(), now, spoken];
+        return [bytes > 0 ? between(Math.log10(bytes), 3, 10.2) : no(), no(), spoken];
+      },
+
+      /** Ask what becomes of it, unless a question is under way: then ask when it is answered. */
+      ask(_numbers, size) {
+        const { inputs_list: inputs, triggered } = window.dash_clientside.callback_context;
+        const values = { bandwidth: {}, alpha: {}, count: {}, size: (size ?? "").trim() };
+        for (const { id, value } of inputs[0]) values[id.what][id.of] = value;
+        const text = JSON.stringify(values);
+        const anew = triggered.some(({ prop_id: id }) => id.startsWith("whatif-today"));
+        if (text === last && !anew) return no();
+        last = text;
+        if (Date.now() < until) {
+          waiting = values;
+          return no();
+        }
+        return asked(values);
+      },
+
+      /** Draw the changed cluster and its cut, and ask for what was moved to meanwhile. */
+      picture(now, choice) {
+        const { triggered } = window.dash_clientside.callback_context;
+        if (!now) return [no(), no(), no()];
+        if (triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"))) next();
+        const cuts = now.answer.cuts ?? [];
+        const cut = cuts[Math.min(choice ?? 0, cuts.length - 1)];
+        return [now.drawing ?? no(), choice === null || !cut ? [] : [cut], !now.moved];
+      },
+
+      /** Draw another of the tied cuts, or none. */
+      cut(clicks, shown) {
+        const context = window.dash_clientside.callback_context;
+        const { triggered_id: id, triggered, outputs_list: outputs } = context;
+        const buttons = outputs[1];
+        if (!id || triggered.length !== 1 || !triggered[0].value) return [no(), buttons.map(no)];
+        const chosen = id["whatif-cut"] === shown ? null : id["whatif-cut"];
+        return [chosen, buttons.map(({ id: each }) => String(each["whatif-cut"] === chosen))];
+      },
+    },
+  });
+})();

@@ -1,0 +1,206 @@
+"""The What-if view: sliders in, figures and the cut out; into the drawing when asked.
+
+The page keeps one question under way and the last one that waits (`assets/whatif.js`); what was
+overtaken all the same is not answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import (
+    ALL,
+    MATCH,
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    no_update,
+    set_props,
+)
+
+from ccl.errors import CclError
+from ccl.formats.size import parse_size
+from ccl.formats.topoloom import topology_from_json
+from designer.callbacks import commands
+from designer.page import ids
+from designer.page.notes import note
+from designer.solves.live import Newest
+from designer.whatif import answering, figures
+from designer.whatif.form import form, key
+from designer.whatif.knobs import knobs_of
+
+VIEW = "whatif"
+
+
+def register(app: Dash) -> None:
+    """Wire the What-if view."""
+    _sliders(app)
+    _today(app)
+    _answer(app)
+    _picture(app)
+    _apply(app)
+
+
+def _sliders(app: Dash) -> None:
+    """Wire what happens in the page: sliders and numbers in step, one question at a time."""
+    slide, number = (key(part, MATCH, MATCH) for part in ("slide", "number"))
+    app.clientside_callback(
+        ClientsideFunction("whatif", "step"),
+        Output(slide, "value"),
+        Output(number, "value"),
+        Output(slide, "attributes"),
+        Output(key("by", MATCH, MATCH), "children"),
+        Input(slide, "value"),
+        Input(number, "value"),
+        State(slide, "min"),
+        State(slide, "max"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("whatif", "size"),
+        Output(ids.WHATIF_SIZE_SLIDE, "value"),
+        Output(ids.WHATIF_SIZE, "value"),
+        Output(ids.WHATIF_SIZE_SLIDE, "attributes"),
+        Input(ids.WHATIF_SIZE_SLIDE, "value"),
+        Input(ids.WHATIF_SIZE, "value"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("whatif", "ask"),
+        Output(ids.WHATIF_ASKED, "data"),
+        Input(key("number", ALL, ALL), "value"),
+        Input(ids.WHATIF_SIZE, "value"),
+        Input(ids.WHATIF_TODAY, "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _today(app: Dash) -> None:
+    @app.callback(
+        Output(ids.WHATIF_FORM, "children"),
+        Output(ids.WHATIF_TODAY, "data"),
+        Input(ids.VIEW, "value"),
+        Input(ids.PROBLEM, "data"),
+        Input(ids.WHATIF_RESET, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.REQUEST, "data"),
+        State(ids.WHATIF_TODAY, "data"),
+        prevent_initial_call=True,
+    )
+    def on_drawing(view: str, _asked: Any, _reset: Any, *given: Any) -> tuple[Any, Any]:
+        drawing, request, known = given
+        if view != VIEW or not drawing:
+            return no_update, no_update
+        fresh = known is None or known["signature"] != answering.signature(drawing, request)
+        if not fresh and ctx.triggered_id != ids.WHATIF_RESET:
+            return no_update, no_update
+        try:
+            now = answering.today(drawing, request) if fresh else known
+            knobs = knobs_of(topology_from_json(dict(drawing["topology"])))
+        except CclError as error:
+            now = {"signature": "", "origin": None, "counts": {}, "size": None}
+            return None, {**now, "answer": {"trouble": str(error)}}
+        return form(knobs, now["counts"], size=_bytes(request), size_words=now["size"]), now
+
+
+def _bytes(request: dict[str, Any] | None) -> float | None:
+    """Return the bytes that the header asks for, or None where they cannot be moved."""
+    if not request or request.get("collective") == "custom":
+        return None
+    try:
+        return parse_size(str(request.get("size") or ""))
+    except CclError:
+        return None
+
+
+def _answer(app: Dash) -> None:
+    newest = Newest()
+
+    # As with the optimum of the drawing, nothing that has the answer among its inputs may wait.
+    @app.callback(
+        Input(ids.WHATIF_ASKED, "data"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.REQUEST, "data"),
+        State(ids.WHATIF_TODAY, "data"),
+        State(ids.WHATIF_CUT, "data"),
+        prevent_initial_call=True,
+    )
+    def on_asked(asked: dict[str, Any] | None, *given: Any) -> None:
+        drawing, request, before, cut = given
+        if not asked or not before or not drawing:
+            return
+        newer = newest.ask(asked)
+        found = answering.answer(drawing, request, before, asked["values"])
+        if newer():
+            now = found["answer"]
+            set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"]}})
+            set_props(ids.WHATIF_FIGURES, {"children": figures.figures(before["answer"], now)})
+            set_props(ids.WHATIF_CUTS, {"children": figures.cuts(now, cut, before["answer"])})
+
+
+def _picture(app: Dash) -> None:
+    app.clientside_callback(
+        ClientsideFunction("whatif", "picture"),
+        Output(ids.WHATIF_CANVAS, "drawing"),
+        Output(ids.WHATIF_CANVAS, "cuts"),
+        Output(ids.WHATIF_APPLY, "disabled"),
+        Input(ids.WHATIF_NOW, "data"),
+        Input(ids.WHATIF_CUT, "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("whatif", "cut"),
+        Output(ids.WHATIF_CUT, "data"),
+        Output({"whatif-cut": ALL}, "aria-pressed"),
+        Input({"whatif-cut": ALL}, "n_clicks"),
+        State(ids.WHATIF_CUT, "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _apply(app: Dash) -> None:
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        Output(ids.SIZE, "value", allow_duplicate=True),
+        Output(ids.WHATIF_STATUS, "children"),
+        commands.output(),
+        commands.notes(),
+        Input(ids.WHATIF_APPLY, "n_clicks"),
+        State(ids.WHATIF_ASKED, "data"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.WHATIF_TODAY, "data"),
+        prevent_initial_call=True,
+    )
+    def on_apply(clicks: int | None, asked: Any, drawing: Any, before: Any) -> tuple[Any, ...]:
+        if not clicks or not asked or not before:
+            return (no_update,) * 5
+        values = asked["values"]
+        try:
+            topology = answering.moved_to(drawing, before, values)
+        except CclError as error:
+            return (*(no_update,) * 4, note(str(error)))
+        made = answering.drawn(drawing, topology)
+        fresh = len(made["topology"]["devices"]) != len(drawing["topology"]["devices"])
+        edited = made if made != drawing else no_update
+        said = figures.applied()
+        return (
+            edited,
+            values.get("size") or no_update,
+            said,
+            (commands.fit() if fresh else no_update),
+            no_update,
+        )
+
+    @app.callback(
+        commands.output(),
+        Output(ids.WHATIF_STATUS, "children", allow_duplicate=True),
+        Input({"whatif-undo": ALL}, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_undo(clicks: list[int | None]) -> tuple[Any, Any]:
+        if not any(clicks):
+            return no_update, no_update
+        return commands.numbered({"name": "undo", "args": {}}), None

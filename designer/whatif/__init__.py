@@ -1,0 +1,6 @@
+"""The What-if view: bandwidths, latencies, counts and sizes that move, and what follows from them.
+
+``knobs`` says what can be moved and makes the changed cluster, ``told`` says what becomes of it,
+``answering`` puts both together for the page. ``page`` is the view, ``form`` its sliders,
+``figures`` today beside the change.
+"""

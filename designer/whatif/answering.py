@@ -1,0 +1,134 @@
+"""What the page asks of the What-if view and what it is answered, without a page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ccl.errors import CclError
+from ccl.formats.topoloom import topology_from_json
+from ccl.topology import Topology
+from designer.drawn.files import drawing_of
+from designer.page import text
+from designer.whatif.knobs import Change, changed, origin_of, read_origin
+from designer.whatif.told import asked, told
+
+MOST_REDRAWN = 2_000
+"""Links above which the picture beside the sliders keeps its bandwidths while they move."""
+
+Json = dict[str, Any]
+Given = Mapping[str, Any]
+
+_MOVED = ("bandwidth", "alpha", "count")
+
+
+def signature(drawing: Given, request: Given | None) -> str:
+    """Return what differs when the cluster or what is asked differs."""
+    topology = {**drawing["topology"], "name": ""}
+    keys = ("collective", "size", "chunks", "root", "custom")
+    question = {key: (request or {}).get(key) for key in keys}
+    return hashlib.sha256(json.dumps([topology, question], sort_keys=True).encode()).hexdigest()
+
+
+def today(drawing: Given, request: Given | None) -> Json:
+    """Return what is known of the drawing as it stands.
+
+    Returns
+    -------
+    dict
+        ``signature``; ``origin``, its name in the gallery, or None, and ``counts``; ``size`` as it
+        is typed; ``answer`` as `told` returns it.
+
+    Raises
+    ------
+    CclError
+        If the drawing is no topology.
+    """
+    topology = topology_from_json(dict(drawing["topology"]))
+    origin = origin_of(topology)
+    return {
+        "signature": signature(drawing, request),
+        "origin": None if origin is None else origin.name,
+        "counts": {} if origin is None else origin.counts,
+        "size": (request or {}).get("size"),
+        "answer": told(asked(topology, request)),
+    }
+
+
+def moved_to(drawing: Given, before: Given, values: Given) -> Topology:
+    """Return the cluster with its knobs moved.
+
+    Parameters
+    ----------
+    drawing, before
+        The drawing, and what `today` says of it.
+    values
+        Numbers by what they are of (`bandwidth`, `alpha`, `count`) and by key.
+
+    Raises
+    ------
+    CclError
+        If there is no such cluster.
+    """
+    topology = topology_from_json(dict(drawing["topology"]))
+    origin = read_origin(before["origin"]) if before.get("origin") else None
+    return changed(topology, change_of(values), origin)
+
+
+def change_of(values: Given) -> Change:
+    """Read where the knobs stand; what is empty stands where it does today."""
+    bandwidth, alpha, count = (_numbers(values.get(what)) for what in _MOVED)
+    return Change(bandwidth, alpha, {key: int(value) for key, value in count.items()})
+
+
+def drawn(drawing: Given, topology: Topology) -> Json:
+    """Return the drawing of a changed cluster: places stay where the devices do."""
+    names = [each["name"] for each in drawing["topology"]["devices"]]
+    same = names == [each.name for each in topology.devices]
+    return drawing_of(topology, drawing["positions"] if same else None)
+
+
+def answer(drawing: Given, request: Given | None, before: Given, values: Given) -> Json:
+    """Return what becomes of the cluster with its knobs moved.
+
+    Parameters
+    ----------
+    drawing, request, before
+        The drawing, the header's settings, and what `today` says of both.
+    values
+        As for `moved_to`, with the ``size`` of the collective.
+
+    Returns
+    -------
+    dict
+        ``answer`` as `told` returns it, ``moved``: whether anything differs from today, and
+        ``drawing``, None where the picture stays.
+    """
+    size = values.get("size") or before["size"]
+    try:
+        topology = moved_to(drawing, before, values)
+    except CclError as error:
+        return {"answer": {"trouble": text.sentence(str(error))}, "moved": False, "drawing": None}
+    picture = drawn(drawing, topology)
+    moved = picture["topology"] != drawing["topology"]
+    found = before["answer"]
+    if moved or size != before["size"]:
+        found = told(asked(topology, {**(request or {}), "size": size}))
+    still = len(topology.links) > MOST_REDRAWN and len(topology.devices) == len(
+        drawing["topology"]["devices"]
+    )
+    return {
+        "answer": found,
+        "moved": moved or size != before["size"],
+        "drawing": None if still else picture,
+    }
+
+
+def _numbers(values: Given | None) -> dict[str, float]:
+    return {
+        key: float(value)
+        for key, value in (values or {}).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
