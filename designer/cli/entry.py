@@ -26,6 +26,7 @@ from designer.cli import (
     optimum,
     run,
     solve,
+    upgrade,
 )
 from designer.cli.show import complain
 
@@ -81,6 +82,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("solve")(solve.command(solve.formulation_in(arguments)))
     app.command("bound")(bound.bound)
     app.command("optimum")(optimum.optimum)
+    app.command("upgrade")(upgrade.upgrade)
     app.command("failures")(failures.failures)
     app.command("stragglers")(failures.stragglers)
     app.command("formulation")(formulation.formulation)
