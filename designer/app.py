@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import webbrowser
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dash import Dash, set_props
@@ -15,6 +17,10 @@ from designer.drawn.files import drawing_of
 from designer.page import ids
 from designer.page.layout import page
 from designer.page.notes import note
+from designer.serving.address import Names, address, bound, names
+from designer.serving.guard import ALIVE
+from designer.serving.protect import protect
+from designer.serving.server import run
 from designer.solves.solving import Jobs
 from formulations import start, start_comparison
 from gallery import open_cluster
@@ -38,6 +44,7 @@ def create_app(
     *,
     jobs: Jobs | None = None,
     comparisons: Comparisons | None = None,
+    known: Names | None = None,
 ) -> Dash:
     """Return the application.
 
@@ -48,6 +55,8 @@ def create_app(
         browser kept, or a cluster of the gallery on the first visit.
     jobs, comparisons
         Where solves and comparisons run; by default in child processes.
+    known
+        Names under which browsers may ask for it; by default those of loopback, with any port.
     """
     app = Dash(
         __name__,
@@ -56,10 +65,12 @@ def create_app(
         index_string=PAGE,
         on_error=_bug,
         suppress_callback_exceptions=True,
+        health_endpoint=ALIVE,
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
     app.layout = page(shown, chosen=drawing is not None)
     register(app, jobs or Jobs(start), comparisons or Comparisons(start_comparison))
+    protect(app, known or Names())
     return app
 
 
@@ -70,6 +81,8 @@ def serve(
     port: int,
     open_browser: bool,
     fragment: str = "",
+    allowed: Iterable[str] = (),
+    ready: Callable[[str], Any] | None = None,
 ) -> None:
     """Serve the application until it is interrupted; running solves end with it.
 
@@ -83,23 +96,43 @@ def serve(
         Whether to open a browser once it listens.
     fragment
         Of the link that is opened then, with its ``#``.
+    allowed
+        Names beside its own under which browsers may ask for it, as in ``--allow-host``.
+    ready
+        Called with its address once it listens.
+
+    Raises
+    ------
+    ProblemError
+        If the address is taken or not this machine's, or a name is none.
     """
-    jobs, comparisons = Jobs(start), Comparisons(start_comparison)
-    app = create_app(drawing, jobs=jobs, comparisons=comparisons)
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    if open_browser:
-        timer = threading.Timer(0.8, webbrowser.open, [f"http://{host}:{port}/{fragment}"])
-        timer.daemon = True
-        timer.start()
-    try:
-        app.run(host=host, port=port, debug=False)
-    finally:
-        comparisons.close()
-        jobs.close()
+    known = names(host, port, allowed)
+    with bound(host, port) as on:
+        jobs, comparisons = Jobs(start), Comparisons(start_comparison)
+        app = create_app(drawing, jobs=jobs, comparisons=comparisons, known=known)
+        page = f"{address(host, port)}{fragment}"
+
+        def listening() -> None:
+            if ready is not None:
+                ready(page)
+            if open_browser:
+                threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+
+        idle = True
+        try:
+            idle = run(app.server, on, ready=listening)
+        finally:
+            comparisons.close()
+            jobs.close()
+    if not idle:
+        # A thread that still computes for a page cannot be ended, and needs to end nothing.
+        os._exit(0)
 
 
 def _bug(error: Exception) -> None:
     """Show and log what is not an error of the user's: a bug, and the page stays up."""
     log.error("a callback failed", exc_info=error)
-    sentence = f"this is a bug in Topoloom, nothing is lost ({type(error).__name__}: {error})"
+    # What the error says may be of the machine; who runs the server has it in the log.
+    kind = type(error).__name__
+    sentence = f"this is a bug in Topoloom, nothing is lost ({kind}; the server's log says more)"
     set_props(ids.NOTES, {"sendNotifications": note(sentence, title="Internal error")})

@@ -17,6 +17,7 @@ from designer.compare.table import table
 from designer.drawn import files
 from designer.page import ids
 from designer.page.notes import note
+from designer.serving.sessions import key_of, sealed
 from designer.solves import answers, results
 from formulations import available
 from widgets.charts.comparison import comparison_figure
@@ -99,7 +100,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
             key = comparisons.start(asked.taken())
         except CclError as error:
             return no_update, no_update, no_update, note(str(error), title="Cannot compare")
-        return {"key": key}, None, "", no_update
+        return {"key": sealed(key)}, None, "", no_update
 
     @app.callback(
         Output(ids.COMPARE_STOP, "n_clicks"),
@@ -109,7 +110,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
     )
     def on_stop(clicks: int | None, job: dict[str, Any] | None) -> Any:
         if clicks and job:
-            comparisons.cancel(job["key"])
+            comparisons.cancel(key_of(job))
         return no_update
 
 
@@ -156,7 +157,7 @@ def _watch(app: Dash, comparisons: Comparisons) -> None:
     ) -> tuple[Any, ...]:
         if not job:
             return (no_update,) * 4
-        standing = comparisons.standing(job["key"])
+        standing = _standing(comparisons, job)
         if standing is None:  # the server has begun anew
             return page.status(None), None, None, no_update
         now = {
@@ -372,4 +373,4 @@ def _export(app: Dash, comparisons: Comparisons) -> None:
 
 
 def _standing(comparisons: Comparisons, job: dict[str, Any] | None) -> Standing | None:
-    return comparisons.standing((job or {}).get("key"))
+    return comparisons.standing(key_of(job))

@@ -11,6 +11,7 @@ from ccl.errors import CclError
 from ccl.formats.topoloom import topology_from_json
 from ccl.symmetry import automorphisms
 from designer.page import ids, live_card
+from designer.serving.sessions import visitor
 from designer.solves import live, results
 
 PRICING = "What a link is worth is being found …"
@@ -38,7 +39,7 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
     def on_live(asked: dict[str, Any] | None, choice: str | int | None) -> None:
         if not asked:
             return
-        newer = newest.ask(asked)
+        newer = newest.ask(asked, visitor=visitor())
         problem = live.problem_asked(asked)
         found = {"trouble": problem} if isinstance(problem, str) else live.optimum_told(problem)
         if newer():
@@ -101,7 +102,7 @@ def _prices(app: Dash, newest: live.Newest) -> None:
     def on_prices(found: dict[str, Any] | None, asked: dict[str, Any] | None) -> None:
         if not found or not asked or found["n"] != asked["n"]:
             return
-        told, newest_still = None, newest.ask(asked)
+        told, newest_still = None, newest.ask(asked, visitor=visitor())
         problem = None if found.get("trouble") else live.problem_asked(asked)
         if problem is not None and not isinstance(problem, str):
             group = automorphisms(problem.topology)

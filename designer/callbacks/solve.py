@@ -11,10 +11,13 @@ from designer.callbacks import commands
 from designer.drawn.faults import fault
 from designer.page import ids, solve_card
 from designer.page.notes import note
+from designer.serving.sessions import key_of, sealed
 from designer.solves import answers
 from designer.solves.request import problem_of, read_request
 from designer.solves.solving import Jobs
 from widgets.shown.course import course
+
+GONE = "the server has begun anew and this solve is gone; the drawing and the last plan are kept"
 
 
 def register(app: Dash, jobs: Jobs) -> None:
@@ -56,7 +59,7 @@ def _start(app: Dash, jobs: Jobs) -> None:
         _clicks: int, drawing: dict[str, Any], asked: dict[str, Any], job: dict[str, Any] | None
     ) -> tuple[Any, ...]:
         nothing = (no_update,) * 6
-        if job and jobs.running(job["key"]):
+        if jobs.running(key_of(job)):
             return nothing
         try:
             request = read_request(asked)
@@ -64,7 +67,14 @@ def _start(app: Dash, jobs: Jobs) -> None:
         except CclError as error:
             return (None, note(str(error), title="Cannot solve"), *nothing[2:])
         nothing_yet = course((), seconds=0.0, running=True)
-        return {"key": key, "found": 0}, no_update, "auto", nothing_yet, solve_card.starting(), None
+        return (
+            {"key": sealed(key), "found": 0},
+            no_update,
+            "auto",
+            nothing_yet,
+            solve_card.starting(),
+            None,
+        )
 
 
 def _cancel(app: Dash, jobs: Jobs) -> None:
@@ -77,7 +87,7 @@ def _cancel(app: Dash, jobs: Jobs) -> None:
     )
     def on_cancel(cancel: int | None, accept: int | None, job: dict[str, Any] | None) -> Any:
         if (cancel or accept) and job:
-            jobs.cancel(job["key"])
+            jobs.cancel(key_of(job))
         return no_update
 
 
@@ -112,14 +122,15 @@ def _watch(app: Dash, jobs: Jobs) -> None:
         nothing = (no_update,) * 9
         if not job:
             return nothing
-        question = jobs.question(job["key"])
+        key = key_of(job) or ""
+        question = jobs.question(key)
         try:
-            state = jobs.state(job["key"])
+            state = jobs.state(key)
         except CclError as error:
             asked = read_request(question)
             return (*nothing[:2], fault(error, asked.formulation), None, *nothing[4:])
         if state is None:
-            return (*nothing[:3], None, *nothing[4:])
+            return (*nothing[:3], None, *nothing[4:8], note(GONE, title="The solve is gone"))
         answer = answers.answer(
             state, question, seen=job["found"] if summary else 0, series=job["key"]
         )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Annotated
 
 import typer
 
-from ccl.errors import ProblemError
 from ccl.formats.own.fragment import fragment_of, is_link, share_of
 from designer.cli.asked import open_document
 from designer.cli.show import remark
+from designer.serving.address import LOOPBACK, bound, names
 
 
 def design(
@@ -28,6 +27,15 @@ def design(
     host: Annotated[
         str, typer.Option("--host", help="Address that it listens on; by default only this one's.")
     ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name under which browsers may ask for it as well; https://NAME behind a proxy.",
+            show_default=False,
+        ),
+    ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
@@ -35,13 +43,24 @@ def design(
     """Open the designer."""
     fragment = _fragment(cluster or "")
     opened = None if cluster is None or fragment else open_document(cluster)
-    _free(host, port)
+    allowed = allow_host or []
+    names(host, port, allowed)
+    bound(host, port).close()  # what cannot be listened on is said before anything is loaded
     from designer.app import serve  # noqa: PLC0415  it loads Dash
     from designer.drawn.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
-    remark(f"Topoloom is at http://{host}:{port}/{fragment} and Ctrl-C ends it")
-    serve(drawing, host=host, port=port, open_browser=not no_browser, fragment=fragment)
+    if host not in (*LOOPBACK, "::1"):
+        remark("Topoloom listens for other machines too: whoever reaches it may use it")
+    serve(
+        drawing,
+        host=host,
+        port=port,
+        open_browser=not no_browser,
+        fragment=fragment,
+        allowed=allowed,
+        ready=lambda page: remark(f"Topoloom is at {page} and Ctrl-C ends it"),
+    )
 
 
 def _fragment(cluster: str) -> str:
@@ -49,18 +68,3 @@ def _fragment(cluster: str) -> str:
     if not is_link(cluster):
         return ""
     return f"#t={fragment_of(share_of(cluster))}"
-
-
-def _free(host: str, port: int) -> None:
-    """Refuse an address on which something listens already, before anything is loaded."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )[0]
-        with socket.socket(family, kind, protocol) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        msg = f"{host}:{port} cannot be listened on: {reason}; choose with --port and --host"
-        raise ProblemError(msg) from None

@@ -57,13 +57,18 @@ def test_a_callback_answers(app):
     assert preset["medium"] == "InfiniBand EDR"
 
 
-def test_a_bug_is_logged_and_shown_and_the_application_stays_up(app, caplog):
-    with caplog.at_level(logging.ERROR, logger="designer.app"):
-        answer = ask(app, f"{ids.CANVAS}.link_preset", [(ids.LINK_TYPE, "value", {"no": "key"})])
+def test_a_bug_is_logged_and_shown_and_the_application_stays_up(app, caplog, monkeypatch):
+    with (
+        monkeypatch.context() as broken,
+        caplog.at_level(logging.ERROR, logger="designer.app"),
+    ):
+        broken.setattr("designer.callbacks.drawing.link_type", lambda _name: {}["/home/someone"])
+        answer = ask(app, f"{ids.CANVAS}.link_preset", [(ids.LINK_TYPE, "value", "edr")])
     assert answer.status_code in {200, 204}
     assert "is a bug in Topoloom" in answer.get_data(as_text=True)
+    assert "/home/someone" not in answer.get_data(as_text=True)
     assert "a callback failed" in caplog.text
-    assert "TypeError" in caplog.text
+    assert "KeyError: '/home/someone'" in caplog.text
     assert (
         ask(app, f"{ids.CANVAS}.link_preset", [(ids.LINK_TYPE, "value", "edr")]).status_code == 200
     )

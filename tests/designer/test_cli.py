@@ -350,9 +350,12 @@ def test_a_taken_port_is_said_before_anything_is_loaded(run):
 
 def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
     served = []
-    monkeypatch.setattr(
-        "designer.app.serve", lambda drawing, **where: served.append((drawing, where))
-    )
+
+    def serve(drawing, *, ready, **where):
+        served.append((drawing, where))
+        ready("http://127.0.0.1:8951/")
+
+    monkeypatch.setattr("designer.app.serve", serve)
 
     code, _, err = run("design", saved / "result.json", "--port", "8951", "--no-browser")
 
@@ -366,6 +369,7 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
         "port": 8951,
         "open_browser": False,
         "fragment": "",
+        "allowed": [],
     }
 
 
