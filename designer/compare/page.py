@@ -310,7 +310,7 @@ def status(standing: Standing | None) -> Any:
         [
             dmc.Loader(size=12),
             html.Span(f"{done} of {cells}", role="status"),
-            html.Small(_doing(standing.now)),
+            html.Small(_waits(standing.waiting) or _doing(standing.now)),
         ],
         className="ds-cmp-line",
     )
@@ -319,6 +319,10 @@ def status(standing: Standing | None) -> Any:
 
 def _cells(standing: Standing) -> int:
     return len(standing.asked.methods) * len(standing.asked.sizes)
+
+
+def _waits(place: int) -> str:
+    return f"waiting, {text.ordinal(place)} in line" if place else ""
 
 
 def _doing(news: News | None) -> str:

@@ -14,11 +14,10 @@ from typing import Protocol
 
 from ccl.errors import CclError
 from designer.compare.asked import Asked
+from designer.solves.line import Limits
 from designer.solves.watches import ABANDONED, Watches
 from formulations.comparison import Comparison, News
 
-MOST_RUNNING = 2
-"""Comparisons at once; each takes a core or more."""
 MOST_KEPT = 8
 """Finished ones of all pages that can still be looked at."""
 
@@ -56,6 +55,8 @@ class Standing:
         Since it began.
     fault
         Why it ended before its time, or empty.
+    waiting
+        Its place in line, 1 for who is next; 0 when it has begun.
     """
 
     asked: Asked
@@ -66,14 +67,16 @@ class Standing:
     now: News | None
     seconds: float
     fault: str = ""
+    waiting: int = 0
 
 
 @dataclass
 class _Watch:
     """One comparison with what it has said so far."""
 
-    job: Job
+    starts: Callable[[], Job]
     asked: Asked
+    job: Job | None = None
     begin: float = field(default_factory=time.monotonic)
     end: float | None = None
     turn: int = 0
@@ -82,8 +85,14 @@ class _Watch:
     seen: float = field(default_factory=time.monotonic)
     outcome: Future[None] = field(default_factory=Future)
 
+    def go(self) -> None:
+        """Begin it; it is its turn."""
+        self.job = self.starts()
+        self.begin = time.monotonic()
+
     def follow(self) -> None:
         """Read the news until it ends; run by a thread of its own."""
+        assert self.job is not None
         try:
             for news in self.job:
                 self.now = news
@@ -95,10 +104,14 @@ class _Watch:
     def stop(self) -> None:
         """End the comparison now; its rows stay."""
         self.cancelled = True
-        self.job.cancel()
+        if self.job is None:
+            self.end = time.monotonic()
+            self.turn += 1
+        else:
+            self.job.cancel()
 
-    def standing(self) -> Standing:
-        """Return where it stands."""
+    def standing(self, place: int) -> Standing:
+        """Return where it stands, its place in line told."""
         self.seen = time.monotonic()
         done, fault = self.outcome.done(), ""
         try:
@@ -108,14 +121,20 @@ class _Watch:
             fault = str(error)
         return Standing(
             asked=self.asked,
-            comparison=self.job.comparison(),
+            comparison=self._so_far(),
             running=not done,
             cancelled=self.cancelled,
             turn=self.turn,
             now=self.now,
             seconds=(self.end or time.monotonic()) - self.begin,
             fault=fault,
+            waiting=place,
         )
+
+    def _so_far(self) -> Comparison:
+        if self.job is None:
+            return Comparison(self.asked.problem, self.asked.methods, (), (), ())
+        return self.job.comparison()
 
 
 class Comparisons(Watches[_Watch]):
@@ -125,31 +144,54 @@ class Comparisons(Watches[_Watch]):
     ----------
     start
         Starts one as `formulations.start_comparison` does.
+    limits
+        How many run and wait, and the memory that each may take.
     abandoned
         Seconds without a question after which a running one is ended.
     """
 
-    def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
-        crowded = f"{MOST_RUNNING} comparisons are running already; stop one or wait for it"
-        super().__init__(most=MOST_RUNNING, crowded=crowded, abandoned=abandoned)
+    def __init__(
+        self,
+        start: Callable[..., Job],
+        limits: Limits | None = None,
+        *,
+        abandoned: float = ABANDONED,
+    ) -> None:
+        self.limits = limits or Limits()
+        super().__init__(
+            "comparison",
+            most=self.limits.comparisons,
+            waiting=self.limits.waiting,
+            abandoned=abandoned,
+        )
         self._start = start
 
-    def start(self, asked: Asked) -> str:
-        """Begin a comparison and return its key.
+    def start(self, asked: Asked, *, owner: str = "") -> str:
+        """Begin a comparison, or let it wait for its turn, and return its key.
+
+        Parameters
+        ----------
+        asked
+            What is compared.
+        owner
+            Who asks; turns are shared fairly among those who do.
 
         Raises
         ------
         ProblemError
-            If as many run as are allowed, or nothing is to be compared.
+            If as many wait as may, or nothing is to be compared.
         """
 
-        def begin() -> _Watch:
-            job = self._start(
-                asked.problem, asked.methods, sizes=asked.sizes, time_limit=asked.seconds
+        def begin() -> Job:
+            return self._start(
+                asked.problem,
+                asked.methods,
+                sizes=asked.sizes,
+                time_limit=asked.seconds,
+                memory=self.limits.memory_each(),
             )
-            return _Watch(job, asked)
 
-        return self._add(begin)
+        return self._add(_Watch(begin, asked), owner)
 
     def standing(self, key: str | None) -> Standing | None:
         """Return where a comparison stands, or None if there is none with this key.
@@ -158,7 +200,7 @@ class Comparisons(Watches[_Watch]):
         """
         watch = self._watches.get(key or "")
         try:
-            return None if watch is None else watch.standing()
+            return None if watch is None else watch.standing(self._place(key or ""))
         except Exception:
             self._watches.pop(key or "", None)
             raise

@@ -13,6 +13,8 @@ from designer.solves.solving import State
 from widgets import GapChart
 from widgets.shown.course import course
 
+QUEUED = "other solves run; this one begins by itself when it is its turn"
+
 
 def solve_card() -> html.Div:
     """Return the card of a solve: how far it is, the gap plot, and the way to end it."""
@@ -58,6 +60,9 @@ def running(state: State, *, limit: Any) -> list[Any]:
     if not state.running:
         words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"
         return [_line(icon("check"), words, state.seconds)]
+    if state.waiting:
+        words = f"Waiting, {text.ordinal(state.waiting)} in line"
+        return _running(words, QUEUED, seconds=state.seconds, share=0.0)
     words = f"Incumbent {state.found}, still solving" if state.found else "No schedule yet, solving"
     share = state.seconds / float(limit) if limit else None
     return _running(words, state.message, seconds=state.seconds, share=share)

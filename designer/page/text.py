@@ -22,6 +22,7 @@ __all__ = [
     "duration",
     "gigabits",
     "listing",
+    "ordinal",
     "scaled",
     "seconds",
     "sentence",
@@ -38,6 +39,12 @@ def gigabits(gigabytes: float) -> str:
 def count(number: int, what: str, many: str = "") -> str:
     """Write ``1 GPU``, ``16 GPUs``, ``4 switches``."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+def ordinal(number: int) -> str:
+    """Write ``1st``, ``2nd``, ``3rd``, ``11th``."""
+    teens = number % 100 in {11, 12, 13}
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def sentence(words: str) -> str:

@@ -3,7 +3,7 @@
 Each solve is a child process (`formulations.start`) with a thread here that reads its reports
 into a `Watch`; the page asks for the whole state a few times a second. So nothing is lost between
 two questions, a cancel keeps the best plan found, a reload finds its solve again, and a solve
-whose page is gone is ended.
+whose page is gone is ended. Where others run already it waits for its turn.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import Any, Protocol
 
 from ccl.problem import Problem
 from ccl.result import Result
+from designer.page.text import ordinal
+from designer.solves.line import Limits
 from designer.solves.request import Request
 from designer.solves.watches import ABANDONED, Watches
 from widgets.shown.course import Row, thinned
-
-MOST_JOBS = 4
-"""Solves at once; each takes a core or more."""
 
 
 class Report(Protocol):
@@ -88,6 +87,8 @@ class State:
         The final result, or the best one so far.
     cancelled
         Whether the user ended it.
+    waiting
+        Its place in line, 1 for who is next; 0 when it has begun.
     """
 
     running: bool
@@ -98,14 +99,24 @@ class State:
     found: int
     best: Result | None
     cancelled: bool
+    waiting: int = 0
 
 
 @dataclass
 class Watch:
-    """One solve with what it has said so far."""
+    """One solve with what it has said so far.
 
-    job: Job
+    Parameters
+    ----------
+    starts
+        Begins it.
+    question
+        Kept beside it for the page.
+    """
+
+    starts: Callable[[], Job]
     question: Any
+    job: Job | None = None
     begin: float = field(default_factory=time.monotonic)
     end: float | None = None
     points: list[Row] = field(default_factory=list)
@@ -117,8 +128,14 @@ class Watch:
     asked: float = field(default_factory=time.monotonic)
     outcome: Future[None] = field(default_factory=Future)
 
+    def go(self) -> None:
+        """Begin it; it is its turn."""
+        self.job = self.starts()
+        self.begin = self.heard = time.monotonic()
+
     def follow(self) -> None:
         """Read the reports until the solve ends; run by a thread of its own."""
+        assert self.job is not None
         try:
             for report in self.job:
                 self._take(report)
@@ -145,10 +162,13 @@ class Watch:
         """End the solve now; its best plan so far stays."""
         self.cancelled = True
         self.message = "cancelled"
-        self.job.cancel()
+        if self.job is None:
+            self.end = time.monotonic()
+        else:
+            self.job.cancel()
 
-    def state(self) -> State:
-        """Return where it stands; raise what the solve raised.
+    def state(self, place: int) -> State:
+        """Return where it stands, its place in line told; raise what the solve raised.
 
         Raises
         ------
@@ -164,10 +184,11 @@ class Watch:
             seconds=(self.end or time.monotonic()) - self.begin,
             points=thinned(self.points),
             clock=self._clock(done=done),
-            message=self.message,
+            message=f"waiting, {ordinal(place)} in line" if place else self.message,
             found=self.found,
             best=self.best,
             cancelled=self.cancelled,
+            waiting=place,
         )
 
     def _clock(self, *, done: bool) -> float:
@@ -183,17 +204,29 @@ class Jobs(Watches[Watch]):
     ----------
     start
         Starts a solve as `formulations.start` does.
+    limits
+        How many run and wait, and the memory that each may take.
     abandoned
         Seconds without a question after which a solve is ended.
     """
 
-    def __init__(self, start: Callable[..., Job], *, abandoned: float = ABANDONED) -> None:
-        crowded = f"{MOST_JOBS} solves are running already; cancel one or wait for it"
-        super().__init__(most=MOST_JOBS, crowded=crowded, abandoned=abandoned)
+    def __init__(
+        self,
+        start: Callable[..., Job],
+        limits: Limits | None = None,
+        *,
+        abandoned: float = ABANDONED,
+    ) -> None:
+        self.limits = limits or Limits()
+        super().__init__(
+            "solve", most=self.limits.solves, waiting=self.limits.waiting, abandoned=abandoned
+        )
         self._start = start
 
-    def start(self, problem: Problem, request: Request, *, question: Any = None) -> str:
-        """Begin a solve and return its key.
+    def start(
+        self, problem: Problem, request: Request, *, question: Any = None, owner: str = ""
+    ) -> str:
+        """Begin a solve, or let it wait for its turn, and return its key.
 
         Parameters
         ----------
@@ -201,24 +234,26 @@ class Jobs(Watches[Watch]):
             What to solve, and how.
         question
             Kept beside it for the page.
+        owner
+            Who asks; turns are shared fairly among those who do.
 
         Raises
         ------
         ProblemError
-            If as many solves run as are allowed, or the options are not right.
+            If as many solves wait as may, or the options are not right.
         """
 
-        def begin() -> Watch:
-            job = self._start(
+        def begin() -> Job:
+            return self._start(
                 problem,
                 request.formulation,
                 options=dict(request.options),
                 time_limit=request.time_limit,
                 gap=request.gap,
+                memory=self.limits.memory_each(),
             )
-            return Watch(job, question)
 
-        return self._add(begin)
+        return self._add(Watch(begin, question), owner)
 
     def state(self, key: str) -> State | None:
         """Return where a solve stands, or None if there is none with this key.
@@ -231,7 +266,7 @@ class Jobs(Watches[Watch]):
             If it ended without a plan.
         """
         watch = self._watches.get(key)
-        return None if watch is None else watch.state()
+        return None if watch is None else watch.state(self._place(key))
 
     def question(self, key: str) -> Any:
         """Return what was kept beside a solve, or None."""

@@ -25,8 +25,9 @@ from designer.compare.asked import (
 from designer.compare.detail import detail
 from designer.compare.exports import export, export_csv, export_json
 from designer.compare.page import method_rows, notes, status
-from designer.compare.running import MOST_KEPT, MOST_RUNNING, Comparisons, Standing
+from designer.compare.running import MOST_KEPT, Comparisons, Standing
 from designer.compare.table import table
+from designer.solves.line import Limits
 from formulations import available, compare
 from formulations.comparison import Comparison, News, comparison_from_json
 from formulations.run import Progress
@@ -296,13 +297,17 @@ def test_a_bug_is_raised_once(running, asked, compared):
     assert comparisons.standing(key) is None
 
 
-def test_only_so_many_run_at_once(running, asked, compared):
-    comparisons = running(*(FakeJob(compared) for _ in range(MOST_RUNNING)))
-    for _ in range(MOST_RUNNING):
-        comparisons.start(asked)
+def test_one_too_many_waits_for_its_turn(running, asked, compared):
+    first = FakeJob(compared)
+    comparisons = running(first, FakeJob(compared), limits=Limits(at_once=1, waiting=4))
+    keys = [comparisons.start(asked) for _ in range(2)]
+    waiting = comparisons.standing(keys[1])
+    assert (waiting.waiting, waiting.comparison.rows) == (1, ())
+    assert "waiting, 1st in line" in words(status(waiting))
 
-    with pytest.raises(ProblemError, match="running already"):
-        comparisons.start(asked)
+    first.cancel()
+    begun = until(comparisons, keys[1], lambda each: not each.waiting)
+    assert begun.running
 
 
 def test_one_that_nobody_asks_about_is_ended(running, asked, compared):

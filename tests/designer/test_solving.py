@@ -10,8 +10,10 @@ import pytest
 
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
+from designer.solves import line
+from designer.solves.line import Limits
 from designer.solves.request import Request
-from designer.solves.solving import MOST_JOBS, Jobs
+from designer.solves.solving import Jobs
 
 
 @dataclass
@@ -141,12 +143,86 @@ def test_what_the_solve_raises_is_raised_to_who_asks(jobs_of, result):
         jobs.state(key)
 
 
-def test_only_so_many_solves_run_at_once(jobs_of, result):
-    jobs = jobs_of(*(FakeJob([]) for _ in range(MOST_JOBS)))
-    keys = [jobs.start(result.problem, Request()) for _ in range(MOST_JOBS)]
-    assert all(jobs.running(key) for key in keys)
-    with pytest.raises(ProblemError, match="are running already"):
+def test_who_comes_when_all_places_are_taken_waits_and_then_begins(jobs_of, result):
+    first, second = FakeJob([], final=result), FakeJob([Report(0.1, None, 10.0, "bounds")])
+    jobs = jobs_of(first, second, limits=Limits(at_once=1, waiting=4))
+    one, two = (jobs.start(result.problem, Request()) for _ in range(2))
+    state = jobs.state(two)
+    assert jobs.state(one).waiting == 0
+    assert (state.running, state.waiting, state.message) == (True, 1, "waiting, 1st in line")
+    assert jobs.running(two)
+
+    first.end.set()
+    state = until(jobs, two, lambda each: each.message == "bounds")
+    assert (state.running, state.waiting) == (True, 0)
+
+
+def test_when_as_many_wait_as_may_the_next_is_refused(jobs_of, result):
+    """One runs and two wait, each of another owner; one alone may have a quarter, or one."""
+    jobs = jobs_of(FakeJob([]), limits=Limits(at_once=1, waiting=2))
+    keys = [jobs.start(result.problem, Request(), owner=owner) for owner in ("ann", "bob")]
+    with pytest.raises(ProblemError, match="1 solve of yours waits already; cancel one"):
+        jobs.start(result.problem, Request(), owner="bob")
+    keys.append(jobs.start(result.problem, Request(), owner="cem"))
+    with pytest.raises(ProblemError, match="2 solves wait already, which is as many as may"):
+        jobs.start(result.problem, Request(), owner="dee")
+    assert [jobs.state(key).waiting for key in keys] == [0, 1, 2]
+
+
+def test_a_cancel_while_waiting_leaves_the_line_and_begins_nothing(jobs_of, result):
+    first = FakeJob([], final=result)
+    last = FakeJob([Report(0.1, None, 10.0, "bounds")])
+    jobs = jobs_of(first, last, limits=Limits(at_once=1, waiting=8))
+    keys = [jobs.start(result.problem, Request()) for _ in range(3)]
+    jobs.cancel(keys[1])
+    state = jobs.state(keys[1])
+    assert (state.running, state.cancelled, state.waiting, state.best) == (False, True, 0, None)
+    assert jobs.state(keys[2]).waiting == 1
+
+    first.end.set()
+    until(jobs, keys[2], lambda each: each.message == "bounds")
+    assert not jobs.running(keys[1])
+
+
+def test_what_cannot_begin_when_its_turn_comes_says_so_and_lets_the_next_begin(result):
+    """Places are given on at once: the third begins though the second cannot."""
+    first = FakeJob([], final=result)
+    third = FakeJob([], final=result)
+    starts = [lambda: first, lambda: refuse("wrong"), lambda: third, lambda: refuse("worse")]
+    jobs = Jobs(lambda *_args, **_kwargs: starts.pop(0)(), Limits(at_once=1, waiting=8))
+    keys = [jobs.start(result.problem, Request()) for _ in range(3)]
+    first.end.set()
+    until(jobs, keys[2], lambda each: each.waiting == 0)
+    with pytest.raises(ProblemError, match="wrong"):
+        jobs.state(keys[1])
+    third.end.set()
+    until(jobs, keys[2], lambda each: not each.running)
+
+    # With a free place it is refused to who asks, and nothing is kept of it.
+    with pytest.raises(ProblemError, match="worse"):
         jobs.start(result.problem, Request())
+    assert not jobs.running(keys[2])
+    jobs.close()
+
+
+def refuse(message):
+    raise ProblemError(message)
+
+
+def test_each_solve_may_take_its_part_of_the_memory(result, monkeypatch):
+    """Of what the machine gives, four solves and two comparisons at once have a sixth each."""
+    monkeypatch.setattr(line, "memory_each", lambda parts: 60e9 / parts)
+    given = []
+
+    def begin(*_args, memory, **_kwargs):
+        given.append(memory)
+        return FakeJob([], final=result, waits=False)
+
+    for limits in (Limits(at_once=4), Limits(at_once=4, memory=3e9)):
+        jobs = Jobs(begin, limits)
+        jobs.start(result.problem, Request())
+        jobs.close()
+    assert given == [10e9, 3e9]
 
 
 def test_a_solve_that_nobody_asks_about_is_ended(jobs_of, result):
@@ -158,9 +234,24 @@ def test_a_solve_that_nobody_asks_about_is_ended(jobs_of, result):
     assert jobs.state(key) is None
 
 
-def test_closing_ends_every_solve(result):
+def test_one_that_waits_and_that_nobody_asks_about_leaves_the_line(jobs_of, result):
+    jobs = jobs_of(FakeJob([]), limits=Limits(at_once=1), abandoned=0.2)
+    running = jobs.start(result.problem, Request())
+    waiting = jobs.start(result.problem, Request())
+    end = time.monotonic() + 3
+    while jobs.running(waiting) and time.monotonic() < end:
+        jobs.state(running)
+        time.sleep(0.02)
+    assert not jobs.running(waiting)
+    assert jobs.running(running)
+
+
+def test_closing_ends_every_solve_and_begins_none_that_waits(result):
     job = FakeJob([])
-    jobs = Jobs(lambda *_args, **_kwargs: job)
+    starts = [job]
+    jobs = Jobs(lambda *_args, **_kwargs: starts.pop(0), Limits(at_once=1))
     jobs.start(result.problem, Request())
+    waiting = jobs.start(result.problem, Request())
     jobs.close()
     assert job.cancelled
+    assert not jobs.running(waiting)
