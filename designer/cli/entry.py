@@ -21,6 +21,7 @@ from designer.cli import (
     failures,
     files,
     formulation,
+    limits,
     link,
     lint,
     optimum,
@@ -83,6 +84,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("bound")(bound.bound)
     app.command("optimum")(optimum.optimum)
     app.command("upgrade")(upgrade.upgrade)
+    app.command("limits")(limits.limits)
     app.command("failures")(failures.failures)
     app.command("stragglers")(failures.stragglers)
     app.command("formulation")(formulation.formulation)

@@ -6,6 +6,7 @@ out, where no cut decides. Shared limits of one bandwidth are a class, after tho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -99,7 +100,24 @@ class Classes:
         return own + [topology.limits[i].bandwidth for i in self._limits(number)]
 
     def words(self, number: int) -> str:
-        """Say what a class is: ``NVLink 3 at 300 GB/s``."""
+        """Say what a class is: ``NVLink 3 at 300 GB/s``, and a link of it where words are alike."""
+        return self._words[number]
+
+    def lines(self, number: int) -> int:
+        """Return how many links people would count: both directions, or a limit, are one."""
+        pairs = {(min(ends), max(ends)) for ends in self.ends(number)}
+        return len(self.names(number)) or len(pairs)
+
+    @cached_property
+    def _words(self) -> tuple[str, ...]:
+        plain = [self._plain(each) for each in range(self.many)]
+        often = Counter(plain)
+        return tuple(
+            words if often[words] == 1 else f"{words} ({'->'.join(self.ends(number)[0])})"
+            for number, words in enumerate(plain)
+        )
+
+    def _plain(self, number: int) -> str:
         topology = self.topology
         found = dict.fromkeys(
             f"{link.medium or 'links'} at {link.bandwidth:g} GB/s"

@@ -60,6 +60,8 @@ class Effect:
         Ends of its links; of shared limits, of the links that they hold.
     limits
         Names of its shared limits; empty where it is of links.
+    many
+        How many links it has, both directions counted once, or limits.
     bandwidth
         GB/s of one of its links or limits, the mean where they differ.
     more
@@ -78,6 +80,7 @@ class Effect:
     words: str
     links: tuple[Ends, ...]
     limits: tuple[str, ...]
+    many: int
     bandwidth: float
     more: Number
     less: Number
@@ -213,6 +216,7 @@ def _effect(slopes: Slopes, classes: Classes, number: int) -> Effect:
         words=classes.words(number),
         links=classes.ends(number),
         limits=classes.names(number),
+        many=classes.lines(number),
         bandwidth=bandwidth,
         more=more,
         less=less,
@@ -235,7 +239,8 @@ def _sets(slopes: Slopes, found: list[Effect]) -> Iterator[tuple[tuple[int, ...]
             some = True
             yield pair, more
     if not some and tied:
-        yield _smallest(slopes, tied)
+        # What costs least when it is lost is left out first.
+        yield _smallest(slopes, sorted(tied, key=lambda k: found[k].less))
 
 
 def _smallest(slopes: Slopes, members: list[int]) -> tuple[tuple[int, ...], Number]:

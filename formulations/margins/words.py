@@ -25,35 +25,44 @@ SIDE = 2
 MOST_CLASSES = 4
 """Classes in one sentence."""
 
+MOST_TOLD = 5
+"""Sentences of one kind."""
+
 
 def sentences(found: Sensitivity) -> tuple[str, ...]:
     """Say what holds the rate down, then what more of what gives, then what gives nothing."""
     return (
         _bottleneck(found),
-        *(_gain(each) for each in found.effects if each.gains),
-        *(_together(found, each) for each in found.together),
+        *_gains(found),
+        *(_together(found, each) for each in found.together[:MOST_TOLD]),
         *_waiting(found),
         *_idle(found),
     )
 
 
 def _bottleneck(found: Sensitivity) -> str:
-    rate = f"{found.problem.collective.kind} runs at {found.algbw:.6g} GB/s at most"
+    rate = f"{found.problem.collective.kind} runs at {found.algbw:.6g} GB/s at best"
     if not found.cuts:
-        shares = {each.words: each.price for each in found.effects if each.price > _PRICED}
-        if len(shares) == 1:
-            return f"{rate}: what holds it down is {next(iter(shares))}."
-        held = [f"{words} ({value:.3g})" for words, value in shares.items()]
-        return f"{rate}: what holds it down, with its share in the prices, is {listing(held)}."
-    told = [_cut(found, each) for each in found.cuts]
-    if len(told) == 1:
-        return f"{rate}: the bottleneck cut is {told[0]}."
-    return f"{rate}: {len(told)} cuts are equally full, {listing(told, MOST_CUTS)}."
+        held = listing([each.words for each in found.effects if each.matters], MOST_CLASSES)
+        return f"{rate}: no cut alone says so, but the prices of {held}."
+    told_cuts = [_cut(found, each) for each in found.cuts]
+    if len(told_cuts) == 1:
+        return f"{rate}: the bottleneck cut is {told_cuts[0]}."
+    return f"{rate}: {len(told_cuts)} cuts are equally full, {listing(told_cuts, MOST_CUTS)}."
+
+
+def _gains(found: Sensitivity) -> Iterator[str]:
+    gaining = [each for each in found.effects if each.gains]
+    yield from map(_gain, gaining[:MOST_TOLD])
+    others = len(gaining) - MOST_TOLD
+    if others > 0:
+        most = max(each.more for each in gaining[MOST_TOLD:])
+        rest = "one other kind" if others == 1 else f"any of {others} other kinds"
+        yield f"1 % more of {rest} gives {percent(most)} or less."
 
 
 def _gain(each: Effect) -> str:
-    many = len(each.limits) or len(each.links)
-    every = f"each of {many:,}" if many > 1 else "it"
+    every = f"each of its {each.many:,}" if each.many > 1 else "it"
     told = (
         f"1 % more of {each.words} gives {percent(each.more)}: {each.gain:.3g} GB/s of algbw for "
         f"each GB/s added to {every}"
@@ -66,20 +75,25 @@ def _together(found: Sensitivity, each: Together) -> str:
     effects = [found.effects[i] for i in each.effects]
     names = listing([effect.words for effect in effects], MOST_CLASSES)
     if any(effect.gains for effect in effects):
-        return f"{_upper(names)} help each other: 1 % more of all gives {percent(each.more)}."
+        return f"{names} help each other: 1 % more of all gives {percent(each.more)}."
     return (
         f"Only together do {names} give anything: 1 % more of all of them gives "
-        f"{percent(each.more)}, of one alone nothing."
+        f"{percent(each.more)}."
     )
 
 
 def _waiting(found: Sensitivity) -> Iterator[str]:
-    """Tell of classes that alone give nothing, whose loss costs something."""
+    """Tell of classes that alone give nothing, whose loss costs something; alike ones at once."""
+    alike: dict[str, list[Effect]] = {}
     for each in found.effects:
         if each.matters and not each.gains:
-            why = "" if each.cut is None else f", since {_cut(found, each.cut)} stays as full"
-            costs = f"1 % less costs {percent(each.less)}"
-            yield f"More of {each.words} alone gives nothing{why}; {costs}."
+            alike.setdefault(percent(each.less), []).append(each)
+    for costs, effects in alike.items():
+        names = listing([each.words for each in effects], MOST_CLASSES)
+        cut = effects[0].cut if len(effects) == 1 else None
+        why = "" if cut is None else f", since {_cut(found, cut)} stays as full"
+        any_of = "" if len(effects) == 1 else "any of "
+        yield f"More of {any_of}{names} alone gives nothing{why}; 1 % less costs {costs}."
 
 
 def _idle(found: Sensitivity) -> Iterator[str]:
@@ -96,7 +110,3 @@ def _cut(found: Sensitivity, cut: Cut) -> str:
 def percent(share: Number) -> str:
     """Write an elasticity as what 1 % does: ``0.923 %``."""
     return f"{float(share):.3g} %"
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
