@@ -33,6 +33,17 @@ HELD = 3
 """Links that are named where prices hold a piece."""
 
 
+ClassOption = Annotated[
+    int | None,
+    typer.Option(
+        "--class",
+        metavar="N",
+        help="Print the best rate over the bandwidth of class N of the table, with all kinks.",
+        show_default=False,
+    ),
+]
+
+
 def limits(
     cluster: Cluster,
     *,
@@ -42,15 +53,7 @@ def limits(
     orbits: Annotated[
         bool, typer.Option("--orbits", help="Only links that symmetries exchange are one class.")
     ] = False,
-    number: Annotated[
-        int | None,
-        typer.Option(
-            "--class",
-            metavar="N",
-            help="Print the best rate over the bandwidth of class N of the table, with all kinks.",
-            show_default=False,
-        ),
-    ] = None,
+    number: ClassOption = None,
     low: Annotated[float, typer.Option(help="Where that begins, in times today's.")] = 0.25,
     high: Annotated[float, typer.Option(help="Where that ends, in times today's.")] = 4.0,
     as_json: JsonOption = False,
@@ -59,17 +62,10 @@ def limits(
     problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
     positive("--low", low, unit="times today's bandwidth")
     positive("--high", high, unit="times today's bandwidth")
-    from formulations import rate_curve, sensitivity  # noqa: PLC0415  a solver may be loaded
+    from formulations import sensitivity  # noqa: PLC0415  it loads a solver
 
     found = sensitivity(problem, by="orbit" if orbits else "kind")
-    if number is not None and not 1 <= number <= len(found.effects):
-        msg = f"--class is {number}, and there are classes 1 to {len(found.effects)}; give one"
-        raise ProblemError(msg)
-    curve = None
-    if number is not None:
-        chosen = found.effects[number - 1]
-        links = () if chosen.limits else chosen.links
-        curve = rate_curve(problem, links, limits=chosen.limits, low=low, high=high)
+    curve = None if number is None else _curve_of(found, number, low=low, high=high)
     if as_json:
         print_json(_answer(found, curve))
         return
@@ -81,6 +77,18 @@ def limits(
     )
     if curve is not None:
         _print_curve(curve)
+
+
+def _curve_of(found: Sensitivity, number: int, *, low: float, high: float) -> RateCurve:
+    """Return the curve of a class by its number in the table."""
+    from formulations import rate_curve  # noqa: PLC0415
+
+    if not 1 <= number <= len(found.effects):
+        msg = f"--class is {number}, and there are classes 1 to {len(found.effects)}; give one"
+        raise ProblemError(msg)
+    chosen = found.effects[number - 1]
+    links = () if chosen.limits else chosen.links
+    return rate_curve(found.problem, links, limits=chosen.limits, low=low, high=high)
 
 
 def _rows(found: Sensitivity) -> list[tuple[str, ...]]:
