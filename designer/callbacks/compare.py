@@ -17,7 +17,7 @@ from designer.compare.table import table
 from designer.drawn import files
 from designer.page import ids
 from designer.page.notes import note
-from designer.serving.sessions import key_of, sealed
+from designer.serving.sessions import key_of, sealed, visitor
 from designer.solves import answers, results
 from formulations import available
 from widgets.charts.comparison import comparison_figure
@@ -97,7 +97,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
                 seconds=seconds,
                 options=_set(options, sketches),
             )
-            key = comparisons.start(asked.taken())
+            key = comparisons.start(asked.taken(), owner=visitor())
         except CclError as error:
             return no_update, no_update, no_update, note(str(error), title="Cannot compare")
         return {"key": sealed(key)}, None, "", no_update

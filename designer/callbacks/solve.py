@@ -11,7 +11,7 @@ from designer.callbacks import commands
 from designer.drawn.faults import fault
 from designer.page import ids, solve_card
 from designer.page.notes import note
-from designer.serving.sessions import key_of, sealed
+from designer.serving.sessions import key_of, sealed, visitor
 from designer.solves import answers
 from designer.solves.request import problem_of, read_request
 from designer.solves.solving import Jobs
@@ -63,7 +63,8 @@ def _start(app: Dash, jobs: Jobs) -> None:
             return nothing
         try:
             request = read_request(asked)
-            key = jobs.start(problem_of(drawing["topology"], request), request, question=asked)
+            problem = problem_of(drawing["topology"], request)
+            key = jobs.start(problem, request, question=asked, owner=visitor())
         except CclError as error:
             return (None, note(str(error), title="Cannot solve"), *nothing[2:])
         nothing_yet = course((), seconds=0.0, running=True)
