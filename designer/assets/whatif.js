@@ -3,6 +3,7 @@
   "use strict";
 
   const no = () => window.dash_clientside.no_update;
+  const PAUSE = 250; // ms without an answer before what takes longer is asked for
   const PATIENCE = 4000; // ms after which an answer is given up
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
@@ -10,6 +11,7 @@
   let until = 0; // when the question under way is given up
   let waiting = null; // the values that are asked for next
   let last = ""; // the values that were asked for last
+  let settling = 0;
 
   const between = (value, low, high) => Math.min(high, Math.max(low, value));
   const digits = (value, many) => Number(value.toPrecision(many));
@@ -42,6 +44,16 @@
     if (!found) return null;
     const power = " kmgt".indexOf(found[2].toLowerCase() || " ");
     return Number(found[1].replaceAll("_", "")) * (found[3] ? 1024 : 1000) ** power;
+  };
+
+  /** After a pause, ask what takes longer of the values that were answered. */
+  const settle = () => {
+    clearTimeout(settling);
+    settling = setTimeout(() => {
+      number += 1;
+      const data = { values: JSON.parse(last), page, n: number };
+      window.dash_clientside.set_props("whatif-settled", { data });
+    }, PAUSE);
   };
 
   /** The answer is there, or never comes: ask for what was moved to meanwhile. */
@@ -110,10 +122,23 @@
       picture(now, choice) {
         const { triggered } = window.dash_clientside.callback_context;
         if (!now) return [no(), no(), no()];
-        if (triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"))) next();
+        if (triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"))) {
+          settle();
+          next();
+        }
         const cuts = now.answer.cuts ?? [];
         const cut = cuts[Math.min(choice ?? 0, cuts.length - 1)];
         return [now.drawing ?? no(), choice === null || !cut ? [] : [cut], !now.moved];
+      },
+
+      /** Draw the curve of a class, or take it away. */
+      choose(clicks, pressed) {
+        const { triggered_id: id, triggered, inputs_list: inputs } = window.dash_clientside.callback_context;
+        if (!id || triggered.length !== 1 || !triggered[0].value) return no();
+        const key = id["whatif-class"];
+        const keys = inputs[0].map(({ id: each }) => each["whatif-class"]);
+        const drawn = keys.filter((_, i) => pressed[i] === "true");
+        return drawn.includes(key) ? drawn.filter((each) => each !== key) : [...drawn, key].slice(-4);
       },
 
       /** Draw another of the tied cuts, or none. */

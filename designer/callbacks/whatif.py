@@ -24,9 +24,10 @@ from dash import (
 from ccl.errors import CclError
 from ccl.formats.size import parse_size
 from ccl.formats.topoloom import topology_from_json
-from designer.callbacks import commands
+from designer.callbacks import commands, whatif_limits
 from designer.page import ids
 from designer.page.notes import note
+from designer.serving.sessions import visitor
 from designer.solves.live import Newest
 from designer.whatif import answering, figures
 from designer.whatif.form import form, key
@@ -42,6 +43,7 @@ def register(app: Dash) -> None:
     _answer(app)
     _picture(app)
     _apply(app)
+    whatif_limits.register(app)
 
 
 def _sliders(app: Dash) -> None:
@@ -132,7 +134,7 @@ def _answer(app: Dash) -> None:
         drawing, request, before, cut = given
         if not asked or not before or not drawing:
             return
-        newer = newest.ask(asked)
+        newer = newest.ask(asked, visitor=visitor())
         found = answering.answer(drawing, request, before, asked["values"])
         if newer():
             now = found["answer"]
@@ -179,7 +181,7 @@ def _apply(app: Dash) -> None:
             return (no_update,) * 5
         values = asked["values"]
         try:
-            topology = answering.moved_to(drawing, before, values)
+            topology = answering.standing(drawing, None, before, values).topology
         except CclError as error:
             return (*(no_update,) * 4, note(str(error)))
         made = answering.drawn(drawing, topology)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ccl.errors import CclError
 from ccl.formats.topoloom import topology_from_json
+from ccl.problem import Problem
 from ccl.topology import Topology
 from designer.drawn.files import drawing_of
 from designer.page import text
-from designer.whatif.knobs import Change, changed, origin_of, read_origin
+from designer.whatif.knobs import Change, Knob, changed, moved_knobs, origin_of, read_origin
 from designer.whatif.told import asked, told
 
 MOST_REDRAWN = 2_000
@@ -57,15 +59,41 @@ def today(drawing: Given, request: Given | None) -> Json:
     }
 
 
-def moved_to(drawing: Given, before: Given, values: Given) -> Topology:
-    """Return the cluster with its knobs moved.
+def change_of(values: Given) -> Change:
+    """Read where the knobs stand; what is empty stands where it does today."""
+    bandwidth, alpha, count = (_numbers(values.get(what)) for what in _MOVED)
+    return Change(bandwidth, alpha, {key: int(value) for key, value in count.items()})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The cluster as the sliders stand.
 
     Parameters
     ----------
-    drawing, before
-        The drawing, and what `today` says of it.
-    values
-        Numbers by what they are of (`bandwidth`, `alpha`, `count`) and by key.
+    topology
+        With its knobs moved.
+    change
+        Where they stand.
+    knobs
+        Its classes of links and limits, with the figures of today.
+    problem
+        What is asked of it, or why nothing can be.
+    """
+
+    topology: Topology
+    change: Change
+    knobs: tuple[Knob, ...]
+    problem: Problem | str
+
+
+def standing(drawing: Given, request: Given | None, before: Given, values: Given) -> Standing:
+    """Return the cluster as the sliders stand.
+
+    Parameters
+    ----------
+    drawing, request, before, values
+        As for `answer`.
 
     Raises
     ------
@@ -74,13 +102,10 @@ def moved_to(drawing: Given, before: Given, values: Given) -> Topology:
     """
     topology = topology_from_json(dict(drawing["topology"]))
     origin = read_origin(before["origin"]) if before.get("origin") else None
-    return changed(topology, change_of(values), origin)
-
-
-def change_of(values: Given) -> Change:
-    """Read where the knobs stand; what is empty stands where it does today."""
-    bandwidth, alpha, count = (_numbers(values.get(what)) for what in _MOVED)
-    return Change(bandwidth, alpha, {key: int(value) for key, value in count.items()})
+    change = change_of(values)
+    made = changed(topology, change, origin)
+    wanted = {**(request or {}), "size": values.get("size") or before["size"]}
+    return Standing(made, change, moved_knobs(topology, change, origin), asked(made, wanted))
 
 
 def drawn(drawing: Given, topology: Topology) -> Json:
@@ -98,7 +123,8 @@ def answer(drawing: Given, request: Given | None, before: Given, values: Given) 
     drawing, request, before
         The drawing, the header's settings, and what `today` says of both.
     values
-        As for `moved_to`, with the ``size`` of the collective.
+        Numbers by what they are of (``bandwidth``, ``alpha``, ``count``) and by key, and the
+        ``size`` of the collective as it is typed.
 
     Returns
     -------
@@ -108,21 +134,18 @@ def answer(drawing: Given, request: Given | None, before: Given, values: Given) 
     """
     size = values.get("size") or before["size"]
     try:
-        topology = moved_to(drawing, before, values)
+        stands = standing(drawing, request, before, values)
     except CclError as error:
         return {"answer": {"trouble": text.sentence(str(error))}, "moved": False, "drawing": None}
-    picture = drawn(drawing, topology)
-    moved = picture["topology"] != drawing["topology"]
-    found = before["answer"]
-    if moved or size != before["size"]:
-        found = told(asked(topology, {**(request or {}), "size": size}))
-    still = len(topology.links) > MOST_REDRAWN and len(topology.devices) == len(
-        drawing["topology"]["devices"]
-    )
+    picture = drawn(drawing, stands.topology)
+    moved = picture["topology"] != drawing["topology"] or size != before["size"]
+    names = [each["name"] for each in drawing["topology"]["devices"]]
+    large = len(stands.topology.links) > MOST_REDRAWN
+    same = names == [each.name for each in stands.topology.devices]
     return {
-        "answer": found,
-        "moved": moved or size != before["size"],
-        "drawing": None if still else picture,
+        "answer": told(stands.problem) if moved else before["answer"],
+        "moved": moved,
+        "drawing": None if large and same else picture,
     }
 
 

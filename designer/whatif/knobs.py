@@ -187,6 +187,19 @@ def changed(topology: Topology, change: Change, origin: Origin | None = None) ->
     )
 
 
+def moved_knobs(topology: Topology, change: Change, origin: Origin | None) -> tuple[Knob, ...]:
+    """Return the knobs of the changed cluster, with bandwidths and latencies of today.
+
+    Parameters
+    ----------
+    topology, change, origin
+        As for `changed`.
+    """
+    if origin is not None and change.arguments and dict(change.arguments) != origin.counts:
+        topology = origin.with_counts(change.arguments)
+    return knobs_of(topology)
+
+
 def _waits(knob: Knob, alpha: float | None) -> Step:
     """Return the latency of most links today, and what it becomes."""
     before = knob.alpha or 0.0

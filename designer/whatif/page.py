@@ -10,6 +10,7 @@ from dash import dcc, html
 from designer.page import ids
 from designer.page.markup import attributes, heading, icon
 from designer.whatif import figures
+from designer.whatif.limits_card import limits_card
 from widgets import TopologyCanvas
 
 NOTHING: dict[str, Any] = {
@@ -23,13 +24,15 @@ def stores() -> list[Any]:
     return [
         *(dcc.Store(id=each) for each in (ids.WHATIF_TODAY, ids.WHATIF_ASKED, ids.WHATIF_NOW)),
         dcc.Store(id=ids.WHATIF_CUT, data=0),
+        *(dcc.Store(id=each) for each in (ids.WHATIF_SETTLED, ids.WHATIF_LIMITED)),
+        dcc.Store(id=ids.WHATIF_CHOSEN),
     ]
 
 
 def pane() -> html.Div:
     """Return the whole view."""
     return html.Div(
-        [_left(), _middle()],
+        [_left(), _middle(), _right()],
         id=ids.WHATIF_PANE,
         className="ds-pane ds-wif",
     )
@@ -101,4 +104,22 @@ def _middle() -> html.Div:
             ),
         ],
         className="ds-wif-middle",
+    )
+
+
+def _right() -> html.Div:
+    return html.Div(
+        [
+            html.Div(
+                limits_card(),
+                id=ids.WHATIF_RIGHT,
+                className="ds-wif-cards",
+                tabIndex=0,
+                role="region",
+                **attributes(
+                    aria_label="What limits, what to buy, what may fail", data_tab="limits"
+                ),
+            ),
+        ],
+        className="ds-wif-right",
     )

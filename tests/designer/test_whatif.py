@@ -12,7 +12,10 @@ from designer.drawn.files import drawing_of
 from designer.whatif import answering, figures
 from designer.whatif.form import form
 from designer.whatif.knobs import Change, changed, knobs_of, origin_of, read_origin
+from designer.whatif.limits import curves, drawn_at_first, limits_told
+from designer.whatif.limits_card import limits
 from gallery import catalog, open_cluster
+from widgets.charts.rates import rates_figure
 
 ASKED = {"collective": "all-gather", "size": "1MB", "chunks": 1}
 EDR = "InfiniBand EDR@12.5"
@@ -101,10 +104,12 @@ def test_what_is_applied_is_what_was_shown():
     drawing, today = opened("ndv2:hosts=2")
     values = {"bandwidth": {EDR: 25.0}, "count": {"hosts": 3}, "size": "1MB"}
     shown = answering.answer(drawing, ASKED, today, values)["drawing"]
-    made = answering.drawn(drawing, answering.moved_to(drawing, today, values))
+    made = answering.drawn(drawing, answering.standing(drawing, ASKED, today, values).topology)
     assert made == shown
     assert len(topology_from_json(made["topology"]).ranks) == 24
-    moved = answering.drawn(drawing, answering.moved_to(drawing, today, {"bandwidth": {EDR: 25.0}}))
+    moved = answering.drawn(
+        drawing, answering.standing(drawing, ASKED, today, {"bandwidth": {EDR: 25.0}}).topology
+    )
     assert moved["positions"] == drawing["positions"]
 
 
@@ -151,3 +156,44 @@ def test_clusters_of_the_gallery_answer_while_a_slider_moves():
         answering.answer(drawing, ASKED, today, values)
         slow[each.name] = time.perf_counter() - began
     assert max(slow.values()) < 1.5, slow
+
+
+def test_what_limits_two_hosts_is_the_network():
+    """All that crosses is on the network: 1 % more of it gives 1 %, of the others nothing."""
+    drawing, today = opened("ndv2:hosts=2")
+    stands = answering.standing(drawing, ASKED, today, {"bandwidth": {EDR: 25.0}})
+    told = limits_told(stands.problem, stands.knobs)
+    assert told["words"][0].startswith("All-gather runs at 50 GB/s")
+    assert [each["more"] for each in told["rows"]] == [1.0, 0.0, 0.0]
+    assert told["rows"][0]["key"] == EDR
+    assert drawn_at_first(told, stands) == [EDR]
+    panel = str(limits(told, marks={EDR: 2}, chosen=[EDR]))
+    assert "'whatif-class': 'InfiniBand EDR@12.5'" in panel
+
+
+def test_a_curve_has_the_kink_where_another_cut_takes_over():
+    """A GPU takes in 15/16 over NVLink and a rail of 25 GB/s, and half leaves a host over eight.
+
+    With x times 300 GB/s that is (300 x + 25) 16 / 15, and 2 x 200 GB/s: equal at x = 7 / 6.
+    """
+    drawing, today = opened("dgx-a100:hosts=2")
+    nvlink = "NVLink 3@300"
+    stands = answering.standing(drawing, ASKED, today, {"bandwidth": {nvlink: 600.0}})
+    [line] = curves(stands, [nvlink])
+    assert line.breaks == ((pytest.approx(7 / 6), pytest.approx(400.0)),)
+    assert line.here == pytest.approx((2.0, 400.0))
+    assert (line.factors[0], line.factors[-1]) == pytest.approx((0.25, 4.0))
+    assert len(rates_figure([line], scheme="light").data) == 3
+
+
+def test_curves_of_several_classes_are_drawn_and_no_more_than_can_be_told_apart():
+    drawing, today = opened("amd-te-ccl")
+    stands = answering.standing(drawing, ASKED, today, {})
+    lines = curves(stands, [each.key for each in stands.knobs])
+    assert [each.mark for each in lines] == [0, 1, 2, 3]
+    assert all(each.here[1] == pytest.approx(today["answer"]["algbw"]) for each in lines)
+    low = answering.standing(
+        drawing, ASKED, today, {"bandwidth": {stands.knobs[0].key: stands.knobs[0].bandwidth * 8}}
+    )
+    [wide] = curves(low, [stands.knobs[0].key])
+    assert wide.factors[-1] == pytest.approx(8.0)

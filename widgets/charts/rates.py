@@ -1,0 +1,190 @@
+"""The best rate over the bandwidth of classes of links: lines with kinks, and where we are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from formulations.margins.curve import RateCurve
+from widgets import text
+from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
+
+SAMPLES = 64
+"""Places of each line: straight pieces bend where the axis is logarithmic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve as it is drawn.
+
+    Parameters
+    ----------
+    words
+        What the links are.
+    mark
+        Number of its colour and its marker.
+    factors, rates
+        Places along it: times today's bandwidth, and GB/s.
+    breaks
+        The kinks among them, without the ends.
+    here
+        Where the slider stands.
+    """
+
+    words: str
+    mark: int
+    factors: tuple[float, ...]
+    rates: tuple[float, ...]
+    breaks: tuple[tuple[float, float], ...]
+    here: tuple[float, float]
+
+
+def line_of(curve: RateCurve, words: str, *, mark: int, factor: float) -> Line:
+    """Return a curve as it is drawn.
+
+    Parameters
+    ----------
+    curve, words
+        What `formulations.rate_curve` found, and of which links.
+    mark
+        Number of its colour.
+    factor
+        Where the slider stands, in times of today: what the curve counts from.
+    """
+    low, high = float(curve.pieces[0].start), float(curve.pieces[-1].end)
+    kinks = [(float(x), float(y)) for x, y in curve.breaks[1:-1]]
+    even = (low * (high / low) ** (i / SAMPLES) for i in range(SAMPLES + 1))
+    # Rounding must not leave the range at its ends.
+    places = sorted({*(min(max(each, low), high) for each in even), *(x for x, _ in kinks)})
+    return Line(
+        words,
+        mark,
+        tuple(each * factor for each in places),
+        tuple(float(curve.at(each)) for each in places),
+        tuple((x * factor, y) for x, y in kinks),
+        (factor, float(curve.at(1))),
+    )
+
+
+def rates_figure(
+    lines: Sequence[Line], *, scheme: str | None = "light", height: int | None = None
+) -> go.Figure:
+    """Draw the best algbw over bandwidth, both axes logarithmic.
+
+    Parameters
+    ----------
+    lines
+        What is drawn.
+    scheme
+        ``light``, ``dark`` or ``auto``; dark before a page has said.
+    height
+        In pixels; None fills what it is put into.
+    """
+    look = LOOKS[scheme or "dark"]
+    figure = go.Figure()
+    for each in lines:
+        _line(figure, each, look)
+    _dress(figure, look, height)
+    if lines:
+        _axes(figure, lines, look)
+    return figure
+
+
+def color(mark: int, scheme: str | None) -> str:
+    """Return the colour of a line."""
+    own = LOOKS[scheme or "dark"].lines
+    return own[mark % len(own)]
+
+
+def _line(figure: go.Figure, line: Line, look: Look) -> None:
+    tone = look.lines[line.mark % len(look.lines)]
+    symbol = SYMBOLS[line.mark % len(SYMBOLS)]
+    figure.add_scatter(
+        x=line.factors,
+        y=line.rates,
+        name=line.words,
+        mode="lines",
+        line={"color": tone, "width": 2},
+        text=[_hover(line.words, *each) for each in zip(line.factors, line.rates, strict=True)],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[x for x, _ in line.breaks],
+        y=[y for _, y in line.breaks],
+        name="kink",
+        mode="markers",
+        marker={"symbol": "circle-open", "size": 9, "color": tone, "line": {"width": 2}},
+        text=[
+            f"{_hover(line.words, *each)}<br>from here on another cut decides"
+            for each in line.breaks
+        ],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[line.here[0]],
+        y=[line.here[1]],
+        name="now",
+        mode="markers",
+        marker={
+            "symbol": symbol,
+            "size": 13,
+            "color": tone,
+            "line": {"width": 2, "color": look.ground},
+        },
+        text=[f"{_hover(line.words, *line.here)}<br>here the slider stands"],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _hover(words: str, factor: float, rate: float) -> str:
+    return f"<b>{words}</b><br>{text.digits(factor)} × today: {text.bandwidth(rate)}"
+
+
+def _axes(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
+    across = [x for each in lines for x in (each.factors[0], each.factors[-1])]
+    up = [y for each in lines for y in (*each.rates, each.here[1])]
+    low, high = min(up) / 1.12, max(up) * 1.12
+    shown = [x for x in (0.125, 0.25, 0.5, 1, 2, 4, 8) if min(across) <= x <= max(across)]
+    names = {0.125: "⅛", 0.25: "¼", 0.5: "½", 1: "today"}
+    figure.update_xaxes(
+        type="log",
+        range=[math.log10(min(across)) - 0.04, math.log10(max(across)) + 0.04],
+        tickvals=shown,
+        ticktext=[names.get(x, f"{x:g}×") for x in shown],
+        gridcolor=look.line,
+    )
+    ticks = log_ticks(low, high)
+    figure.update_yaxes(
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickvals=ticks,
+        ticktext=[text.bandwidth(each) for each in ticks],
+        gridcolor=look.line,
+        automargin=True,
+    )
+
+
+def _dress(figure: go.Figure, look: Look, height: int | None) -> None:
+    layout: dict[str, Any] = {
+        "template": "none",
+        "height": height,
+        "showlegend": False,
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 26},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 11.5, "color": look.soft},
+        "hoverlabel": {
+            "font": {"family": FONT, "size": 12, "color": look.ink},
+            "bgcolor": look.ground,
+            "bordercolor": look.line,
+        },
+        "hovermode": "closest",
+        "dragmode": False,
+    }
+    figure.update_layout(**layout)
+    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)
