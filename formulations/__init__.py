@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from formulations.margins.curve import rate_curve
     from formulations.margins.sensitivity import sensitivity
     from formulations.run import Progress
+    from formulations.sweeping.running import sweep
 
 __all__ = [
     "Formulation",
@@ -58,6 +59,7 @@ __all__ = [
     "start",
     "start_comparison",
     "stragglers",
+    "sweep",
     "sweep_counts",
 ]
 
@@ -73,6 +75,7 @@ _LATER = {
     "sensitivity": "formulations.margins.sensitivity",
     "start_comparison": "formulations.comparison",
     "stragglers": "formulations.failing.lagging",
+    "sweep": "formulations.sweeping.running",
     "sweep_counts": "formulations.chunk_counts",
 }
 

@@ -135,7 +135,7 @@ def parse_method(text: str, *, sketch: Reader | None = None) -> Method:
         if option not in rows:
             raise ProblemError(_unknown(chosen, option, list(rows)))
         values[option] = _value(rows[option], value, sketch)
-    return _checked(chosen, values)
+    return checked_method(chosen, values)
 
 
 def parse_methods(text: str, *, sketch: Reader | None = None) -> tuple[Method, ...]:
@@ -206,11 +206,17 @@ def _at(problem: Problem, size: float) -> Problem:
 def _method(given: str | Method) -> Method:
     if isinstance(given, str):
         return parse_method(given)
-    return _checked(formulation(given.formulation), given.options)
+    return checked_method(formulation(given.formulation), given.options)
 
 
-def _checked(chosen: Formulation, values: Mapping[str, Any]) -> Method:
-    """Return a method with options as the formulation reads them, those that say something."""
+def checked_method(chosen: Formulation, values: Mapping[str, Any]) -> Method:
+    """Return a method with options as the formulation reads them, those that say something.
+
+    Raises
+    ------
+    ProblemError
+        If there is no such option, or a value is wrong.
+    """
     rows = option_fields(chosen.options)
     try:
         made = make_options(chosen.options, values)
