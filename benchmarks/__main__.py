@@ -22,6 +22,7 @@ from benchmarks import (
     schedules,
     table8,
     taccl,
+    whatif,
 )
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -38,6 +39,7 @@ app.command("compare")(compare.main)
 app.command("rivals")(rivals.main)
 app.command("formats")(formats.main)
 app.command("player")(player.main)
+app.command("whatif")(whatif.main)
 
 if __name__ == "__main__":
     app()
