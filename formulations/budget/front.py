@@ -73,8 +73,9 @@ class _Asking:
 
     def _breaks(self) -> Iterator[Bought]:
         """Yield the ends of a convex front, then its corners as they are found."""
-        first, last = self._today(), self._cheapest(self._fastest())
+        first = self._today()
         yield first
+        last = self._cheapest(self._fastest())
         if last.factor <= first.factor * (1 + SAME):
             return
         yield last
@@ -112,8 +113,8 @@ class _Asking:
 
     def _samples(self) -> Iterator[Bought]:
         """Yield cheapest upgrades at some factors."""
-        last = self._fastest()
         yield self._today()
+        last = self._fastest()
         for factor in np.linspace(self.least, last, min(SAMPLES, self.points))[1:].tolist():
             yield self._cheapest(factor)
 

@@ -111,6 +111,7 @@ class Search:
     _left: list[np.ndarray] = field(default_factory=list)
     _speed: list[float] = field(default_factory=list)
     _right: list[float] = field(default_factory=list)
+    _known: set[tuple[int, Found]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         goods = self.sale.goods
@@ -135,6 +136,7 @@ class Search:
             What its engine said.
         """
         base = self.base[number]
+        self._known.add((number, found))
         for slopes, offset in zip(found.slopes, found.offsets.tolist(), strict=True):
             self._left.append(slopes * self.unit_of / base)
             self._speed.append(self.slope[number] / base)
@@ -164,7 +166,9 @@ class Search:
         for number in order:
             need = self.base[number] + self.slope[number] * (bought.factor - 1)
             found = self.rates[number].at(bought.extra)
-            if found.algbw < need * (1 - MET):
+            # What the program knows already it misses by the solver's rounding alone.
+            new = (number, found) not in self._known
+            if new and found.algbw < need * (1 - MET):
                 self.add(number, found)
                 return True
         return False

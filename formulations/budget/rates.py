@@ -249,7 +249,8 @@ def rates_of(problem: Problem, sale: Sale) -> Rates:
     ProblemError
         If fluid models cannot say it, or it is too large.
     """
-    if cut_decides(problem) and even(problem, sale):
+    # A limit that does not bind today may bind once its links have more.
+    if not problem.topology.limits and cut_decides(problem) and even(problem, sale):
         return CutRates(problem, sale)
     why = demands.refusal(problem)
     if why is None and programmable(problem):
