@@ -57,3 +57,7 @@ class LimitReached(SolveError):
 
 class SolverMissing(SolveError):
     """The solver asked for is not installed."""
+
+
+class CatalogError(CclError):
+    """A catalog cannot be opened, read or written."""

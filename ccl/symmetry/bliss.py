@@ -24,7 +24,7 @@ def bliss(shape: Shape) -> np.ndarray:
     colours = refined(shape, shape.device, rounds=_ROUNDS)
     if len(np.unique(colours)) == shape.size:
         return np.empty((0, shape.size), dtype=np.int64)
-    drawn = _Drawing(shape, colours)
+    drawn = Drawing(shape, colours)
     graph = igraph.Graph(n=drawn.size, edges=drawn.edges())
     found = graph.automorphism_group(color=drawn.colours())
     images = np.array(found, dtype=np.int64).reshape(-1, drawn.size)[:, : shape.size]
@@ -32,7 +32,7 @@ def bliss(shape: Shape) -> np.ndarray:
     return np.asarray(images[moving])
 
 
-class _Drawing:
+class Drawing:
     """A cluster as an undirected graph with coloured vertices."""
 
     def __init__(self, shape: Shape, colours: np.ndarray) -> None:

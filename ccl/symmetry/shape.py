@@ -128,14 +128,14 @@ def shape_of(
         for each in topology.devices
     )
     bandwidth = np.fromiter((each.bandwidth for each in topology.links), np.float64, many)
-    link = _joint(np.zeros(many, dtype=np.int64), bandwidth)
+    link = joint(np.zeros(many, dtype=np.int64), bandwidth)
     if not steady:
         alpha = np.fromiter((each.alpha for each in topology.links), np.float64, many)
-        link = _joint(link, alpha)
+        link = joint(link, alpha)
     if colours is not None:
-        device = _joint(device, numbered(colours))
+        device = joint(device, numbered(colours))
     if links is not None:
-        link = _joint(link, numbered(links))
+        link = joint(link, numbered(links))
     places = topology.link_index if topology.limits else {}
     return Shape(
         topology=topology,
@@ -159,6 +159,13 @@ def numbered(keys: Iterable[Hashable]) -> np.ndarray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
+def joint(numbers: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return a number for each pair."""
+    other = np.unique(more, return_inverse=True)[1].ravel()
+    both = numbers * (int(other.max(initial=0)) + 1) + other
+    return np.asarray(np.unique(both, return_inverse=True)[1].ravel())
+
+
 def scattered(numbers: np.ndarray) -> np.ndarray:
     """Scatter numbers, so that sums of different ones differ; what collides is checked later."""
     with np.errstate(over="ignore"):
@@ -166,13 +173,6 @@ def scattered(numbers: np.ndarray) -> np.ndarray:
         x ^= x >> np.uint64(29)
         x *= np.uint64(0x94D049BB133111EB)
         return np.asarray(x ^ (x >> np.uint64(32)))
-
-
-def _joint(numbers: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Return a number for each pair."""
-    other = np.unique(more, return_inverse=True)[1].ravel()
-    joint = numbers * (int(other.max(initial=0)) + 1) + other
-    return np.asarray(np.unique(joint, return_inverse=True)[1].ravel())
 
 
 def _permutes(image: np.ndarray, size: int) -> bool:

@@ -1,0 +1,236 @@
+"""From one problem to an isomorphic one: what is said of the first, said of the second."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ccl.bound import Bound, Cut, Path
+from ccl.closed_form import ClosedForm
+from ccl.collective import Chunk
+from ccl.errors import ProblemError
+from ccl.flow import Flow
+from ccl.forest import Forest, Tree
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from ccl.symmetry.canonical import Canonical, share_of
+from ccl.symmetry.free import Symmetry
+
+Plan = Schedule | Forest | Flow
+
+
+@dataclass(frozen=True)
+class Relabelling:
+    """A permutation of devices and ranks that leads one problem onto another.
+
+    Parameters
+    ----------
+    source, target
+        Isomorphic problems; their sizes in bytes may differ.
+    places
+        Place in the target of each device of the source, shape (devices,).
+    """
+
+    source: Problem
+    target: Problem
+    places: np.ndarray
+
+    @classmethod
+    def between(
+        cls, source: Problem, target: Problem, *, known: Canonical, asked: Canonical
+    ) -> Relabelling:
+        """Return one that leads `source` onto `target`.
+
+        Parameters
+        ----------
+        source, target
+            Isomorphic problems.
+        known, asked
+            Their canonical forms, of one digest.
+
+        Raises
+        ------
+        ProblemError
+            If the digests differ.
+        """
+        if known.digest != asked.digest:
+            msg = (
+                f"{source.collective.kind} on {source.topology} and {target.collective.kind} on "
+                f"{target.topology} are not isomorphic; relabel between problems of one digest"
+            )
+            raise ProblemError(msg)
+        places = np.empty(len(known.order), dtype=np.int64)
+        places[known.order] = asked.order
+        return cls(source, target, places)
+
+    @property
+    def inverse(self) -> Relabelling:
+        """The same, back."""
+        return Relabelling(self.target, self.source, np.argsort(self.places))
+
+    @cached_property
+    def identical(self) -> bool:
+        """Whether every device, host and rank is called what it was, and chunks are numbered so."""
+        before, after = self.source.topology, self.target.topology
+        names = all(
+            (old.name, old.host) == (after.devices[place].name, after.devices[place].host)
+            for old, place in zip(before.devices, self.places.tolist(), strict=True)
+        )
+        return names and before.ranks == after.ranks and self._same_chunks
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return a plan of the source as one of the target.
+
+        Raises
+        ------
+        ProblemError
+            If the target has no chunk for one of the source.
+        """
+        if isinstance(plan, Schedule):
+            name, chunk = self._names, self._chunks
+            sends = tuple(
+                Send(
+                    each.epoch,
+                    chunk[each.chunk],
+                    name[each.src],
+                    name[each.dst],
+                    tuple([name[stop] for stop in each.via]),
+                    each.fraction,
+                )
+                for each in plan.sends
+            )
+            return replace(plan, sends=sends)
+        if isinstance(plan, Forest):
+            symmetry = None if plan.symmetry is None else self._symmetry(plan.symmetry)
+            trees, spread = self._trees(plan.trees), self._trees(plan.spread)
+            return Forest(trees, plan.reduces, spread, symmetry)
+        return Flow(
+            tuple(
+                replace(
+                    each,
+                    chunk=self._chunks[each.chunk],
+                    src=self._names[each.src],
+                    dst=self._names[each.dst],
+                )
+                for each in plan.rates
+            )
+        )
+
+    def bound(self, bound: Bound) -> Bound:
+        """Return a bound of the source as one of the target, its witness and its words too."""
+        name, witness = self._names, bound.witness
+        if isinstance(witness, Path):
+            witness = Path(tuple(name[each] for each in witness.devices))
+        elif isinstance(witness, Cut):
+            index = self.target.topology.index
+            inside = sorted((name[each] for each in witness.inside), key=index.__getitem__)
+            witness = Cut(tuple(inside), self._ends(witness.links), witness.bandwidth)
+        return replace(bound, witness=witness, reference=self.words(bound.reference))
+
+    def closed_form(self, formula: ClosedForm) -> ClosedForm:
+        """Return a formula with the link that most messages cross called as in the target."""
+        if formula.busiest is None:
+            return formula
+        return replace(formula, busiest=self._ends([formula.busiest])[0])
+
+    def words(self, sentence: str) -> str:
+        """Return a sentence with devices and hosts called as in the target.
+
+        Only names with a letter and a digit are known again; others may be words or numbers.
+        """
+        told = self._told
+        return self._pattern.sub(lambda found: told[found[0]], sentence) if told else sentence
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        devices = self.target.topology.devices
+        pairs = zip(self.source.topology.devices, self.places.tolist(), strict=True)
+        return {each.name: devices[place].name for each, place in pairs}
+
+    @cached_property
+    def _told(self) -> dict[str, str]:
+        devices = self.target.topology.devices
+        pairs = list(zip(self.source.topology.devices, self.places.tolist(), strict=True))
+        hosts = {each.host: devices[place].host for each, place in pairs}
+        known = {old: new for old, new in hosts.items() if old and new} | self._names
+        return {old: new for old, new in known.items() if re.search("[A-Za-z].*[0-9]", old)}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        longest_first = sorted(self._told, key=len, reverse=True)
+        return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")
+
+    @cached_property
+    def _ranks(self) -> list[int]:
+        """Image of each rank."""
+        rank = self.target.topology.rank
+        return [rank[self._names[name]] for name in self.source.topology.ranks]
+
+    @property
+    def _same_chunks(self) -> bool:
+        before, after = self.source.collective, self.target.collective
+        many = len(before.chunks)
+        return many == len(after.chunks) and self._chunks == list(range(many))
+
+    @cached_property
+    def _chunks(self) -> list[int]:
+        """Image of each chunk; those that are alike in the order of their numbers."""
+        images: list[int] = [-1] * len(self.source.collective.chunks)
+        free: dict[object, list[int]] = {}
+        # From the last on, so that the first is popped first.
+        whole, target = self.source.collective.size, self.target.collective
+        for number in reversed(range(len(target.chunks))):
+            chunk = target.chunks[number]
+            key = _key(chunk, chunk.holders, chunk.destinations, whole=target.size)
+            free.setdefault(key, []).append(number)
+        rank = self._ranks
+        for number, chunk in enumerate(self.source.collective.chunks):
+            holders = [rank[each] for each in chunk.holders]
+            destinations = [rank[each] for each in chunk.destinations]
+            wanted = free.get(_key(chunk, holders, destinations, whole=whole))
+            if not wanted:
+                msg = (
+                    f"chunk {number} of {self.source.collective.kind} on {self.source.topology} "
+                    f"has no counterpart on {self.target.topology}; relabel between isomorphic ones"
+                )
+                raise ProblemError(msg)
+            images[number] = wanted.pop()
+        return images
+
+    def _ends(self, links: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        return tuple((self._names[src], self._names[dst]) for src, dst in links)
+
+    def _trees(self, trees: Iterable[Tree]) -> tuple[Tree, ...]:
+        name, rank = self._names, self._ranks
+        return tuple(
+            replace(
+                each,
+                root=rank[each.root],
+                routes=tuple(tuple([name[stop] for stop in route]) for route in each.routes),
+            )
+            for each in trees
+        )
+
+    def _symmetry(self, symmetry: Symmetry) -> Symmetry:
+        """Return the same group on the places of the target."""
+        devices = np.empty_like(symmetry.devices)
+        devices[:, self.places] = self.places[symmetry.devices]
+        return Symmetry(self.target.topology, devices, symmetry.powers)
+
+
+def _key(
+    chunk: Chunk, holders: Iterable[int], destinations: Iterable[int], *, whole: float
+) -> object:
+    """Return what makes chunks alike, sizes as shares of the whole."""
+    return (
+        share_of(chunk, whole),
+        frozenset(holders),
+        frozenset(destinations),
+        chunk.reduced,
+        chunk.priority,
+        chunk.tenant,
+    )

@@ -1,0 +1,19 @@
+"""Every solved plan in a file, found again at once on every cluster of the same shape.
+
+>>> from formulations import catalog
+>>> kept = catalog.Catalog("plans.sqlite")  # doctest: +SKIP
+>>> result = catalog.solve(problem, catalog=kept, time_limit=60)  # doctest: +SKIP
+>>> kept.find(relabelled).makespan  # doctest: +SKIP
+
+``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it, ``rows``,
+``packed`` and ``tables`` are how it lies in the file. ``tuning`` finds the best plan of each range
+of sizes, ``regimes`` the best method of each collective and size, ``lines`` writes and reads plans.
+"""
+
+from __future__ import annotations
+
+from formulations.catalog.answering import solve
+from formulations.catalog.catalog import Catalog, usual_path
+from formulations.catalog.entry import Entry
+
+__all__ = ["Catalog", "Entry", "solve", "usual_path"]
