@@ -34,7 +34,7 @@ def sentences(found: Sensitivity) -> tuple[str, ...]:
     return (
         _bottleneck(found),
         *_gains(found),
-        *(_together(found, each) for each in found.together[:MOST_TOLD]),
+        *_sets(found),
         *_waiting(found),
         *_idle(found),
     )
@@ -69,6 +69,15 @@ def _gain(each: Effect) -> str:
     )
     kink = each.less - each.more > _PRICED
     return told + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
+
+
+def _sets(found: Sensitivity) -> Iterator[str]:
+    yield from (_together(found, each) for each in found.together[:MOST_TOLD])
+    others = len(found.together) - MOST_TOLD
+    if others > 0:
+        yield (
+            f"So do {others} other pairs, by no more." if others > 1 else "So does one other pair."
+        )
 
 
 def _together(found: Sensitivity, each: Together) -> str:
