@@ -66,7 +66,7 @@ MemoryOption = Annotated[
         "--memory",
         metavar="BYTES",
         help="What a solve may take, such as 4GB; what takes more is ended and its best plan "
-        "kept. By default 80 % of the machine's.",
+        "kept. By default its part of 80 % of the machine's.",
         show_default=False,
     ),
 ]

@@ -27,7 +27,9 @@ from designer.cli import (
     optimum,
     run,
     solve,
+    sweep,
     upgrade,
+    worker,
 )
 from designer.cli.show import complain
 
@@ -99,6 +101,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("import")(files.import_)
     app.command("formats")(files.formats)
     app.command("link")(link.link)
+    app.command("worker")(worker.worker)
     return app
 
 
