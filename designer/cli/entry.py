@@ -27,7 +27,6 @@ from designer.cli import (
     optimum,
     run,
     solve,
-    sweep,
     upgrade,
     worker,
 )
