@@ -27,6 +27,7 @@ from designer.cli import (
     optimum,
     run,
     solve,
+    sweep,
     upgrade,
     worker,
 )
@@ -90,6 +91,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("stragglers")(failures.stragglers)
     app.command("formulation")(formulation.formulation)
     app.command("compare")(compare.compare)
+    app.command("sweep")(sweep.sweep)
     app.command("verify")(files.verify)
     app.command("explain")(explain.explain)
     app.command("diff")(explain.diff)

@@ -1,8 +1,8 @@
 """The child process of a worker: tasks in lines of JSON, one after the other, and their rows.
 
-For each task it answers ``begin`` with the fingerprint, ``best`` with the row of a plan that is
-not the last, once a second at most, so that little is lost when the process is ended, and
-``row``. It ends when the pipe that its tasks come through is closed, whatever its solver is doing,
+For each task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with
+the row of a plan that is not the last, once a second at most, so that little is lost when the
+process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever its solver is doing,
 and when nobody has asked for a while.
 """
 
@@ -72,11 +72,11 @@ def _answer(task: Task, speak: _Speaker, warm: set[tuple[str, str]]) -> None:
         root=task.root,
     )
     problem = Problem(topology, collective)
-    speak.begin(problem.fingerprint)
     first = task.formulation, task.collective
     if first not in warm:
         warm.add(first)
         warm_up(task.method, collective.kind)
+    speak.begin(problem.fingerprint)
     result = solve(
         problem,
         task.formulation,
@@ -109,7 +109,7 @@ class _Speaker:
         self.told = 0.0
 
     def begin(self, fingerprint: str) -> None:
-        """Tell that a task begins."""
+        """Tell that a solve begins."""
         self.told = time.monotonic()
         self.line({"event": "begin", "fingerprint": fingerprint, "version": __version__})
 

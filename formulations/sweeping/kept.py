@@ -89,6 +89,11 @@ def read_rows(folder: str | Path) -> tuple[Row, ...]:
     return tuple(found[key] for key in asked.tasks if key in found)
 
 
+def is_sweep(folder: str | Path) -> bool:
+    """Whether a folder is that of a sweep."""
+    return (Path(folder) / _ASKED).is_file()
+
+
 def read_asked(folder: str | Path) -> Asked:
     """Return what the folder's last sweep was asked.
 
@@ -98,7 +103,7 @@ def read_asked(folder: str | Path) -> Asked:
         If the folder is not that of a sweep.
     """
     path = Path(folder) / _ASKED
-    if not path.is_file():
+    if not is_sweep(folder):
         msg = f"{folder} is not the folder of a sweep: it has no {_ASKED}"
         raise FormatError(msg)
     try:

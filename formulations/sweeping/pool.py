@@ -32,6 +32,10 @@ NAME = "topoloom-sweep"
 MODULE = "formulations.sweeping"
 
 
+START = 120.0
+"""Seconds for loading solvers and making the problem; a machine may have much else to do."""
+
+
 def solve_task(task: Task) -> Values:
     """Solve a task on the worker that runs this; what a solver does is told in its values."""
     pool = get_worker().plugins[NAME]
@@ -124,25 +128,32 @@ class _Process:
         """Wait for the row of a task, or for what ends the process before."""
         self.fresh = False
         tried = _Tried(memory=self.memory)
-        seconds = patience(task.time_limit)
+        watch = self._watched(tried, START)
+        self.child.ask(msgspec.to_builtins(task))
+        for event in self._answers:
+            tried.take(event)
+            if event["event"] == "begin":
+                watch.cancel()
+                watch = self._watched(tried, patience(task.time_limit))
+            if tried.final is not None:
+                break
+        else:
+            tried.starved, tried.words = self.child.starved, self.child.last_words(PROCESS)
+        watch.cancel()
+        return tried
+
+    def _watched(self, tried: _Tried, seconds: float | None) -> threading.Timer:
+        """Return what ends the process after some seconds, unless it is cancelled before."""
 
         def overrun() -> None:
             tried.late = True
             self.child.kill()
 
-        timer = None if seconds is None else threading.Timer(seconds, overrun)
-        if timer is not None:
-            timer.start()
-        self.child.ask(msgspec.to_builtins(task))
-        for event in self._answers:
-            tried.take(event)
-            if tried.final is not None:
-                break
-        else:
-            tried.starved, tried.words = self.child.starved, self.child.last_words(PROCESS)
-        if timer is not None:
-            timer.cancel()
-        return tried
+        watch = threading.Timer(0.0 if seconds is None else seconds, overrun)
+        watch.daemon = True
+        if seconds is not None:
+            watch.start()
+        return watch
 
     def end(self) -> None:
         """End the process and give back its pipes."""
@@ -195,6 +206,8 @@ class _Tried:
         return values | {"why_not": self._why_not(task, attempts)}
 
     def _why_not(self, task: Task, attempts: int) -> str:
+        if self.late and not self.begun:
+            return f"{PROCESS} was ended, as it had not begun to solve after {START:g} s"
         if self.late:
             return (
                 f"{PROCESS} was ended after {patience(task.time_limit):g} s without a plan, as it "
