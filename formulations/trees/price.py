@@ -78,9 +78,10 @@ class Prices:
         for members, places in task.alike:
             side = task.wishes[places[0]].side
             roots = np.array([self._root(place) for place in places])
-            every = np.arange(len(self.sides[side].costs))
+            others = np.ones(len(self.sides[side].costs), dtype=bool)
+            others[members] = False
             found, sure = steiner.cheapest(
-                self.sides[side], members, roots=roots, optional=np.setdiff1d(every, members)
+                self.sides[side], members, roots=roots, optional=np.flatnonzero(others)
             )
             exact = exact and sure
             for place, each in zip(places, found, strict=True):
@@ -124,12 +125,9 @@ class Prices:
 
     def _found(self, parents: list[Ints], *, exact: bool) -> Found:
         task = self.task
-        costs = np.array(
-            [
-                self.sides[wish.side].cost(each[None, :])[0]
-                for wish, each in zip(task.wishes, parents, strict=True)
-            ]
-        )
+        costs = np.empty(len(task.wishes))
+        for side, places in enumerate(task.of_side):
+            costs[places] = self.sides[side].cost(np.array([parents[place] for place in places]))
         costs *= task.nbytes
         return Found(parents, costs, self.least(costs) / self.total if exact else 0.0)
 

@@ -125,6 +125,14 @@ class Task:
         )
 
     @cached_property
+    def of_side(self) -> list[list[int]]:
+        """Places of the wishes of each side."""
+        found: list[list[int]] = [[] for _ in self.sides]
+        for place, wish in enumerate(self.wishes):
+            found[wish.side].append(place)
+        return found
+
+    @cached_property
     def alike(self) -> list[tuple[Ints, list[int]]]:
         """Places of wishes of one side that reach the same vertices, and these."""
         found: dict[tuple[int, bytes], tuple[Ints, list[int]]] = {}
