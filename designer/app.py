@@ -11,6 +11,7 @@ from typing import Any
 
 from dash import Dash, set_props
 
+from ccl.errors import CclError
 from designer.callbacks import register
 from designer.compare.running import Comparisons
 from designer.drawn.files import drawing_of
@@ -22,6 +23,7 @@ from designer.serving.guard import ALIVE
 from designer.serving.protect import protect
 from designer.serving.server import run
 from designer.solves.solving import Jobs
+from designer.whatif.running import Studies
 from formulations import start, start_comparison
 from gallery import open_cluster
 
@@ -44,6 +46,7 @@ def create_app(
     *,
     jobs: Jobs | None = None,
     comparisons: Comparisons | None = None,
+    studies: Studies | None = None,
     known: Names | None = None,
 ) -> Dash:
     """Return the application.
@@ -53,8 +56,8 @@ def create_app(
     drawing
         What is open at first: ``{"topology": ..., "positions": ...}``; None opens what the
         browser kept, or a cluster of the gallery on the first visit.
-    jobs, comparisons
-        Where solves and comparisons run; by default in child processes.
+    jobs, comparisons, studies
+        Where solves, comparisons and studies run; by default in child processes.
     known
         Names under which browsers may ask for it; by default those of loopback, with any port.
     """
@@ -69,7 +72,12 @@ def create_app(
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
     app.layout = page(shown, chosen=drawing is not None)
-    register(app, jobs or Jobs(start), comparisons or Comparisons(start_comparison))
+    register(
+        app,
+        jobs or Jobs(start),
+        comparisons or Comparisons(start_comparison),
+        studies or Studies(),
+    )
     protect(app, known or Names())
     return app
 
@@ -108,8 +116,8 @@ def serve(
     """
     known = names(host, port, allowed)
     with bound(host, port) as on:
-        jobs, comparisons = Jobs(start), Comparisons(start_comparison)
-        app = create_app(drawing, jobs=jobs, comparisons=comparisons, known=known)
+        jobs, comparisons, studies = Jobs(start), Comparisons(start_comparison), Studies()
+        app = create_app(drawing, jobs=jobs, comparisons=comparisons, studies=studies, known=known)
         page = f"{address(host, port)}{fragment}"
 
         def listening() -> None:
@@ -122,6 +130,7 @@ def serve(
         try:
             idle = run(app.server, on, ready=listening)
         finally:
+            studies.close()
             comparisons.close()
             jobs.close()
     if not idle:
@@ -131,6 +140,9 @@ def serve(
 
 def _bug(error: Exception) -> None:
     """Show and log what is not an error of the user's: a bug, and the page stays up."""
+    if isinstance(error, CclError):  # what the page offers brings none, so it is of another version
+        set_props(ids.NOTES, {"sendNotifications": note(str(error))})
+        return
     log.error("a callback failed", exc_info=error)
     # What the error says may be of the machine; who runs the server has it in the log.
     kind = type(error).__name__

@@ -71,6 +71,10 @@
     return { values, page, n: number };
   };
 
+  /** What the label of a factor's slider says while it is dragged. */
+  const functions = (window.dashMantineFunctions = window.dashMantineFunctions || {});
+  functions.whatifTimes = (value) => `${value}×`;
+
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     whatif: {
       /** Keep a slider and the number beside it in step; what moved last counts. */
@@ -119,16 +123,23 @@
       },
 
       /** Draw the changed cluster and its cut, and ask for what was moved to meanwhile. */
-      picture(now, choice) {
+      picture(now, choice, picked) {
         const { triggered } = window.dash_clientside.callback_context;
-        if (!now) return [no(), no(), no()];
+        if (!now) return [no(), no(), no(), no()];
         if (triggered.some(({ prop_id: id }) => id.startsWith("whatif-now"))) {
           settle();
           next();
         }
         const cuts = now.answer.cuts ?? [];
         const cut = cuts[Math.min(choice ?? 0, cuts.length - 1)];
-        return [now.drawing ?? no(), choice === null || !cut ? [] : [cut], !now.moved];
+        const drawn = picked ? picked.cut : choice === null ? null : cut;
+        return [now.drawing ?? no(), drawn ? [drawn] : [], !now.moved, picked?.marks ?? null];
+      },
+
+      /** Run or Stop, and news only while there may be some. */
+      running(job, seen) {
+        const running = Boolean(job) && (!seen || seen.key !== job.key || seen.running);
+        return [running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running];
       },
 
       /** Draw the curve of a class, or take it away. */

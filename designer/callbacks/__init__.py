@@ -27,9 +27,10 @@ from designer.callbacks import (
 )
 from designer.compare.running import Comparisons
 from designer.solves.solving import Jobs
+from designer.whatif.running import Studies
 
 
-def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
+def register(app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies) -> None:
     """Wire the whole page."""
     for room in (
         about,
@@ -48,8 +49,8 @@ def register(app: Dash, jobs: Jobs, comparisons: Comparisons) -> None:
         tables,
         trees,
         ways,
-        whatif,
     ):
         room.register(app)
     solve.register(app, jobs)
     compare.register(app, comparisons)
+    whatif.register(app, studies)

@@ -24,7 +24,7 @@ from dash import (
 from ccl.errors import CclError
 from ccl.formats.size import parse_size
 from ccl.formats.topoloom import topology_from_json
-from designer.callbacks import commands, whatif_limits
+from designer.callbacks import commands, whatif_limits, whatif_studies
 from designer.page import ids
 from designer.page.notes import note
 from designer.serving.sessions import visitor
@@ -32,11 +32,12 @@ from designer.solves.live import Newest
 from designer.whatif import answering, figures
 from designer.whatif.form import form, key
 from designer.whatif.knobs import knobs_of
+from designer.whatif.running import Studies
 
 VIEW = "whatif"
 
 
-def register(app: Dash) -> None:
+def register(app: Dash, studies: Studies) -> None:
     """Wire the What-if view."""
     _sliders(app)
     _today(app)
@@ -44,6 +45,7 @@ def register(app: Dash) -> None:
     _picture(app)
     _apply(app)
     whatif_limits.register(app)
+    whatif_studies.register(app, studies)
 
 
 def _sliders(app: Dash) -> None:
@@ -149,8 +151,10 @@ def _picture(app: Dash) -> None:
         Output(ids.WHATIF_CANVAS, "drawing"),
         Output(ids.WHATIF_CANVAS, "cuts"),
         Output(ids.WHATIF_APPLY, "disabled"),
+        Output(ids.WHATIF_CANVAS, "marks"),
         Input(ids.WHATIF_NOW, "data"),
         Input(ids.WHATIF_CUT, "data"),
+        Input(ids.WHATIF_PICKED, "data"),
         prevent_initial_call=True,
     )
     app.clientside_callback(

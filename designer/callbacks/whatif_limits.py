@@ -74,10 +74,9 @@ def _curves(app: Dash) -> None:
         keys = chosen if chosen is not None else drawn_at_first(told, stands)
         marks = {knob.key: i for i, knob in enumerate(stands.knobs)}
         panel = limits(told, marks=marks, chosen=keys)
-        lines = "" if told.get("trouble") else curves(stands, keys)
-        if isinstance(lines, str):
-            return panel, no_update, lines, not lines
-        return panel, rates_figure(lines, scheme=scheme), None, not lines
+        lines, why = ([], "") if told.get("trouble") else curves(stands, keys)
+        figure = rates_figure(lines, scheme=scheme) if lines else no_update
+        return panel, figure, why, not (lines or why)
 
 
 def _stands(

@@ -14,7 +14,14 @@ from ccl.problem import Problem
 from ccl.topology import Topology
 from designer.drawn.files import drawing_of
 from designer.page import text
-from designer.whatif.knobs import Change, Knob, changed, moved_knobs, origin_of, read_origin
+from designer.whatif.knobs import (
+    Change,
+    Knob,
+    changed,
+    moved_knobs,
+    origin_of,
+    read_origin,
+)
 from designer.whatif.told import asked, told
 
 MOST_REDRAWN = 2_000

@@ -149,7 +149,6 @@ def _size(size: float, words: str) -> html.Div:
         min=LEAST_SIZE,
         max=MOST_SIZE,
         step=0.1,
-        marks=[{"value": place} for place in (3, 6, 9)],
         thumbLabel="Size of the collective",
         **_SLIDER,
     )

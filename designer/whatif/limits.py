@@ -67,7 +67,7 @@ def limits_told(problem: Problem, knobs: Sequence[Knob]) -> Json:
 
 
 def drawn_at_first(found: Json, stands: Standing) -> list[str]:
-    """Return the classes whose curves are drawn at first: those that moved, else what gives most."""
+    """Return the classes whose curves are drawn at first: those that moved, else the best one."""
     moved = [
         knob.key
         for knob in stands.knobs
@@ -76,8 +76,8 @@ def drawn_at_first(found: Json, stands: Standing) -> list[str]:
     return moved[:MOST_LINES] or [each["key"] for each in found.get("rows", ())[:1]]
 
 
-def curves(stands: Standing, chosen: Sequence[str]) -> list[Line] | str:
-    """Return the curves of some classes, or why there are none.
+def curves(stands: Standing, chosen: Sequence[str]) -> tuple[list[Line], str]:
+    """Return the curves of some classes, and why there are no more, or nothing.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def curves(stands: Standing, chosen: Sequence[str]) -> list[Line] | str:
         Keys of the classes.
     """
     if isinstance(stands.problem, str):
-        return stands.problem
-    found = []
+        return [], stands.problem
+    found: list[Line] = []
     for mark, knob in enumerate(stands.knobs):
         if knob.key not in chosen or len(found) >= MOST_LINES:
             continue
@@ -102,6 +102,6 @@ def curves(stands: Standing, chosen: Sequence[str]) -> list[Line] | str:
                 high=max(HIGH, factor) / factor,
             )
         except CclError as error:
-            return text.sentence(str(error))
+            return found, text.sentence(str(error))
         found.append(line_of(curve, knob.title, mark=mark, factor=factor))
-    return found
+    return found, ""

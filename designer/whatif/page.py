@@ -9,7 +9,9 @@ from dash import dcc, html
 
 from designer.page import ids
 from designer.page.markup import attributes, heading, icon
-from designer.whatif import figures
+from designer.whatif import figures, study_card
+from designer.whatif.budget_card import budget_card
+from designer.whatif.failing_card import failing_cards
 from designer.whatif.limits_card import limits_card
 from widgets import TopologyCanvas
 
@@ -25,7 +27,8 @@ def stores() -> list[Any]:
         *(dcc.Store(id=each) for each in (ids.WHATIF_TODAY, ids.WHATIF_ASKED, ids.WHATIF_NOW)),
         dcc.Store(id=ids.WHATIF_CUT, data=0),
         *(dcc.Store(id=each) for each in (ids.WHATIF_SETTLED, ids.WHATIF_LIMITED)),
-        dcc.Store(id=ids.WHATIF_CHOSEN),
+        *(dcc.Store(id=each) for each in (ids.WHATIF_CHOSEN, ids.WHATIF_PICKED)),
+        *study_card.stores(),
     ]
 
 
@@ -108,17 +111,35 @@ def _middle() -> html.Div:
 
 
 def _right() -> html.Div:
+    """Return the questions at the right, one kind at a time."""
     return html.Div(
         [
+            dmc.SegmentedControl(
+                id=ids.WHATIF_TAB,
+                data=[
+                    {"value": "limits", "label": "What limits"},
+                    {"value": "budget", "label": "What to buy"},
+                    {"value": "failing", "label": "What may fail"},
+                ],
+                value="limits",
+                size="xs",
+                fullWidth=True,
+                className="ds-wif-tabs",
+                **attributes(aria_label="What is asked of the cluster as the sliders stand"),
+            ),
             html.Div(
-                limits_card(),
+                [
+                    html.Div(limits_card(), className="ds-wif-tab", **attributes(data_of="limits")),
+                    html.Div(budget_card(), className="ds-wif-tab", **attributes(data_of="budget")),
+                    html.Div(
+                        failing_cards(), className="ds-wif-tab", **attributes(data_of="failing")
+                    ),
+                ],
                 id=ids.WHATIF_RIGHT,
                 className="ds-wif-cards",
                 tabIndex=0,
                 role="region",
-                **attributes(
-                    aria_label="What limits, what to buy, what may fail", data_tab="limits"
-                ),
+                **attributes(aria_label="Answers", data_tab="limits"),
             ),
         ],
         className="ds-wif-right",

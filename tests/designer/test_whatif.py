@@ -179,8 +179,9 @@ def test_a_curve_has_the_kink_where_another_cut_takes_over():
     drawing, today = opened("dgx-a100:hosts=2")
     nvlink = "NVLink 3@300"
     stands = answering.standing(drawing, ASKED, today, {"bandwidth": {nvlink: 600.0}})
-    [line] = curves(stands, [nvlink])
-    assert line.breaks == ((pytest.approx(7 / 6), pytest.approx(400.0)),)
+    [line], _ = curves(stands, [nvlink])
+    [kink] = line.breaks
+    assert kink == pytest.approx((7 / 6, 400.0))
     assert line.here == pytest.approx((2.0, 400.0))
     assert (line.factors[0], line.factors[-1]) == pytest.approx((0.25, 4.0))
     assert len(rates_figure([line], scheme="light").data) == 3
@@ -189,11 +190,11 @@ def test_a_curve_has_the_kink_where_another_cut_takes_over():
 def test_curves_of_several_classes_are_drawn_and_no_more_than_can_be_told_apart():
     drawing, today = opened("amd-te-ccl")
     stands = answering.standing(drawing, ASKED, today, {})
-    lines = curves(stands, [each.key for each in stands.knobs])
+    lines, _ = curves(stands, [each.key for each in stands.knobs])
     assert [each.mark for each in lines] == [0, 1, 2, 3]
     assert all(each.here[1] == pytest.approx(today["answer"]["algbw"]) for each in lines)
     low = answering.standing(
         drawing, ASKED, today, {"bandwidth": {stands.knobs[0].key: stands.knobs[0].bandwidth * 8}}
     )
-    [wide] = curves(low, [stands.knobs[0].key])
+    [wide], _ = curves(low, [stands.knobs[0].key])
     assert wide.factors[-1] == pytest.approx(8.0)

@@ -1,0 +1,101 @@
+"""Cost against speed: what nothing cheaper is as fast as, with what was asked for marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from widgets import text
+from widgets.charts.comparison import FONT, LOOKS
+
+
+def front_figure(
+    points: Sequence[Sequence[float]],
+    *,
+    kind: str,
+    chosen: tuple[float, float],
+    unit: str = "",
+    scheme: str | None = "light",
+    height: int | None = None,
+) -> go.Figure:
+    """Draw how fast the cheapest upgrades are.
+
+    Parameters
+    ----------
+    points
+        Cost and factor over today's rate of each, the first is today's cluster.
+    kind
+        ``breaks`` where the front is straight between the points, else it goes in steps.
+    chosen
+        Cost and factor of the upgrade that was asked for.
+    unit
+        Of costs.
+    scheme
+        ``light``, ``dark`` or ``auto``; dark before a page has said.
+    height
+        In pixels; None fills what it is put into.
+    """
+    look = LOOKS[scheme or "dark"]
+    tone = look.lines[0]
+    figure = go.Figure()
+    common: dict[str, Any] = {"hovertemplate": "%{text}<extra></extra>"}
+    figure.add_scatter(
+        x=[cost for cost, _ in points],
+        y=[factor for _, factor in points],
+        mode="lines+markers",
+        name="cheapest",
+        line={"color": tone, "width": 2, "shape": "linear" if kind == "breaks" else "hv"},
+        marker={"size": 7, "color": tone},
+        text=[_hover(cost, factor, unit) for cost, factor in points],
+        **common,
+    )
+    figure.add_scatter(
+        x=[chosen[0]],
+        y=[chosen[1]],
+        mode="markers",
+        name="asked for",
+        marker={
+            "symbol": "diamond",
+            "size": 14,
+            "color": tone,
+            "line": {"width": 2, "color": look.ground},
+        },
+        text=[f"{_hover(*chosen, unit)}<br>asked for"],
+        **common,
+    )
+    axis = {
+        "gridcolor": look.line,
+        "linecolor": look.line,
+        "zeroline": False,
+        "fixedrange": True,
+        "rangemode": "tozero",
+        "automargin": True,
+    }
+    figure.update_layout(
+        template="none",
+        height=height,
+        showlegend=False,
+        margin={"l": 8, "r": 10, "t": 8, "b": 34},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 11.5, "color": look.soft},
+        hoverlabel={
+            "font": {"family": FONT, "size": 12, "color": look.ink},
+            "bgcolor": look.ground,
+            "bordercolor": look.line,
+        },
+        hovermode="closest",
+        dragmode=False,
+        xaxis={
+            **axis,
+            "title": {"text": f"cost {unit}".strip(), "standoff": 4, "font": {"size": 11}},
+        },
+        yaxis={**axis, "rangemode": "normal", "ticksuffix": "×"},
+    )
+    return figure
+
+
+def _hover(cost: float, factor: float, unit: str) -> str:
+    return f"<b>{text.digits(factor)}×</b> of today<br>costs {text.digits(cost)} {unit}".rstrip()
