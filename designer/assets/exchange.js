@@ -4,7 +4,7 @@
   "use strict";
 
   const no = () => window.dash_clientside.no_update; // there only once Dash has started
-  const MOST_BYTES = 200_000_000;
+  const MOST_BYTES = 40_000_000; // as the server has it
   const set = (id, props) => window.dash_clientside.set_props(id, props);
 
   const refuse = (message) =>

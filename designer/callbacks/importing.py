@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
@@ -16,6 +17,7 @@ from designer.drawn.importing import Found
 from designer.page import ids, import_card
 from designer.page.header import collective_choices
 from designer.page.notes import note
+from designer.serving.reading import Apart
 from designer.solves import answers
 
 Json = dict[str, Any]
@@ -53,6 +55,7 @@ DONE: Json = {"file": None, "open": False, "trouble": None}
 def register(app: Dash) -> None:
     """Wire the import; what is kept of a file while it is asked about stays in the page."""
     _in_page(app)
+    apart = Apart()
 
     @app.callback(
         output=OUTPUTS,
@@ -66,7 +69,7 @@ def register(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_file(file: Json | None, **page: Any) -> Json:
-        changes = changes_of(file, **page) if file else {}
+        changes = changes_of(file, read=apart.read, **page) if file else {}
         return {key: changes.get(key, no_update) for key in OUTPUTS}
 
 
@@ -110,7 +113,13 @@ def _in_page(app: Dash) -> None:
 
 
 def changes_of(
-    file: Json, *, drawing: Json | None, asking: bool, sketches: Json | None, formulation: str
+    file: Json,
+    *,
+    drawing: Json | None,
+    asking: bool,
+    sketches: Json | None,
+    formulation: str,
+    read: Callable[..., Found] = importing.read,
 ) -> Json:
     """Return what a file changes on the page, by the names of `OUTPUTS`.
 
@@ -122,13 +131,15 @@ def changes_of(
         What is on the page.
     asking
         Whether the dialog is open, so that errors belong there.
+    read
+        Reads a file as `importing.read` does.
     """
     name, settings = str(file["name"]), file["settings"]
     now = importing.topology_drawn(drawing)
     content = b""
     try:
         content = importing.decoded(file["contents"])
-        found = importing.read(name, content, topology=now, settings=settings)
+        found = read(name, content, topology=now, settings=settings)
         if found.own or file["act"] == "take":
             return {**_taken(found, now, sketches, formulation), **DONE}
         if file["act"] == "add":

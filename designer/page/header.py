@@ -10,6 +10,7 @@ from dash import dcc, html
 from designer.drawn.presets import COLLECTIVE_LABELS
 from designer.page import ids
 from designer.page.markup import attributes, icon
+from designer.serving.guard import MOST_UPLOAD
 from designer.solves.request import DEFAULT_FORMULATION
 
 KEPT: dict[str, Any] = {"persistence": True, "persistence_type": "local"}
@@ -192,7 +193,7 @@ def _actions() -> html.Div:
             dcc.Upload(
                 _tool("open", "open-button", "Open a file, or drop it anywhere"),
                 id=ids.UPLOAD,
-                max_size=200_000_000,
+                max_size=MOST_UPLOAD,
             ),
             _tool("save", ids.SAVE, "Save the drawing"),
             _exports(),

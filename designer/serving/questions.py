@@ -30,6 +30,7 @@ LONGEST_WHOLE = 20
 
 _BRACKETS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _OTHERS = bytes(each for each in range(256) if each not in _BRACKETS)
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 Json = Mapping[str, Any]
@@ -50,7 +51,12 @@ class Provider(DefaultJSONProvider):
         if depth(content) > DEEPEST:
             msg = "too deep"
             raise ValueError(msg)
-        return json.loads(content, parse_int=_whole, parse_float=_real, parse_constant=_no_constant)
+        found = json.loads(
+            content, parse_int=_whole, parse_float=_real, parse_constant=_no_constant
+        )
+        if _HALVES.search(content):  # half a character cannot be written into an answer
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
 
 
 def depth(content: bytes) -> int:

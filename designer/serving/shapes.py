@@ -124,6 +124,12 @@ class Kept(Struct):
     course: Object | None = None
 
 
+class About(Struct):
+    """The formulation that the page tells of."""
+
+    name: Word
+
+
 class Optimum(Struct):
     """The best rate, as far as other callbacks look at it."""
 
@@ -140,6 +146,27 @@ class Sorted(Struct):
     page: Count
 
 
+class Sorting(Struct):
+    """How both are."""
+
+    device: Sorted
+    link: Sorted
+
+
+class Way(Struct):
+    """A way over the cluster."""
+
+    label: str
+    devices: list[str]
+
+
+class Ways(Struct):
+    """Ways of others over the cluster."""
+
+    title: str
+    ways: list[Way]
+
+
 BY_PROPERTY: dict[str, Any] = {
     "n_clicks": Clicks,
     "checked": bool | None,
@@ -153,7 +180,8 @@ BY_PROPERTY: dict[str, Any] = {
 }
 
 BY_PLACE: dict[str, Any] = {
-    f"{ids.CANVAS}.drawing": Drawing | None,
+    f"{ids.CANVAS}.drawing": Drawing,
+    f"{ids.CANVAS}.picked": Object | None,
     f"{ids.CANVAS}.scene": Object | None,
     f"{ids.CANVAS}.cuts": list[Object] | None,
     f"{ids.CANVAS}.selection": Object | None,
@@ -179,10 +207,30 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.OPTIMUM}.data": Optimum | None,
     f"{ids.DUALS}.data": Optimum | None,
     f"{ids.REMEDY}.data": Object | None,
-    f"{ids.SORTING}.data": dict[Literal["device", "link"], Sorted] | None,
+    f"{ids.SORTING}.data": Sorting,
+    f"{ids.WAYS}.data": Ways | None,
+    f"{ids.WAYS_CHOICE}.value": Word | None,
+    f"{ids.FORMULATION}.value": Word | None,
+    f"{ids.FORMULATION}.data": list[Object] | None,
+    f"{ids.LINK_TYPE}.value": Word | None,
+    f"{ids.VIEW}.value": Word | None,
+    f"{ids.TREE_ROOT}.value": Word | None,
+    f"{ids.TREE_HALF}.value": Word | None,
+    f"{ids.GALLERY_SEARCH}.value": Line | None,
+    f"{ids.EXPORT_SEARCH}.value": Line | None,
+    f"{ids.EXPORT_CHOSEN}.data": Word | None,
+    f"{ids.EXPORT_ENOUGH}.data": Object | None,
+    f"{ids.COMPARE_SIZES}.value": Line | None,
+    f"{ids.COMPARE_SECONDS}.value": float | Word | None,
+    f"{ids.COMPARE_QUANTITY}.value": Word | None,
+    f"{ids.COMPARE_PANE}.data-show": Word | None,
+    f"{ids.ABOUT_ASKED}.data": About | None,
+    f"{ids.SKETCHING}.data": Object | None,
+    f"{ids.WHATIF_ASKED}.data": Object | None,
+    f"{ids.WHATIF_TODAY}.data": Object | None,
     f"{ids.LAYER}.data": Word | None,
     f"{ids.CUT}.data": Word | Count | None,
-    f"{ids.SCHEME_NOW}.data": Word | None,
+    f"{ids.SCHEME_NOW}.data": Literal["dark", "light"] | None,
     f"{ids.BEAT}.data": Count | None,
     f"{ids.COMPARE_BEAT}.data": Count | None,
     f"{ids.TREE_NUMBER}.data": Count | None,

@@ -1,0 +1,107 @@
+"""The server is killed while it solves and begins anew: the page says so and goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import SERVE, CanvasDriver
+
+pytestmark = pytest.mark.browser
+
+SLOW = 40_000
+ROOT = Path(__file__).resolve().parents[2]
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
+@pytest.fixture
+def start(port: int) -> Iterator[Start]:
+    """Start a server on the port and wait for it; all are ended with the test."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", SERVE, str(port)], cwd=ROOT)
+        begun.append(process)
+        for _ in range(400):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/alive", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        return process
+
+    yield begin
+    for each in begun:
+        each.kill()
+        each.wait(10)
+
+
+def test_a_page_goes_on_after_its_server_was_killed_in_a_solve_and_came_back(
+    chromium: Browser, start: Start, port: int, drive: Callable[[Page], CanvasDriver]
+) -> None:
+    """Only that the server was away is on the console, which the browser itself writes there."""
+    wrong: list[str] = []
+    page = chromium.new_page(reduced_motion="reduce")
+    page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
+    page.on(
+        "console",
+        lambda line: (
+            wrong.append(line.text)
+            if line.type == "error" and "net::ERR_" not in line.text
+            else None
+        ),
+    )
+    server = start()
+    page.goto(f"http://127.0.0.1:{port}/")
+    canvas = drive(page)
+    solve = page.get_by_role("button", name="Solve", exact=True)
+    solve.click()
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+
+    # A solve that goes on for long.
+    page.locator("#formulation").click()
+    page.get_by_role("option", name="TE-CCL: chunks in epochs (MILP)").first.click()
+    solve.click()
+    page.get_by_role("button", name="Cancel", exact=True).wait_for(timeout=SLOW)
+    os.kill(server.pid, signal.SIGKILL)
+    server.wait(10)
+    expect(page.get_by_text("The server does not answer")).to_be_visible(timeout=SLOW)
+    many = len(canvas.names)
+    canvas.keys("g")
+    assert len(canvas.names) == many + 1
+
+    start()
+    expect(page.get_by_text("The solve is gone")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("the drawing and the last plan are kept")).to_be_visible()
+    page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+    expect(page.locator("#schedule .ds-stats")).to_be_visible()
+    expect(page.locator("#counts")).to_contain_text("17 GPUs")
+
+    canvas.keys("Control+z")
+    expect(page.locator("#counts")).to_contain_text("16 GPUs")
+    page.locator("#formulation").click()
+    page.get_by_role("option").filter(has_text="List scheduling").first.click()
+    solve.click()
+    page.locator("#solve").wait_for(state="visible", timeout=SLOW)
+    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    page.close()
+    assert wrong == []
