@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ccl.errors import Infeasible, LimitReached, ScheduleError
-from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
@@ -20,6 +21,12 @@ from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
 from formulations.horizons import Horizons, algorithm_1, in_epochs
 from formulations.memory import memory
+from formulations.merits import (
+    prioritised,
+    tenant_priorities,
+    weighted_arrivals,
+    weighted_finish,
+)
 from formulations.place import onto
 from formulations.plans import schedule
 from formulations.run import Run
@@ -153,10 +160,33 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
         if makespan < best * (1 - WORTH):
             best, first = makespan, len(starts)
         known = options.greedy_start and fits and _offered(run, options, plan)
-        starts.append((hops, plan.horizon, known))
+        starts.append((hops, max(plan.horizon, _by_priority(run, options, hops)), known))
         if known and (run.enough or run.expired):
             break
     return starts[first:]
+
+
+def _by_priority(run: Run, options: ChunkOptions, hops: Hops) -> int:
+    """Offer a greedy schedule that serves one priority after the other; return its epochs.
+
+    The fewest epochs in which all is done may be too few for the urgent to go first. 0 where
+    priorities do not count, or the horizon is given.
+    """
+    if run.merit is None or options.horizon is not None or not prioritised(run.problem):
+        return 0
+    weight = tenant_priorities(run.problem)
+    finish = options.objective == "finish-times"
+    chunks = run.problem.collective.chunks
+    urgency = np.array([weight[each.tenant] if finish else each.priority for each in chunks])
+    wanted = demand(run.problem)
+    through = options.switches == "hyper-edges"
+    sends = greedy(
+        hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE, urgency=urgency
+    )
+    plan = _after_windows(schedule(sends, hops, wanted), hops)
+    if options.greedy_start:
+        _offered(run, options, plan)
+    return plan.horizon
 
 
 def _after_windows(plan: Schedule, hops: Hops) -> Schedule:
@@ -263,33 +293,12 @@ def _merit(run: Run, options: ChunkOptions) -> Callable[[Result], float] | None:
 
     With priorities and tenants it is what the objective is about, in µs of the replay.
     """
-    chunks = run.problem.collective.chunks
-    several = len({chunk.priority for chunk in chunks}) > 1
+    several = prioritised(run.problem)
     if options.objective == "finish-times":
-        several |= len({chunk.tenant for chunk in chunks}) > 1
+        several |= len(tenant_priorities(run.problem)) > 1
     if options.objective == "fewest-epochs" or not several:
         return None
     if run.mirrored or run.answers is not None:
         run.note("priorities say nothing here: sums are found backwards in time")
         return None
-    return _weighted_finish if options.objective == "finish-times" else _weighted_arrivals
-
-
-def _weighted_finish(result: Result) -> float:
-    """µs at which each tenant has all it wants, times its largest priority, added up."""
-    weight: dict[str, float] = {}
-    for chunk in result.problem.collective.chunks:
-        weight[chunk.tenant] = max(chunk.priority, weight.get(chunk.tenant, 0.0))
-    finish = finish_times(result.problem, result.timeline)
-    return sum(weight[tenant] * time for tenant, time in finish.items())
-
-
-def _weighted_arrivals(result: Result) -> float:
-    """µs of every arrival where a chunk is wanted, times the chunk's priority, added up."""
-    ranks, chunks = result.problem.topology.ranks, result.problem.collective.chunks
-    wanted = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
-    return sum(
-        each.end * chunks[each.chunk].priority
-        for each in result.timeline.transfers
-        if each.dst in wanted[each.chunk]
-    )
+    return weighted_finish if options.objective == "finish-times" else weighted_arrivals

@@ -26,7 +26,13 @@ ORDERS = 24
 
 
 def greedy(
-    hops: Hops, demand: Demand, *, through: bool = False, seed: int = 0, patience: float = 1.0
+    hops: Hops,
+    demand: Demand,
+    *,
+    through: bool = False,
+    seed: int = 0,
+    patience: float = 1.0,
+    urgency: np.ndarray | None = None,
 ) -> list[Send]:
     """Return the sends of the best plan found, on the grid of `hops`.
 
@@ -42,6 +48,9 @@ def greedy(
         Seed of the chance in the order of demands.
     patience
         Seconds after which no further order is tried.
+    urgency
+        A number for each chunk, shape (chunks,): those with a larger one are all routed before
+        the others, in every order.
 
     Raises
     ------
@@ -54,7 +63,10 @@ def greedy(
     pairs = np.argwhere(demand.wants)
     begin, best, horizon = time.perf_counter(), [], np.inf
     for order in _orders(hops, demand, pairs, np.random.default_rng(seed)):
-        sends, end = _route(hops, demand, out, pairs[order])
+        turn = pairs[order]
+        if urgency is not None:
+            turn = turn[np.argsort(-urgency[turn[:, 1]], kind="stable")]
+        sends, end = _route(hops, demand, out, turn)
         if end < horizon:
             best, horizon = sends, end
         if time.perf_counter() - begin > patience:

@@ -95,7 +95,8 @@ class Horizons:
                 stop = self._bisect()
                 if self.run.enough or stop is Stop.TIME_LIMIT:
                     return stop
-                horizon = self.high
+                if self.run.merit is None:
+                    horizon = self.high
             return self._optimise(horizon)
         except LimitReached:
             return Stop.TIME_LIMIT

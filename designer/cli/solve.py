@@ -20,6 +20,7 @@ import formulations
 from ccl.errors import SolveError
 from ccl.formats.documents import document, write_document
 from ccl.result import Result, Stop
+from designer.cli import conditions
 from designer.cli.asked import (
     Cluster,
     CollectiveOption,
@@ -27,7 +28,6 @@ from designer.cli.asked import (
     MemoryOption,
     RootOption,
     SizeOption,
-    ask,
     memory_in,
     open_document,
     positive,
@@ -132,6 +132,8 @@ def solve(  # noqa: PLR0913  one for each flag
     size: SizeOption = None,
     chunks: ChunkCountsOption = None,
     root: RootOption = None,
+    window: conditions.WindowOption = None,
+    tenants: conditions.TenantsOption = None,
     formulation: FormulationOption = formulations.DEFAULT,
     time_limit: TimeLimitOption = None,
     gap: GapOption = None,
@@ -142,15 +144,12 @@ def solve(  # noqa: PLR0913  one for each flag
     options: dict[str, Any],
 ) -> None:
     """Find a schedule, verify it and say how good it is."""
-    positive("--time-limit", time_limit, unit="s")
-    positive("--gap", gap, unit="", zero=True)
-    writable(out)
+    _check(time_limit, gap, out=out)
     opened = open_document(cluster)
     options = _with_sketches(options, opened)
-    problems = {
-        count or 1: ask(opened, collective=collective, size=size, chunks=count, root=root)
-        for count in _counts(chunks, opened, options)
-    }
+    given = conditions.Given(collective, size, root, window=window, tenants=tenants)
+    problems = {n or 1: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
+    formulation, options = conditions.ordering(next(iter(problems.values())), formulation, options)
     begin = partial(
         formulations.start,
         formulation=formulation,
@@ -164,11 +163,13 @@ def solve(  # noqa: PLR0913  one for each flag
     if out is not None:
         write_document(out, document(result, positions=opened.positions))
     _tell(results, several=len(problems) > 1, as_json=as_json)
-    if out is not None:
-        remark(f"the result is in {out}")
-    if interrupted:
-        remark("interrupted; this is the best schedule found so far")
-        raise typer.Exit(INTERRUPTED)
+    _end(out, interrupted=interrupted)
+
+
+def _check(time_limit: float | None, gap: float | None, *, out: Path | None) -> None:
+    positive("--time-limit", time_limit, unit="s")
+    positive("--gap", gap, unit="", zero=True)
+    writable(out)
 
 
 def _with_sketches(options: Mapping[str, Any], opened: Document) -> dict[str, Any]:
@@ -197,6 +198,14 @@ def _tell(results: tuple[Result, ...], *, several: bool, as_json: bool) -> None:
     if several:
         print_front(results)
     _print(result)
+
+
+def _end(out: Path | None, *, interrupted: bool) -> None:
+    if out is not None:
+        remark(f"the result is in {out}")
+    if interrupted:
+        remark("interrupted; this is the best schedule found so far")
+        raise typer.Exit(INTERRUPTED)
 
 
 class Interrupted(SolveError):
@@ -250,6 +259,7 @@ def answer(result: Result) -> dict[str, Any]:
         "variables": None if size is None else size.variables,
         "constraints": None if size is None else size.constraints,
         "log": list(result.log),
+        "tenants": conditions.tenants_answer(result),
     }
 
 
@@ -368,6 +378,7 @@ def _print(result: Result) -> None:
             ("found by", result.found_by if result.found_by != result.formulation else ""),
             ("algbw", text.bandwidth(result.algbw)),
             ("busbw", text.bandwidth(result.busbw)),
+            *conditions.condition_rows(result),
             ("epochs", "" if result.epochs is None else f"{result.epochs:,}"),
             ("model", _model(size.variables, size.constraints) if size else ""),
             ("solved in", text.seconds(result.solve_time)),

@@ -23,7 +23,10 @@ which busy time counts up to twice as much in the last epochs, because the repla
 ``early-arrivals`` maximises the sum over k = 1 .. K of priority * R[k, d, s] / k, where R[k, d, s]
 is all that was read until then, the sum of r[k', d, s] over k' <= k: the paper's objective, whose
 epochs end where ours begin, so that r[k, d, s] counts 1/k + .. + 1/K. Chunks of one source and
-destination with different priorities are read apart, each with its own r.
+destination with different priorities are read apart, each with its own r. So that the urgent can
+go first though all then takes longer, K is at last as many times the smallest as there are
+priorities: enough to serve one after the other. The plan kept is the one whose bytes arrive
+earliest in the replay, weighted by priority.
 
 Symmetry: where automorphisms of the cluster leave the demand as it is, one source of each orbit is
 a commodity, and rows count its images (``formulations.commodities``). The optimum is the same.
@@ -62,6 +65,7 @@ from formulations.explaining.amounts import GROUPS, count_amounts
 from formulations.explaining.anatomy import Anatomy
 from formulations.explaining.short import proved_short
 from formulations.hops import link_hops
+from formulations.merits import prioritised, weighted_arrivals
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -172,6 +176,8 @@ def run(run: Run, options: Options) -> Result:
     from formulations.flow_model import FlowModel  # noqa: PLC0415  it loads the solver
 
     problem, stop = run.problem, Stop.MODEL_OPTIMAL
+    if options.objective == "early-arrivals" and prioritised(problem):
+        run.merit = weighted_arrivals
     flows = commodities(problem, problem.collective.chunk_size, symmetric=options.symmetry)
     if flows.order > 1:
         run.note(f"{flows.order} sources that look alike are solved as one")
@@ -225,7 +231,21 @@ def _on_grid(model: FlowModel, options: Options) -> Stop:
     if horizon is not None and not (early or run.enough or run.expired):
         with suppress(Infeasible, LimitReached):
             run.offer(_solved(model, horizon, aim="haste"), message="a flow that ends earlier")
+    if horizon is not None and run.merit is not None and options.horizon is None:
+        _urgent_first(model, horizon)
     return Stop.TIME_LIMIT if run.expired else stop
+
+
+def _urgent_first(model: FlowModel, horizon: int) -> None:
+    """Offer a plan within as many epochs as the priorities one after the other need at most."""
+    run = model.run
+    longer = horizon * len({chunk.priority for chunk in run.problem.collective.chunks})
+    if run.expired or longer * model.width > CELLS:
+        run.note(f"{horizon} epochs may be too few for the urgent to go first; allow more")
+        return
+    with suppress(Infeasible, LimitReached):
+        plan = _solved(model, longer, aim="arrivals")
+        run.offer(plan, message=f"a flow in {longer} epochs, the urgent first")
 
 
 def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int | None]:

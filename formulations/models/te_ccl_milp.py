@@ -42,7 +42,9 @@ Objectives, named for what they optimise:
   ``fewest-epochs``, with the solver's own bound on it. The paper wants a buffer and a reading
   variable for each tenant; b has all that is needed, since chunks are told apart.
 
-With tenants or priorities the plan kept is the one that is best in these terms in the replay.
+With tenants or priorities the plan kept is the one that is best in these terms in the replay, and
+K is no less than a greedy schedule takes that serves one priority after the other: the fewest
+epochs may be too few for the urgent to go first.
 A gap to stop at early (the paper takes 30 % of the reward's value at the solution, as Gurobi and
 HiGHS count it) is one of the objective, not of the makespan.
 
