@@ -86,7 +86,7 @@ def test_in_steps_the_front_is_what_brute_force_leaves():
     sale = sale_of(problems[0].topology, costs)
     engines = [rates_of(each, sale) for each in problems]
     now = [each.at(np.zeros(2)).algbw for each in engines]
-    tried = {}
+    tried: dict[float, float] = {}
     for units in itertools.product(range(14), range(9)):
         extra = np.array(units) * [each.step for each in sale.goods]
         factor = min(e.at(extra).algbw / before for e, before in zip(engines, now, strict=True))
