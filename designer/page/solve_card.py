@@ -62,7 +62,8 @@ def running(state: State, *, limit: Any) -> list[Any]:
         return [_line(icon("check"), words, state.seconds)]
     if state.waiting:
         words = f"Waiting, {text.ordinal(state.waiting)} in line"
-        return _running(words, QUEUED, seconds=state.seconds, share=0.0)
+        why = state.message.partition("; ")[2] or QUEUED
+        return _running(words, why, seconds=state.seconds, share=0.0)
     words = f"Incumbent {state.found}, still solving" if state.found else "No schedule yet, solving"
     share = state.seconds / float(limit) if limit else None
     return _running(words, state.message, seconds=state.seconds, share=share)

@@ -50,6 +50,10 @@ SENT = 32
 FORGOTTEN = 86400.0
 """Seconds after which a solve waits no more whose server and message are gone."""
 
+EQUAL = 1e-9
+"""Makespans within this share are the same."""
+
+NOBODY = "; no worker is there yet"
 AGAIN = "its worker is gone; it starts again on another"
 
 
@@ -171,7 +175,7 @@ class QueuedJob:
         self._cancelled = threading.Event()
         self._last = "0"
         self._said = ""
-        self._clock = 0.0
+        self._before = self._clock = 0.0
         self._held = time.monotonic()
         self._again = False
 
@@ -237,21 +241,36 @@ class QueuedJob:
             self._last = number
             event = json.loads(fields)
             self.place = 0
-            if event["event"] == "progress":
+            if event["event"] == "begin":
+                self._before = self._clock
+            elif event["event"] == "progress":
                 yield self._progress(event)
             elif event["event"] == "result":
-                self._final = self.best = self._read()
+                self._end()
             elif event["event"] == "error":
                 kind = getattr(ccl.errors, event["kind"], SolveError)
                 self._error = kind(event["message"])
 
     def _progress(self, event: Mapping[str, Any]) -> Progress:
+        """Return what the worker told; what another had found before is not forgotten."""
         better = self._read() if event["better"] else None
+        if better is not None and self._worse(better):
+            better = None
         self.best = better or self.best
-        self._said, self._clock = event["message"], event["seconds"]
-        return Progress(
-            event["seconds"], event["incumbent"], event["bound"], event["message"], better
-        )
+        incumbent = event["incumbent"] if self.best is None else self.best.makespan
+        self._said, self._clock = event["message"], self._before + event["seconds"]
+        return Progress(self._clock, incumbent, event["bound"], self._said, better)
+
+    def _end(self) -> None:
+        """Take the last result, or a better one that a worker had found which is gone."""
+        final = self._read()
+        if final is not None and self.best is not None and self._worse(final):
+            log = (*final.log, "a worker that is gone had found this plan, which is better")
+            final = replace(self.best, stop=final.stop, log=log)
+        self._final = self.best = final
+
+    def _worse(self, result: Result) -> bool:
+        return self.best is not None and result.makespan > self.best.makespan * (1 + EQUAL)
 
     def _read(self) -> Result | None:
         """Return the best plan that the worker has told, verified and replayed here as well."""
@@ -271,7 +290,7 @@ class QueuedJob:
         if beats or rank is not None or ended:
             self._held = now
         if self.place:
-            nobody = "" if self._queue.workers() else "; no worker is there"
+            nobody = "" if self._queue.workers() else NOBODY
             yield from self._say(f"waiting, {ordinal(self.place)} in line{nobody}")
         if now - self._held > LOST:
             self._send_again()

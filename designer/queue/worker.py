@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -54,6 +55,8 @@ def run_worker(url: str, *, solves: int, memory: float | None = None, gone: floa
     worker_shutting_down.connect(leave, weak=False)
     # Celery warns of root as it could unpickle what others wrote, which it is told never to do.
     warnings.simplefilter("ignore", SecurityWarning)
+    # It also warns of every solve that is given back; what fails is told as an error.
+    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)
     registered = threading.Thread(target=bench.register, args=(name, solves), daemon=True)
     registered.start()
     try:

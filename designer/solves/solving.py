@@ -179,12 +179,13 @@ class Watch:
         done = self.outcome.done()
         if done and not self.cancelled:
             self.outcome.result()
+        waiting = f"waiting, {ordinal(place)} in line"
         return State(
             running=not done,
             seconds=(self.end or time.monotonic()) - self.begin,
             points=thinned(self.points),
             clock=self._clock(done=done),
-            message=f"waiting, {ordinal(place)} in line" if place else self.message,
+            message=waiting if place and self.job is None else self.message,
             found=self.found,
             best=self.best,
             cancelled=self.cancelled,

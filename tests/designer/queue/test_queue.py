@@ -20,6 +20,7 @@ from designer.queue.sent import Queue, QueuedJobs
 from designer.queue.tasks import QUEUE
 from designer.queue.working import Bench, Leaving
 from designer.solves.request import Request
+from formulations import solve
 
 LAZY = {"formulation": "list", "options": {}}
 """A solve without a time limit, which the workers of these tests never end."""
@@ -132,7 +133,9 @@ def test_who_waits_is_told_the_place_and_that_no_worker_is_there(redis_of, found
     jobs = [queue.start(found.problem, **LAZY) for _ in range(2)]
     words = [next(iter(job)).message for job in jobs]
 
-    assert words == [f"waiting, {place} in line; no worker is there" for place in ("1st", "2nd")]
+    assert words == [
+        f"waiting, {place} in line; no worker is there yet" for place in ("1st", "2nd")
+    ]
     with pytest.raises(ProblemError, match="2 solves wait for a worker already, which is as many"):
         queue.start(found.problem, **LAZY)
     jobs[0].cancel()
@@ -168,6 +171,25 @@ def test_a_solve_that_nobody_has_any_more_is_sent_again_once(redis_of, found, mo
     queue.redis.flushall()
     with pytest.raises(SolveError, match="lost twice with its worker"):
         job.result()
+
+
+def test_what_a_worker_had_found_is_kept_when_the_next_finds_less(redis_of, found):
+    """The second worker begins anew: no plan, then a worse one, then its end."""
+    worse = solve(found.problem, "bruck")
+    assert worse.makespan > found.makespan
+    queue = Queue(redis_of()[1])
+    job = queue.start(found.problem, **LAZY)
+    said = {"event": "progress", "bound": 1.0, "message": "", "better": True}
+    for seconds, result in ((3.0, found), (1.0, worse)):
+        tell(queue.redis, job.names, {"event": "begin"})
+        told = {**said, "seconds": seconds, "incumbent": result.makespan}
+        tell(queue.redis, job.names, told, result_to_json(result))
+        news = until(job, lambda each: each.message == "")
+    tell(queue.redis, job.names, {"event": "result"}, result_to_json(worse))
+
+    assert (news.seconds, news.incumbent, news.result) == (4.0, found.makespan, None)
+    assert job.result().plan == found.plan
+    assert job.result().stop is worse.stop
 
 
 def test_a_redis_that_is_gone_is_said_in_a_sentence_and_the_best_plan_stays(
