@@ -162,6 +162,7 @@ def failures_answer(found: Failures) -> dict[str, Any]:
             | {
                 "algbw_GBps": row.algbw,
                 "makespan_us": row.makespan,
+                "reached": row.reached,
                 "lost": row.lost,
                 "cut": _cut(row.cut),
                 "cut_off": list(row.cut_off),
@@ -184,6 +185,7 @@ def stragglers_answer(found: Stragglers) -> dict[str, Any]:
             | {
                 "algbw_GBps": row.algbw,
                 "makespan_us": row.makespan,
+                "reached": row.reached,
                 "lost": row.lost,
                 "cut": _cut(row.cut),
                 "replayed_us": row.replayed,
@@ -203,6 +205,7 @@ def _head(problem: Problem, found: Failures | Stragglers) -> dict[str, Any]:
         "size": problem.collective.size,
         "algbw_GBps": found.today.algbw,
         "makespan_us": found.today.makespan,
+        "reached": found.today.reached,
         "schedule_us": None if found.result is None else found.result.makespan,
         "words": found.words,
     }
@@ -286,11 +289,12 @@ def _print_stragglers(found: Stragglers, *, schedule: bool) -> None:
 
 
 def _print_head(problem: Problem, found: Failures | Stragglers, what: str) -> None:
+    most = "" if found.today.reached else "at most "
     print_facts(
         f"{problem.collective.kind} of {text.size(problem.collective.size)} on "
         f"{problem.topology}, {what}",
         [
-            ("today", f"{text.bandwidth(found.today.algbw)} in the steady state"),
+            ("today", f"{most}{text.bandwidth(found.today.algbw)} in the steady state"),
             ("plan", "" if found.result is None else text.duration(found.result.makespan)),
             ("worst", found.words),
         ],
@@ -300,7 +304,9 @@ def _print_head(problem: Problem, found: Failures | Stragglers, what: str) -> No
 def _cells(row: Loss | Straggler) -> list[str]:
     """Return what stands under the first column and `COLUMNS`."""
     name = " – ".join(row.names)
-    cells = [row.part.noun, name, f"{row.alike:,}", text.bandwidth(row.algbw), text.share(row.lost)]
+    most, least = ("", "") if row.reached else ("≤ ", "≥ ")
+    algbw, lost = f"{most}{text.bandwidth(row.algbw)}", f"{least}{text.share(row.lost)}"
+    cells = [row.part.noun, name, f"{row.alike:,}", algbw, lost]
     return [each.replace(" ", "\N{NO-BREAK SPACE}") for each in cells]
 
 

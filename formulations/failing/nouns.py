@@ -62,7 +62,8 @@ class Loss:
         Its best steady state, with what proves it and the bottleneck cut.
     lost
         Share of today's steady algbw that is lost: 1 where the collective can run no more, below 0
-        where fewer ranks do better.
+        where fewer ranks do better. Where the optimum is only a bound (`Optimum.reached`), more may
+        be lost.
     cut_off
         Names of ranks that are there but can no longer be reached, or reach the others.
     why
@@ -114,6 +115,11 @@ class Loss:
         return self.optimum.cuts[-1] if self.optimum is not None and self.optimum.cuts else None
 
     @property
+    def reached(self) -> bool:
+        """Whether a plan has this rate; else no plan has a higher one."""
+        return self.optimum is None or self.optimum.reached
+
+    @property
     def severity(self) -> tuple[bool, int, float]:
         """Larger is worse: running no more, then ranks cut off, then what is lost."""
         return self.optimum is None, len(self.cut_off), self.lost
@@ -126,10 +132,12 @@ class Loss:
             return f"losing {what} cuts off {_listed(self.cut_off)}"
         if self.optimum is None:
             return f"losing {what} ends it: {self.why}"
+        least, most = ("", "") if self.optimum.reached else ("at least ", "at most ")
         if abs(self.lost) < SMALL:
-            return f"losing {what} costs nothing"
-        word = "costs" if self.lost > 0 else "gains"
-        return f"losing {what} {word} {_percent(abs(self.lost))}: {self.algbw:.4g} GB/s is left"
+            return f"losing {what} costs {least and 'perhaps '}nothing"
+        word = f"costs {least}" if self.lost > 0 else f"gains {most}"
+        left = f"{most}{self.algbw:.4g} GB/s is left"
+        return f"losing {what} {word.strip()} {_percent(abs(self.lost))}: {left}"
 
 
 @dataclass(frozen=True)
@@ -237,6 +245,11 @@ class Straggler:
     def cut(self) -> Cut | None:
         """The bottleneck cut with the fewest devices inside, where a cut decides."""
         return self.optimum.cuts[-1] if self.optimum.cuts else None
+
+    @property
+    def reached(self) -> bool:
+        """Whether a plan has this rate; else no plan has a higher one."""
+        return self.optimum.reached
 
     @property
     def replanned(self) -> float | None:

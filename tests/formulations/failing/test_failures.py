@@ -333,6 +333,15 @@ class TestStudy:
         assert found.today.algbw == pytest.approx(100 / 1.5)
         assert found.rows[0].algbw == pytest.approx(50)
 
+    def test_where_only_a_bound_is_known_the_sentence_says_so(self):
+        [row] = failures(gathered(both_ways(4)), losing=["link"]).rows
+        bound = replace(row, optimum=replace(row.optimum, reached=False))
+
+        assert (row.reached, bound.reached) == (True, False)
+        assert bound.sentence.endswith("costs at least 50 %: at most 66.67 GB/s is left")
+        assert replace(bound, lost=0.0).sentence.endswith("costs perhaps nothing")
+        assert "gains at most 10 %" in replace(bound, lost=-0.1).sentence
+
     def test_all_kinds_are_asked_about_unless_some_are_named(self):
         kinds = {row.part.kind for row in failures(gathered(two_rails())).rows}
 
