@@ -4,9 +4,9 @@
 
     currency: $
     links:                          # the first line that fits a link counts
+      - {between: [[gpu0, switch0]], cost: 90}
       - {medium: InfiniBand, cost: 400, step: 12.5, most: 100}
       - {medium: NVLink 3, cost: 60, step: link}
-      - {between: [[gpu0, switch0]], cost: 90}
       - {limits: [pcie0], cost: 20}
     devices: {gpu: 15000, switch: 9000, nic: 1200}
 

@@ -66,10 +66,18 @@ class _Asking:
     def _fastest(self) -> float:
         """Return the largest factor that is asked for and can be bought."""
         goal = Goal(worth=0.0, reward=1.0, least=self.least, largest=self.most)
-        return self.search.settle(goal).factor
+        return self._settled(goal).factor
 
     def _cheapest(self, factor: float) -> Bought:
-        return self.search.settle(Goal(least=factor, largest=factor))
+        return self._settled(Goal(least=factor, largest=factor))
+
+    def _settled(self, goal: Goal) -> Bought:
+        """Return what is best for a goal; a point that is not proved is none of a front."""
+        found = self.search.settle(goal)
+        if not found.proved:
+            msg = f"the time limit came before a point of {self.search.sale.topology} was proved"
+            raise LimitReached(msg)
+        return found
 
     def _breaks(self) -> Iterator[Bought]:
         """Yield the ends of a convex front, then its corners as they are found."""
@@ -92,7 +100,7 @@ class _Asking:
         slope = (right.cost - left.cost) / (right.factor - left.factor)
         unit = self.search.unit
         goal = Goal(reward=slope / unit, least=left.factor, largest=right.factor)
-        found = self.search.settle(goal)
+        found = self._settled(goal)
         gained = left.cost - slope * left.factor - (found.cost - slope * found.factor)
         return found if gained > SAME * scale else None
 
@@ -102,13 +110,11 @@ class _Asking:
         yield here
         while here.factor < self.most * (1 - SAME):
             try:
-                cheap = self.search.settle(Goal(least=here.factor * (1 + RISE)))
+                cheap = self._settled(Goal(least=here.factor * (1 + RISE)))
             except Infeasible:
                 return  # nothing that is for sale is faster
             budget = cheap.cost * (1 + SAME)
-            here = self.search.settle(
-                Goal(worth=0.0, reward=1.0, least=cheap.factor, budget=budget)
-            )
+            here = self._settled(Goal(worth=0.0, reward=1.0, least=cheap.factor, budget=budget))
             yield here
 
     def _samples(self) -> Iterator[Bought]:

@@ -33,7 +33,7 @@ import cvxpy as cp
 import numpy as np
 
 from ccl.errors import LimitReached
-from formulations.backends import Backend
+from formulations.backends import Backend, Ending
 from formulations.budget.rates import Found, Rates
 from formulations.budget.sale import Sale
 
@@ -79,12 +79,15 @@ class Bought:
         Of these.
     bound
         Lower bound on what the goal counts: `worth` times cost less `reward` times f.
+    proved
+        Whether it is that bound; else the deadline came in an integer program.
     """
 
     extra: np.ndarray
     factor: float
     cost: float
     bound: float
+    proved: bool = True
 
 
 @dataclass
@@ -197,4 +200,10 @@ class Search:
         units = np.maximum(np.asarray(x.value, dtype=float), 0.0)
         units[self.steps] = np.rint(units[self.steps])
         extra = units * self.unit_of
-        return Bought(extra, float(np.asarray(f.value)), self.sale.cost(extra), outcome.bound)
+        return Bought(
+            extra=extra,
+            factor=float(np.asarray(f.value)),
+            cost=self.sale.cost(extra),
+            bound=outcome.bound,
+            proved=outcome.ending is Ending.OPTIMAL,
+        )
