@@ -18,10 +18,10 @@ LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run lessons test lint js unit browser extras fuzz bench lock licences clean
+.PHONY: help run lessons test lint js unit browser extras fuzz fuzz-server bench lock licences clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
 
 run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 	$(BIN)/topoloom design
@@ -65,6 +65,9 @@ extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, 
 
 fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
 	@$(PY) tools/fuzz.py --seconds 600
+
+fuzz-server: $(VENV)/.for-test $(BUNDLE) ## ask a designer ten thousand hostile things, some five minutes
+	@$(PY) tools/fuzz_server.py --requests 10000
 
 bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8

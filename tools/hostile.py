@@ -167,6 +167,7 @@ class Page:
             "file-read.data": {"name": "x", "contents": "", "settings": {}, "act": "read"},
             "formulation.value": "list", "view.value": "canvas", "link-type.value": "nvlink3",
             "sorting.data": {w: {"key": "", "down": False, "page": 1} for w in ("device", "link")},
+            "about-asked.data": {"name": "list", "n": 1},
             "tree-number.data": 0, "compare-methods.value": ["ring"], "compare-seconds.value": 1,
             "compare-sizes.value": "1MB",
         }  # fmt: skip

@@ -23,10 +23,15 @@ Clicks = Count | None
 
 
 class Device(Struct):
-    """A device as far as every reader of a drawing takes it for granted."""
+    """A device as every reader of a drawing takes it for granted."""
 
     name: str
     kind: str
+    host: str | None = None
+    stores: bool | None = None
+    copies: bool | None = None
+    reduces: bool | None = None
+    buffer_bytes: float | None = None
 
 
 class Link(Struct):
@@ -34,6 +39,18 @@ class Link(Struct):
 
     src: str
     dst: str
+    bandwidth: float
+    alpha: float = 0.0
+    medium: str | None = None
+    count: float = 1
+
+
+class Limit(Struct):
+    """A shared limit, likewise."""
+
+    name: str
+    links: list[Ends]
+    bandwidth: float
 
 
 class Topology(Struct):
@@ -42,7 +59,15 @@ class Topology(Struct):
     name: str
     devices: list[Device]
     links: list[Link]
-    limits: list[Object] = []
+    limits: list[Limit] = []
+
+
+class Selection(Struct):
+    """What of it is chosen."""
+
+    devices: list[str] = []
+    links: list[Ends] = []
+    hosts: list[str] = []
 
 
 class Drawing(Struct):
@@ -184,7 +209,7 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.CANVAS}.picked": Object | None,
     f"{ids.CANVAS}.scene": Object | None,
     f"{ids.CANVAS}.cuts": list[Object] | None,
-    f"{ids.CANVAS}.selection": Object | None,
+    f"{ids.CANVAS}.selection": Selection | None,
     f"{ids.REQUEST}.data": Request | None,
     f"{ids.PROBLEM}.data": Problem | None,
     f"{ids.LIVE}.data": Question | None,
@@ -224,7 +249,7 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.COMPARE_SECONDS}.value": float | Word | None,
     f"{ids.COMPARE_QUANTITY}.value": Word | None,
     f"{ids.COMPARE_PANE}.data-show": Word | None,
-    f"{ids.ABOUT_ASKED}.data": About | None,
+    f"{ids.ABOUT_ASKED}.data": About,
     f"{ids.SKETCHING}.data": Object | None,
     f"{ids.WHATIF_ASKED}.data": Object | None,
     f"{ids.WHATIF_TODAY}.data": Object | None,
