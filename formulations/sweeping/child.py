@@ -2,8 +2,8 @@
 
 For each task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with
 the row of a plan that is not the last, once a second at most, so that little is lost when the
-process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever its solver is doing,
-and when nobody has asked for a while.
+process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever
+its solver is doing, and when nobody has asked for a while.
 """
 
 from __future__ import annotations
