@@ -221,7 +221,16 @@ def _slowest(network: Network, took: Floats, nbytes: float) -> list[tuple[float,
         for chunk in network.problem.collective.chunks
         if chunk.size == nbytes or not nbytes
     }
+    pairs = sorted((*one, *other) for one, other, _ in needed if len(one) == len(other) == 1)
+    if pairs:
+        # One holder and one destination each, of which an all-to-all has thousands.
+        starts, stops = np.array(pairs).T
+        arrivals = took[starts, stops]
+        last = int(arrivals.argmax())
+        found.append((float(arrivals[last]), *pairs[last]))
     for holders, destinations, reduced in needed:
+        if len(holders) == len(destinations) == 1:
+            continue
         ways = took[np.ix_(holders, destinations)]
         ends = ways.argmax(axis=0) if reduced else ways.argmin(axis=0)
         arrivals = ways[ends, np.arange(len(destinations))]

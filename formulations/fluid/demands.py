@@ -74,6 +74,16 @@ def demands_of(problem: Problem) -> Demands:
     return Demands(_groups(spreads), _groups(sums), free)
 
 
+def only_pairs(problem: Problem) -> bool:
+    """Whether what moves has one source and one goal, as `Demands.only_pairs` of it says."""
+    return all(
+        len(each.holders) == len(each.destinations) == 1
+        or (not each.reduced and len(_group(each.holders, each.destinations)[1]) <= 1)
+        or (len(each.destinations) == 1 and len(_group(each.destinations, each.holders)[1]) <= 1)
+        for each in problem.collective.chunks
+    )
+
+
 def up_and_down(problem: Problem) -> bool:
     """Whether something is added up for several ranks, as in an all-reduce, whatever its kind."""
     return any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
@@ -102,6 +112,8 @@ def _rooted(chunk: Chunk, every: int) -> bool:
 
 
 def _group(roots: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    if len(others) == 1:  # as in an all-to-all, which has thousands of them
+        return roots[0], others if others[0] != roots[0] else ()
     return roots[0], tuple(sorted(set(others) - {roots[0]}))
 
 

@@ -129,7 +129,7 @@ def _by_cut(problem: Problem, rate: Rate) -> Optimum:
 
 def _by_trees(problem: Problem) -> Optimum | None:
     """Return the rate of the best trees, or None where they are not sought or not proved."""
-    if trees.refusal(problem) is not None or demands.demands_of(problem).only_pairs:
+    if demands.only_pairs(problem) or trees.refusal(problem) is not None:
         return None
     # CVXPY takes most of a second to load, and most problems are decided by a cut.
     from formulations.trees.search import best_trees  # noqa: PLC0415

@@ -71,7 +71,7 @@ def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Cl
     if why is not None:
         msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
         raise ProblemError(msg)
-    if trees.refusal(problem) is None and not demands.demands_of(problem).only_pairs:
+    if not demands.only_pairs(problem) and trees.refusal(problem) is None:
         yield TreeRates
     if programmable(problem):
         yield ProgramRates

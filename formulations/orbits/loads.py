@@ -11,7 +11,6 @@ Big clusters have no `Problem`: an all-gather of 100,000 GPUs would list 10^10 d
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -163,12 +162,9 @@ def _dealt(pairs: Sequence[tuple[int, int]], sizes: Sequence[float], *, ranks: i
     turned = len(np.unique(ends[:, 1])) < len(np.unique(ends[:, 0]))
     if turned:
         ends = ends[:, ::-1]
-    given: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for (root, rank), nbytes in zip(ends.tolist(), sizes, strict=True):
-        given[root, rank] += nbytes
-    roots, item = np.unique([root for root, _ in given], return_inverse=True)
-    rank = np.array([rank for _, rank in given])
-    wants = sparse.csr_array((np.array([*given.values()]), (item, rank)), (len(roots), ranks))
+    roots, item = np.unique(ends[:, 0], return_inverse=True)
+    shape = len(roots), ranks
+    wants = sparse.csr_array((np.array(sizes, dtype=float), (item.ravel(), ends[:, 1])), shape)
     most = wants.max(axis=1).toarray().ravel()
     wants = sparse.csr_array(sparse.diags_array(1 / most) @ wants)
     everyone = wants.nnz == len(roots) * (ranks - 1) and bool((wants.data == 1).all())

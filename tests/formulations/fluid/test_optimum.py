@@ -5,10 +5,20 @@ from fractions import Fraction
 
 import pytest
 
-from ccl.collective import all_gather, all_reduce, all_to_all, broadcast, reduce_scatter
+from ccl.collective import (
+    COLLECTIVES,
+    CollectiveKind,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    broadcast,
+    make_collective,
+    reduce_scatter,
+)
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.bounds import quick_bounds
+from formulations.fluid import demands
 from formulations.fluid import optimum as room
 from formulations.fluid.optimum import optimum
 from formulations.orbits.lp import solve_orbits
@@ -95,3 +105,11 @@ def test_data_of_two_holders_is_refused_in_words():
     problem = Problem(topology, replace(given, kind="custom", chunks=chunks))
     with pytest.raises(ProblemError, match="held by 2 ranks"):
         optimum(problem)
+
+
+@pytest.mark.parametrize("kind", [each for each in COLLECTIVES if each != "custom"])
+def test_pairs_are_seen_without_making_groups(kind: CollectiveKind):
+    """Of two ranks everything is a pair; of three what goes to all is not."""
+    for ranks, cluster in ((2, "thesis-2.7"), (3, "thesis-2.2")):
+        problem = Problem(open_cluster(cluster), make_collective(kind, ranks, 6e6))
+        assert demands.only_pairs(problem) == demands.demands_of(problem).only_pairs
