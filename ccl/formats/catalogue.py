@@ -87,12 +87,17 @@ def read_content(content: bytes, asked: Asked, *, format_name: str | None = None
     """Read content; errors as `read_file`."""
     if format_name is not None:
         return reader(format_name).read(content, asked)
-    fitting = next((each for each in readers() if each.recognises(content)), None)
+    fitting = recognised(content)
     if fitting is None:
         titles = ", ".join(each.title for each in readers())
         msg = f"{asked.name} is of no format that is read here; there are {titles}"
         raise FormatError(msg)
     return fitting.read(content, asked)
+
+
+def recognised(content: bytes) -> Reader | None:
+    """Return the first reader that recognises content as its own."""
+    return next((each for each in readers() if each.recognises(content)), None)
 
 
 def _names(those: tuple[Reader, ...] | tuple[Writer, ...]) -> list[str]:

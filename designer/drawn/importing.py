@@ -134,14 +134,18 @@ def reader_of(name: str, content: bytes) -> Reader:
     FormatError
         If none does.
     """
-    reader = next((each for each in catalogue.readers() if each.recognises(content)), None)
+    reader = catalogue.recognised(content)
     if reader is None:
-        msg = (
-            f"{name} is in none of the {len(catalogue.readers())} formats that are read here, such "
-            "as nvidia-smi topo -m, NCCL topology, TE-CCL schedule, MSCCL XML or GraphML"
-        )
-        raise FormatError(msg)
+        raise unknown(name)
     return reader
+
+
+def unknown(name: str) -> FormatError:
+    """Return what is said of a file that no reader recognises."""
+    return FormatError(
+        f"{name} is in none of the {len(catalogue.readers())} formats that are read here, such "
+        "as nvidia-smi topo -m, NCCL topology, TE-CCL schedule, MSCCL XML or GraphML"
+    )
 
 
 def opened(found: Found, now: Topology | None) -> Opened:

@@ -1,4 +1,7 @@
-"""A process that reads one file for the server: ``python -m designer.serving.reader``."""
+"""A process that reads one file for the server: ``python -m designer.serving.reader``.
+
+It is begun for every large file, so it imports what reads and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ import sys
 from typing import Any
 
 from ccl.errors import CclError
-from ccl.formats.format import Question
-from designer.drawn import importing
+from ccl.formats import catalogue
+from ccl.formats.format import Asked, Question
 
 
 def main() -> None:
@@ -18,9 +21,13 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    reader = catalogue.recognised(content)
     try:
-        found = importing.read(name, content, topology=topology, settings=settings)
-        answer: tuple[Any, ...] = ("found", found.reader.name, found.imported)
+        if reader is None:
+            answer: tuple[Any, ...] = ("unknown",)
+        else:
+            asked = Asked(name=name, topology=topology, settings=settings)
+            answer = ("found", reader.name, reader.read(content, asked))
     except Question as question:
         answer = ("question", str(question), question.key, question.choices)
     except CclError as error:

@@ -71,10 +71,9 @@ class Apart:
                 return Found(catalogue.reader(str(reader)), imported)
             case ("question", message, key, choices):
                 raise Question(message, key=key, choices=choices)
-            case (_, message):
-                raise FormatError(str(message))
-        msg = f"{name} cannot be read"
-        raise FormatError(msg)
+            case ("error", message):
+                raise FormatError(message)
+        raise importing.unknown(name)
 
 
 def _answer(name: str, asked: bytes) -> tuple[Any, ...]:
