@@ -22,6 +22,8 @@ from designer.serving.address import Names, address, bound, names
 from designer.serving.guard import ALIVE
 from designer.serving.protect import protect
 from designer.serving.server import run
+from designer.solves.line import Limits
+from designer.solves.places import jobs_at
 from designer.solves.solving import Jobs
 from designer.whatif.running import Studies
 from formulations import start, start_comparison
@@ -90,6 +92,8 @@ def serve(
     open_browser: bool,
     fragment: str = "",
     allowed: Iterable[str] = (),
+    limits: Limits | None = None,
+    queue: str | None = None,
     ready: Callable[[str], Any] | None = None,
 ) -> None:
     """Serve the application until it is interrupted; running solves end with it.
@@ -106,17 +110,22 @@ def serve(
         Of the link that is opened then, with its ``#``.
     allowed
         Names beside its own under which browsers may ask for it, as in ``--allow-host``.
+    limits
+        What pages may take of this machine.
+    queue
+        URL of the Redis through which workers solve, None to solve on this machine.
     ready
         Called with its address once it listens.
 
     Raises
     ------
     ProblemError
-        If the address is taken or not this machine's, or a name is none.
+        If the address is taken or not this machine's, a name is none, or no Redis answers.
     """
     known = names(host, port, allowed)
     with bound(host, port) as on:
-        jobs, comparisons, studies = Jobs(start), Comparisons(start_comparison), Studies()
+        jobs = jobs_at(queue, limits)
+        comparisons, studies = Comparisons(start_comparison, limits), Studies(limits=limits)
         app = create_app(drawing, jobs=jobs, comparisons=comparisons, studies=studies, known=known)
         page = f"{address(host, port)}{fragment}"
 

@@ -70,6 +70,16 @@ MemoryOption = Annotated[
         show_default=False,
     ),
 ]
+SolvesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--solves",
+        metavar="N",
+        min=1,
+        help="At once; by default one each core, up to 4. Others wait in line.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

@@ -7,38 +7,58 @@ from typing import Annotated
 import typer
 
 from ccl.formats.own.fragment import fragment_of, is_link, share_of
-from designer.cli.asked import open_document
+from designer.cli.asked import MemoryOption, SolvesOption, memory_in, open_document
 from designer.cli.show import remark
+from designer.cli.worker import installed
 from designer.serving.address import LOOPBACK, bound, names
+from designer.solves.line import Limits
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CLUSTER]",
+        help="What is open at first: a cluster of the gallery, a document (.json) or a link.",
+        show_default=False,
+    ),
+]
+PortOption = Annotated[
+    int, typer.Option("--port", min=1, max=65535, help="Where the browser finds it.")
+]
+HostOption = Annotated[
+    str, typer.Option("--host", help="Address that it listens on; by default only this one's.")
+]
+AllowedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name under which browsers may ask for it as well; https://NAME behind a proxy.",
+        show_default=False,
+    ),
+]
+QueueOption = Annotated[
+    str | None,
+    typer.Option(
+        "--queue",
+        metavar="URL",
+        help="The Redis through which topoloom worker solves, instead of this machine.",
+        show_default=False,
+    ),
+]
 
 
 def design(
-    cluster: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CLUSTER]",
-            help="What is open at first: a cluster of the gallery, a document (.json) or a link.",
-            show_default=False,
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="Where the browser finds it.")
-    ] = 8050,
-    host: Annotated[
-        str, typer.Option("--host", help="Address that it listens on; by default only this one's.")
-    ] = "127.0.0.1",
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="A name under which browsers may ask for it as well; https://NAME behind a proxy.",
-            show_default=False,
-        ),
-    ] = None,
+    cluster: ClusterOption = None,
+    *,
+    port: PortOption = 8050,
+    host: HostOption = "127.0.0.1",
+    allow_host: AllowedOption = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
     ] = False,
+    solves: SolvesOption = None,
+    memory: MemoryOption = None,
+    queue: QueueOption = None,
 ) -> None:
     """Open the designer."""
     fragment = _fragment(cluster or "")
@@ -46,6 +66,9 @@ def design(
     allowed = allow_host or []
     names(host, port, allowed)
     bound(host, port).close()  # what cannot be listened on is said before anything is loaded
+    limits = Limits(at_once=solves, memory=memory_in(memory))
+    if queue is not None:
+        installed()
     from designer.app import serve  # noqa: PLC0415  it loads Dash
     from designer.drawn.files import drawing_of  # noqa: PLC0415
 
@@ -59,6 +82,8 @@ def design(
         open_browser=not no_browser,
         fragment=fragment,
         allowed=allowed,
+        limits=limits,
+        queue=queue,
         ready=lambda page: remark(f"Topoloom is at {page} and Ctrl-C ends it"),
     )
 

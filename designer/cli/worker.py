@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ccl.errors import SolverMissing
-from designer.cli.asked import MemoryOption, memory_in
+from designer.cli.asked import MemoryOption, SolvesOption, memory_in
 from designer.cli.show import remark
 from designer.page import text
 from designer.solves.line import Limits
@@ -23,10 +23,7 @@ def worker(
         str,
         typer.Option("--queue", metavar="URL", help=f"The Redis to take solves from, as {URL}."),
     ],
-    solves: Annotated[
-        int | None,
-        typer.Option("--solves", min=1, help="At once; by default one each core, up to 4."),
-    ] = None,
+    solves: SolvesOption = None,
     memory: MemoryOption = None,
 ) -> None:
     """Solve what `topoloom design --queue` sends, until Ctrl-C."""

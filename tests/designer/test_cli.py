@@ -17,6 +17,7 @@ from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from designer.cli import main
 from designer.cli.entry import application
+from designer.solves.line import Limits
 from gallery import catalog, open_cluster
 from tests.ccl.documents import solved
 
@@ -357,7 +358,8 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
 
     monkeypatch.setattr("designer.app.serve", serve)
 
-    code, _, err = run("design", saved / "result.json", "--port", "8951", "--no-browser")
+    flags = ("--port", "8951", "--no-browser", "--solves", "3", "--memory", "2GB")
+    code, _, err = run("design", saved / "result.json", *flags)
 
     assert code == 0
     assert "http://127.0.0.1:8951/" in err
@@ -370,7 +372,17 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
         "open_browser": False,
         "fragment": "",
         "allowed": [],
+        "limits": Limits(at_once=3, memory=2e9),
+        "queue": None,
     }
+
+
+def test_a_queue_without_what_it_needs_says_what_to_install(run, monkeypatch):
+    monkeypatch.setattr("designer.cli.worker.find_spec", lambda _name: None)
+    for command in ("design --no-browser --port 8953", "worker"):
+        code, _, err = run(*command.split(), "--queue", "redis://127.0.0.1:1/0")
+        assert code == 2
+        assert "a queue needs celery and redis; install with: pip install topoloom[queue]" in err
 
 
 def test_the_designer_opens_what_it_had_when_it_is_given_nothing(run, monkeypatch):

@@ -14,6 +14,7 @@ pytest.importorskip("celery", reason="Celery, an extra, is not installed")
 from ccl.errors import ProblemError, SolveError
 from ccl.formats.topoloom import result_to_json
 from ccl.result import Stop
+from designer.cli import main
 from designer.queue import sent, working
 from designer.queue.broker import WAITING, WORKERS, Names, QueueGone, connect, tell
 from designer.queue.sent import Queue, QueuedJobs
@@ -222,6 +223,15 @@ def test_a_redis_that_is_gone_is_said_in_a_sentence_and_the_best_plan_stays(
 def test_what_is_no_url_of_a_redis_is_refused(url):
     with pytest.raises(ProblemError, match="redis://"):
         connect(url)
+
+
+@pytest.mark.parametrize("command", [("design", "--no-browser", "--port", "8953"), ("worker",)])
+def test_the_command_line_says_at_once_that_no_redis_answers(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        main([*command, "--queue", "redis://127.0.0.1:1/0"])
+
+    assert left.value.code == 2
+    assert "no Redis answers at redis://127.0.0.1:1/0" in capsys.readouterr().err
 
 
 # The worker's part, in this process
