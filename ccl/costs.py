@@ -24,17 +24,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
-import yaml
 
 from ccl.errors import FormatError, ProblemError
+from ccl.formats.plain_yaml import yaml_in
 from ccl.formats.text import misfit, read_bytes
 from ccl.topology import KINDS, DeviceKind, Link, SharedLimit, Topology
 
 WholeLinks = Literal["link"]
 """A step of one more of the parallel links that a link stands for."""
-
-MOST_BYTES = 2**20
-"""Of a file of costs; a line for each of 10,000 links has less."""
 
 Ends = tuple[str, str]
 
@@ -235,23 +232,7 @@ def costs_of(content: bytes, *, name: str = "costs") -> Costs:
     name
         What the sentences of errors begin with.
     """
-    if len(content) > MOST_BYTES:
-        msg = f"{name} has {len(content):,} bytes; costs have {MOST_BYTES:,} at most"
-        raise FormatError(msg)
-    try:
-        text = content.decode("utf-8-sig")
-        # An alias may stand for something that grows without end, and costs need none.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            msg = f"{name} has an alias (*); write its value out"
-            raise FormatError(msg)
-        value = yaml.safe_load(text)
-    except UnicodeDecodeError:
-        msg = f"{name} is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        msg = f"{name} is not YAML: {' '.join(str(error).split())}"
-        raise FormatError(msg) from None
-    return _costs(value, name)
+    return _costs(yaml_in(content, name=name), name)
 
 
 def _costs(value: Any, name: str) -> Costs:

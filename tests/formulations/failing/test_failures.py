@@ -335,6 +335,7 @@ class TestStudy:
 
     def test_where_only_a_bound_is_known_the_sentence_says_so(self):
         [row] = failures(gathered(both_ways(4)), losing=["link"]).rows
+        assert row.optimum is not None
         bound = replace(row, optimum=replace(row.optimum, reached=False))
 
         assert (row.reached, bound.reached) == (True, False)
