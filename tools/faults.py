@@ -16,25 +16,49 @@ from __future__ import annotations
 
 import argparse
 import random
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tools.visitor import Json, Refused, Server, Visitor, drawings, free_port
+from formulations.sweeping.kept import read_rows  # noqa: E402  the repository is on the path only now
+from formulations.sweeping.rows import CLOCKED, Row  # noqa: E402
+from tools.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port  # noqa: E402
 
 BEGINS = 15.0
 """Seconds in which a solver's process must be there."""
 
 ENDS = 10.0
 """Seconds in which the solvers of a server that was killed must be gone."""
+
+
+SPEC = """
+clusters:
+  - open: ring
+    vary: {gpus: [4, 5, 6, 8]}
+  - open: star
+    vary: {gpus: [4, 6, 8]}
+  - dgx-1v
+collectives: [all-gather, all-to-all, all-reduce]
+sizes: 1KB..1GB x2
+formulations: [list, ring, orbit-trees]
+retries: 40
+time_limit: 30
+"""
+"""Some fifteen hundred tasks of a few hundredths of a second."""
+
+WHOLE = 0.2
+"""Share of the kills of a sweep that end all of it."""
+
+SWEEP = "import sys; from designer.cli import main; main(['sweep', *sys.argv[1:]])"
 
 
 @dataclass
@@ -161,6 +185,99 @@ def through_pages(kills: int, *, chance: random.Random, tally: Tally) -> None:
         server.kill()
 
 
+class Sweep:
+    """``topoloom sweep`` in a session of processes of its own.
+
+    Parameters
+    ----------
+    folder
+        Where its rows are; the spec lies beside it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        spec = folder.with_suffix(".yaml")
+        spec.write_text(SPEC, "utf-8")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SWEEP, str(spec), "--into", str(folder)],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended by itself."""
+        return self.process.poll() is not None
+
+    def processes(self) -> list[psutil.Process]:
+        """Return its workers and their solvers."""
+        with suppress(psutil.NoSuchProcess):
+            return list(psutil.Process(self.process.pid).children(recursive=True))
+        return []
+
+    def kill(self) -> list[psutil.Process]:
+        """End it with no chance to clean up; return those that should end by themselves."""
+        below = self.processes()
+        self.process.kill()
+        self.process.wait()
+        return below
+
+    def rows(self) -> dict[str, Row]:
+        """Return the rows that are safe, by task; none before the first."""
+        there = any(self.folder.glob("rows-*.parquet"))
+        return {each.task: each for each in read_rows(self.folder)} if there else {}
+
+
+def through_sweeps(kills: int, *, chance: random.Random, tally: Tally) -> None:
+    """Kill workers, solvers and the whole of a sweep until it is done; compare its rows."""
+    with tempfile.TemporaryDirectory() as place:
+        calm = Sweep(Path(place) / "calm")
+        calm.process.wait()
+        run = Sweep(Path(place) / "stormy")
+        safe: dict[str, Row] = {}
+        while tally.counts["of a sweep killed"] < kills and not run.over:
+            time.sleep(0.3 + 2.0 * chance.random())
+            run = _one_kill(run, safe, chance=chance, tally=tally)
+            now = run.rows()
+            tally.wrong += [f"row {task} was safe and is lost" for task in set(safe) - set(now)]
+            safe = now
+        run.process.wait()
+        _same(calm.rows(), run.rows(), tally)
+
+
+def _one_kill(run: Sweep, safe: dict[str, Row], *, chance: random.Random, tally: Tally) -> Sweep:
+    """Kill one process of a sweep, or all of it; return the sweep that goes on."""
+    whole = chance.random() < WHOLE and bool(safe)
+    below = [] if whole else run.processes()
+    if not whole and not below:
+        return run
+    tally.counts["of a sweep killed"] += 1
+    if not whole:
+        tally.counts["workers and their solvers killed"] += 1
+        _kill(chance.choice(below))
+        return run
+    tally.counts["sweeps killed"] += 1
+    _, left = psutil.wait_procs(run.kill(), timeout=ENDS)
+    if left:
+        tally.wrong.append(f"{len(left)} processes outlive their sweep by {ENDS:g} s")
+    return Sweep(run.folder)
+
+
+def _same(calm: dict[str, Row], stormy: dict[str, Row], tally: Tally) -> None:
+    """Compare the rows of two sweeps, times left out."""
+    tally.counts["rows of the sweep"] = len(stormy)
+    if set(calm) != set(stormy):
+        tally.wrong.append(f"there are {len(stormy)} rows, and {len(calm)} without kills")
+    for task in set(calm) & set(stormy):
+        one, other = (
+            {name: value for name, value in asdict(row).items() if name not in CLOCKED}
+            for row in (calm[task], stormy[task])
+        )
+        if one != other:
+            tally.wrong.append(f"a row has become {other}, and it was {one}")
+
+
 def main() -> int:
     """Run it as the command line says; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -168,9 +285,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     chance, tally = random.Random(asked.seed), Tally()
-    parts: tuple[Callable[..., Any], ...] = (through_pages,)
-    for part in parts:
-        part(asked.kills, chance=chance, tally=tally)
+    third = asked.kills // 3
+    through_sweeps(third, chance=chance, tally=tally)
+    through_pages(asked.kills - third, chance=chance, tally=tally)
     for what, many in sorted(tally.counts.items()):
         print(f"{many:6,} {what}")
     print(
