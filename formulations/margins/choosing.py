@@ -14,9 +14,12 @@ from formulations.fluid import demands
 from formulations.fluid.optimum import programmable
 from formulations.margins.classes import Classes
 from formulations.margins.cutting import CutRates, cuts_decide
-from formulations.margins.planes import Plane, Rates, Scales, Undecided
+from formulations.margins.planes import Number, Plane, Rates, Scales, Undecided
 from formulations.margins.priced import ProgramRates, TreeRates
 from formulations.trees import refusal as trees
+
+AGREE = 1e-6
+"""Share by which rates of different kinds of proof may differ."""
 
 
 class BestRates(Rates):
@@ -32,7 +35,8 @@ class BestRates(Rates):
     Raises
     ------
     ProblemError
-        If fluid models cannot say the problem, or it is too large to be solved again and again.
+        If fluid models cannot say the problem, or it is too large to be solved again and again;
+        so does `at` where only a bound is left to be had.
     """
 
     def __init__(self, problem: Problem, classes: Classes) -> None:
@@ -49,9 +53,16 @@ class BestRates(Rates):
     def _found(self, scales: Scales) -> tuple[Plane, ...]:
         while True:
             try:
+                self._check()
                 return self._rates.at(scales)
             except Undecided:
                 self._next()
+
+    def _check(self) -> None:
+        """Refuse a kind that took over and says otherwise: a program may only bound the rate."""
+        for scales, planes in list(self._known.items())[:1]:
+            if not same_rate(self._rates.value(scales), planes[0].at(scales)):
+                raise ProblemError(bounded_only(self._problem))
 
     def _next(self) -> None:
         make = next(self._left, None)
@@ -62,6 +73,20 @@ class BestRates(Rates):
             )
             raise ProblemError(msg)
         self._rates = make(self._problem, self.classes)
+
+
+def same_rate(first: Number, second: Number) -> bool:
+    """Whether two rates that different proofs gave are one."""
+    return abs(float(first) - float(second)) <= AGREE * float(second)
+
+
+def bounded_only(problem: Problem) -> str:
+    """Say that derivatives are of no rate that a plan has."""
+    return (
+        f"the best trees of {problem.collective.kind} on {problem.topology} were not proved in "
+        "time for all bandwidths, and the linear program only bounds their rate; ask again, or of "
+        "a smaller cluster of its kind"
+    )
 
 
 def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Classes], Rates]]:

@@ -34,9 +34,10 @@ from typing import Literal
 import numpy as np
 
 from ccl.bound import Cut
+from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.fluid.optimum import Optimum, optimum
-from formulations.margins.choosing import BestRates
+from formulations.margins.choosing import BestRates, bounded_only, same_rate
 from formulations.margins.classes import Classes, Ends, classes_of, link_classes
 from formulations.margins.planes import Number, Rates
 from formulations.margins.slopes import Slopes
@@ -189,6 +190,8 @@ def sensitivity(
 def told(problem: Problem, best: Optimum, rates: Rates) -> Sensitivity:
     """Return the same by one way to find rates, with the best steady state of today."""
     slopes, classes = Slopes(rates), rates.classes
+    if not same_rate(slopes.now, best.algbw):
+        raise ProblemError(bounded_only(problem))
     found = [_effect(slopes, classes, k) for k in range(classes.many)]
     order = sorted(range(len(found)), key=lambda k: (-found[k].more, -found[k].less, k))
     place = {k: i for i, k in enumerate(order)}

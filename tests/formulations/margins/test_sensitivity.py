@@ -18,7 +18,9 @@ from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations.fluid.optimum import optimum
 from formulations.margins.choosing import BestRates
 from formulations.margins.classes import classes_of, link_classes
+from formulations.margins.planes import Plane, Rates, Undecided
 from formulations.margins.priced import ProgramRates, TreeRates
+from formulations.margins.sensitivity import told
 from formulations.margins.slopes import Slopes
 from gallery import open_cluster
 
@@ -285,3 +287,44 @@ def test_custom_data_that_no_fluid_holds_is_refused():
 
     with pytest.raises(ProblemError, match="no fluid optimum of custom"):
         formulations.sensitivity(problem)
+
+
+def test_derivatives_of_another_rate_than_the_best_are_refused():
+    """Where trees are not proved in time the program may only bound the rate."""
+    problem = asked("dgx-1v")
+    best = optimum(problem)
+    rates = BestRates(problem, classes_of(problem.topology))
+
+    with pytest.raises(ProblemError, match="only bounds their rate"):
+        told(problem, replace(best, algbw=0.9 * best.algbw), rates)
+
+
+class Today(Rates):
+    """Knows today's rate alone."""
+
+    exact = True
+
+    def __init__(self, _problem, classes):
+        super().__init__(classes)
+
+    def _found(self, scales):
+        if any(each != 1 for each in scales):
+            raise Undecided
+        return (Plane((Fraction(1),) * self.classes.many),)
+
+
+class Doubled(Today):
+    """Says twice as much."""
+
+    def _found(self, scales):
+        return (Plane((Fraction(2),) * self.classes.many),)
+
+
+def test_a_proof_that_takes_over_must_agree(monkeypatch):
+    problem = asked("dgx-1v")
+    monkeypatch.setattr("formulations.margins.choosing._kinds", lambda *_: iter((Today, Doubled)))
+    rates = BestRates(problem, classes_of(problem.topology))
+
+    assert rates.value((1,) * rates.classes.many) == rates.classes.many
+    with pytest.raises(ProblemError, match="only bounds their rate"):
+        rates.at((2,) * rates.classes.many)
