@@ -19,6 +19,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.worker import get_worker
 
 from ccl import __version__
+from ccl.errors import SolveError
 from ccl.result import Stop
 from formulations.child import Child
 from formulations.jobs import PROCESS
@@ -37,7 +38,13 @@ START = 120.0
 
 
 def solve_task(task: Task) -> Values:
-    """Solve a task on the worker that runs this; what a solver does is told in its values."""
+    """Solve a task on the worker that runs this; what a solver does is told in its values.
+
+    Raises
+    ------
+    SolveError
+        If the worker is being closed.
+    """
     pool = get_worker().plugins[NAME]
     assert isinstance(pool, Pool)
     return pool.solve(task)
@@ -85,7 +92,7 @@ class Pool(WorkerPlugin):
             fresh = process.fresh
             tried = process.ask(task)
             self._given_back(process)
-            if not fresh and not tried.counts:
+            if not (fresh or tried.counts or self.closed):
                 continue  # what it lacked, it may have lost to the tasks before
             attempts += 1
             if tried.done or self.closed or attempts > task.retries:
@@ -96,6 +103,9 @@ class Pool(WorkerPlugin):
 
     def _taken(self, memory: float) -> _Process:
         with self._lock:
+            if self.closed:
+                msg = f"worker {self.who} is being closed; start the same sweep again"
+                raise SolveError(msg)
             for each in [each for each in self._idle if each.memory == memory]:
                 self._idle.remove(each)
                 if each.child.running:

@@ -1,11 +1,13 @@
 """What becomes of a task whose process takes too long, takes too much or dies."""
 
+import threading
 import time
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from ccl.errors import SolveError
 from formulations.sweeping import pool
 from formulations.sweeping.pool import Pool
 from formulations.sweeping.spec import read_spec
@@ -104,3 +106,20 @@ def test_a_process_that_ended_while_idle_costs_no_attempt(workers):
     workers._idle[0].child.kill()
 
     assert workers.solve(task("solves", retries=0))["attempts"] == 1
+
+
+def test_closing_ends_what_runs_and_begins_nothing(workers):
+    """As Ctrl-C does: a task in the middle is left at once."""
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(workers.solve(task("for ever"))))
+    thread.start()
+    while not workers._busy:
+        time.sleep(0.01)
+    [process] = workers._busy
+    workers.teardown(None)
+    thread.join(10)
+
+    assert len(ended) == 1
+    assert not process.child.running
+    with pytest.raises(SolveError, match="worker 7 is being closed"):
+        workers.solve(task("solves"))
