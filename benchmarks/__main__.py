@@ -20,6 +20,7 @@ from benchmarks import (
     rivals,
     sccl,
     schedules,
+    sweep,
     table8,
     taccl,
     whatif,
@@ -39,6 +40,7 @@ app.command("compare")(compare.main)
 app.command("rivals")(rivals.main)
 app.command("formats")(formats.main)
 app.command("player")(player.main)
+app.command("sweep")(sweep.main)
 app.command("whatif")(whatif.main)
 
 if __name__ == "__main__":
