@@ -142,6 +142,13 @@
         return [running ? { display: "none" } : {}, running ? {} : { display: "none" }, !running];
       },
 
+      /** Whether a study is of the cluster and the question as they stand. */
+      old(question, today, job) {
+        if (!job || !question || !today) return true;
+        const same = JSON.stringify(job.values) === JSON.stringify(question.values);
+        return same && job.signature === today.signature;
+      },
+
       /** Draw the curve of a class, or take it away. */
       choose(clicks, pressed) {
         const { triggered_id: id, triggered, inputs_list: inputs } = window.dash_clientside.callback_context;

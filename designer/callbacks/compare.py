@@ -283,9 +283,10 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
             no_update,
         )
 
-    # Whoever solves wants to see it: the canvas and the card of the solve are in the other view.
+    # Whoever solves wants to see it: the canvas and the card of the solve are in another view.
     app.clientside_callback(
-        "(job, view) => job && view === 'compare' ? 'canvas' : window.dash_clientside.no_update",
+        "(job, view) => job && ['compare', 'whatif'].includes(view) ? 'canvas' "
+        ": window.dash_clientside.no_update",
         Output(ids.VIEW, "value", allow_duplicate=True),
         Input(ids.JOB, "data"),
         State(ids.VIEW, "value"),

@@ -172,33 +172,43 @@ def _apply(app: Dash) -> None:
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
         Output(ids.SIZE, "value", allow_duplicate=True),
         Output(ids.WHATIF_STATUS, "children"),
+        Output(ids.WHATIF_SOLVING, "data"),
         commands.output(),
         commands.notes(),
         Input(ids.WHATIF_APPLY, "n_clicks"),
+        Input(ids.WHATIF_SOLVE, "n_clicks"),
         State(ids.WHATIF_ASKED, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.WHATIF_TODAY, "data"),
         prevent_initial_call=True,
     )
-    def on_apply(clicks: int | None, asked: Any, drawing: Any, before: Any) -> tuple[Any, ...]:
-        if not clicks or not asked or not before:
-            return (no_update,) * 5
+    def on_apply(_apply: Any, solve: int | None, asked: Any, *given: Any) -> tuple[Any, ...]:
+        drawing, before = given
+        if not asked or not before or not drawing:
+            return (no_update,) * 6
         values = asked["values"]
         try:
             topology = answering.standing(drawing, None, before, values).topology
         except CclError as error:
-            return (*(no_update,) * 4, note(str(error)))
+            return (*(no_update,) * 5, note(str(error)))
         made = answering.drawn(drawing, topology)
         fresh = len(made["topology"]["devices"]) != len(drawing["topology"]["devices"])
-        edited = made if made != drawing else no_update
-        said = figures.applied()
+        moved = made["topology"] != drawing["topology"]
         return (
-            edited,
+            made if moved else no_update,
             values.get("size") or no_update,
-            said,
-            (commands.fit() if fresh else no_update),
+            figures.applied() if moved else None,
+            solve if ctx.triggered_id == ids.WHATIF_SOLVE else no_update,
+            commands.fit() if fresh else no_update,
             no_update,
         )
+
+    # The drawing and the request follow in the page within this time.
+    app.clientside_callback(
+        "(n) => { if (n) setTimeout(() => document.getElementById('solve')?.click(), 150); }",
+        Input(ids.WHATIF_SOLVING, "data"),
+        prevent_initial_call=True,
+    )
 
     @app.callback(
         commands.output(),

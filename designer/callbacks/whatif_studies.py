@@ -23,7 +23,6 @@ from designer.whatif.told import asked
 from widgets.charts.front import front_figure
 
 GONE = "this study is not there any more; run it again"
-OLD = "Out of date: the cluster or what is asked has changed. Run it again."
 DOING = "looks for the cheapest"
 
 Json = dict[str, Any]
@@ -160,6 +159,14 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         Input(part(study, "seen"), "data"),
     )
 
+    app.clientside_callback(
+        ClientsideFunction("whatif", "old"),
+        Output(part(study, "old"), "hidden"),
+        Input(ids.WHATIF_ASKED, "data"),
+        Input(ids.WHATIF_TODAY, "data"),
+        Input(part(study, "job"), "data"),
+    )
+
     @app.callback(
         Output(part(study, "stop"), "n_clicks"),
         Input(part(study, "stop"), "n_clicks"),
@@ -175,14 +182,12 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
         Output(part(study, "status"), "children"),
         Output(part(study, "seen"), "data"),
         Input(part(study, "beat"), "data"),
-        Input(ids.WHATIF_ASKED, "data"),
-        Input(ids.WHATIF_TODAY, "data"),
         State(part(study, "job"), "data"),
         State(part(study, "seen"), "data"),
         running=[(Output(part(study, "busy"), "data"), True, False)],
         prevent_initial_call=True,
     )
-    def on_beat(_n: Any, question: Any, before: Any, job: Json | None, seen: Json | None) -> Any:
+    def on_beat(_n: Any, job: Json | None, seen: Json | None) -> Any:
         if not job:
             return no_update, no_update
         try:
@@ -194,11 +199,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
             return None, {"key": job["key"], "turn": -1, "running": False}
         turn = len(found.events) + found.cancelled
         now = {"key": job["key"], "turn": turn, "running": found.running}
-        told = study_card.status(found, doing=DOING)
-        same = job["values"] == (question or {}).get("values")
-        if not same or job["signature"] != (before or {}).get("signature"):
-            told = study_card.old(OLD)
-        return told, no_update if now == seen else now
+        return study_card.status(found, doing=DOING), no_update if now == seen else now
 
 
 def _found(studies: Studies, job: Json | None) -> Found | None:
@@ -223,20 +224,25 @@ def _losses(app: Dash, studies: Studies, study: str) -> None:
 
 def _pick(app: Dash, studies: Studies) -> None:
     jobs = [State(part(study, "job"), "data") for study in ("failures", "stragglers")]
+    # Of another cluster it is no part.
+    app.clientside_callback(
+        "(asked, picked) => picked ? null : window.dash_clientside.no_update",
+        Output(ids.WHATIF_PICKED, "data"),
+        Input(ids.WHATIF_ASKED, "data"),
+        State(ids.WHATIF_PICKED, "data"),
+        prevent_initial_call=True,
+    )
 
     @app.callback(
-        Output(ids.WHATIF_PICKED, "data"),
+        Output(ids.WHATIF_PICKED, "data", allow_duplicate=True),
         Input({"whatif-loss": ALL, "of": ALL}, "n_clicks"),
-        Input(ids.WHATIF_ASKED, "data"),
         State(ids.WHATIF_PICKED, "data"),
         State(ids.WHATIF_NOW, "data"),
         *jobs,
         prevent_initial_call=True,
     )
-    def on_pick(clicks: list[int | None], _asked: Any, *given: Any) -> Any:
+    def on_pick(clicks: list[int | None], *given: Any) -> Any:
         picked, now, *both = given
-        if ctx.triggered_id == ids.WHATIF_ASKED:  # another cluster, of which it is no part
-            return None if picked else no_update
         if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
             return no_update
         study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-loss"]

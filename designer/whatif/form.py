@@ -97,6 +97,7 @@ def _row(what: str, of_key: str, value: float, *, unit: str, of: str) -> html.Di
             min=middle - REACH,
             max=middle + REACH,
             step=STEP,
+            precision=6,
             marks=[{"value": middle}],
             thumbLabel=words,
             **_SLIDER,

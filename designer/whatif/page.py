@@ -27,7 +27,10 @@ def stores() -> list[Any]:
         *(dcc.Store(id=each) for each in (ids.WHATIF_TODAY, ids.WHATIF_ASKED, ids.WHATIF_NOW)),
         dcc.Store(id=ids.WHATIF_CUT, data=0),
         *(dcc.Store(id=each) for each in (ids.WHATIF_SETTLED, ids.WHATIF_LIMITED)),
-        *(dcc.Store(id=each) for each in (ids.WHATIF_CHOSEN, ids.WHATIF_PICKED)),
+        *(
+            dcc.Store(id=each)
+            for each in (ids.WHATIF_CHOSEN, ids.WHATIF_PICKED, ids.WHATIF_SOLVING)
+        ),
         *study_card.stores(),
     ]
 
@@ -72,6 +75,14 @@ def _buttons() -> html.Div:
                 disabled=True,
             ),
             dmc.Button("Reset", id=ids.WHATIF_RESET, size="sm", variant="default"),
+            dmc.Button(
+                "Solve this",
+                id=ids.WHATIF_SOLVE,
+                leftSection=icon("play"),
+                size="sm",
+                variant="light",
+                **attributes(aria_description="Applies it to the drawing first"),
+            ),
         ],
         className="ds-wif-buttons",
     )

@@ -12,6 +12,7 @@ from designer.page.markup import icon
 from designer.solves.results import banner
 from designer.whatif.running import Found
 
+OLD = "Out of date: the cluster or what is asked has changed. Run it again."
 STUDIES = ("failures", "stragglers", "budget")
 
 
@@ -49,7 +50,8 @@ def controls(study: str, label: str) -> html.Div:
         style={"display": "none"},
     )
     told = html.Div(id=part(study, "status"), className="ds-wif-progress", role="status")
-    return html.Div([run, stop, told], className="ds-wif-run")
+    old = html.Div(banner("clock", "plain", OLD), id=part(study, "old"), hidden=True, role="status")
+    return html.Div([run, stop, told, old], className="ds-wif-run")
 
 
 def status(found: Found | None, *, doing: str) -> Any:
@@ -76,8 +78,3 @@ def status(found: Found | None, *, doing: str) -> Any:
     if found.cancelled:
         return html.Span(f"stopped: {rows} of {of}" if of else "stopped")
     return [icon("check"), html.Span(f"{text.seconds(found.seconds)}")]
-
-
-def old(words: str) -> html.Div:
-    """Say that the cluster has changed since."""
-    return banner("clock", "plain", words)
