@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.errors import ProblemError
+from ccl.errors import Infeasible, ProblemError
 from ccl.losses import on_what_is_left, without_devices, without_host, without_link
 from ccl.problem import Problem
 from ccl.result import Result
@@ -121,8 +121,7 @@ class Study:
 
     def _row(self, part: Part) -> Loss:
         left = without(self.problem.topology, part, both=self.both)
-        problem, why = _what_is_left(self.problem, left)
-        best = None if problem is None else optimum(problem)
+        problem, best, why = _what_is_left(self.problem, left)
         result = None
         if problem is not None and self._planner is not None:
             result, why = self._planner.solved(problem)
@@ -150,15 +149,16 @@ def without(topology: Topology, part: Part, *, both: bool = True) -> Topology:
     return without_devices(topology, part.names)
 
 
-def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, str]:
-    """Return the problem that is left, or None and why there is none."""
+def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, Optimum | None, str]:
+    """Return the problem that is left with its optimum, or twice None and why there is none."""
     if len(left.ranks) < 2 <= len(problem.topology.ranks):
         only = f"only {left.ranks[0]} is left" if left.ranks else "no GPU is left"
-        return None, f"{only}, and a collective needs two"
+        return None, None, f"{only}, and a collective needs two"
     try:
-        return on_what_is_left(problem, left), ""
-    except ProblemError as error:
-        return None, str(error)
+        made = on_what_is_left(problem, left)
+        return made, optimum(made), ""
+    except (ProblemError, Infeasible) as error:
+        return None, None, str(error)
 
 
 def unreachable(problem: Problem, left: Topology) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.bound import Cut
+from ccl.collective import Chunk
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
@@ -94,6 +95,9 @@ def optimum(problem: Problem) -> Optimum:
     if why is not None:
         msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
         raise ProblemError(msg)
+    if not any(map(_moves, problem.collective.chunks)):
+        msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
+        raise ProblemError(msg)
     found = _by_trees(problem)
     if found is not None:
         return found
@@ -113,6 +117,12 @@ def priceable(problem: Problem) -> bool:
 def programmable(problem: Problem) -> bool:
     """Whether the orbit linear program is so small that it can be waited for."""
     return demands.refusal(problem) is None and _work(problem) <= WORK
+
+
+def _moves(chunk: Chunk) -> bool:
+    """Whether anything of a chunk has to go anywhere."""
+    adds = chunk.reduced and len(chunk.holders) > 1
+    return adds or not set(chunk.destinations) <= set(chunk.holders)
 
 
 def _by_cut(problem: Problem, rate: Rate) -> Optimum:

@@ -323,6 +323,16 @@ class TestStudy:
         assert (rows["g0",].lost, rows["g1",].lost) == (1.0, 1.0)
         assert rows["g2",].lost == pytest.approx(0)
 
+    def test_a_demand_of_which_nothing_is_left_ends(self):
+        """Without g0 or g1 only what g2 has already is wanted: nothing has to move."""
+        chunks = [Chunk(MB, (0,), (1,)), Chunk(MB, (2,), (2,))]
+
+        rows = failures(Problem(star(3), custom(3, chunks)), losing=["gpu"]).rows
+
+        ended = {row.names: row.why for row in rows if row.optimum is None}
+        assert set(ended) == {("g0",), ("g1",)}
+        assert "moves nothing" in ended["g1",]
+
     def test_an_all_reduce_of_a_ring_of_4_loses_a_quarter(self):
         """Of a ring 2 x 3/4 of the buffer leaves each GPU over 2 x 50 GB/s.
 
