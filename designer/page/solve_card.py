@@ -13,7 +13,7 @@ from designer.solves.solving import State
 from widgets import GapChart
 from widgets.shown.course import course
 
-QUEUED = "other solves run; this one begins by itself when it is its turn"
+QUEUED = "begins by itself when another one ends"
 
 
 def solve_card() -> html.Div:

@@ -10,6 +10,7 @@ import pytest
 
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
+from designer.page.solve_card import QUEUED, running
 from designer.solves import line
 from designer.solves.line import Limits
 from designer.solves.request import Request
@@ -155,6 +156,17 @@ def test_who_comes_when_all_places_are_taken_waits_and_then_begins(jobs_of, resu
     first.end.set()
     state = until(jobs, two, lambda each: each.message == "bounds")
     assert (state.running, state.waiting) == (True, 0)
+
+
+def test_the_card_tells_the_place_in_line_and_why_it_waits(jobs_of, result):
+    jobs = jobs_of(FakeJob([]), limits=Limits(at_once=1))
+    jobs.start(result.problem, Request())
+    state = jobs.state(jobs.start(result.problem, Request()))
+    card = str(running(replace(state, waiting=3), limit=None))
+    assert "Waiting, 3rd in line" in card
+    assert QUEUED in card
+    told = replace(state, message="waiting, 1st in line; no worker is there yet")
+    assert "'no worker is there yet'" in str(running(told, limit=None))
 
 
 def test_when_as_many_wait_as_may_the_next_is_refused(jobs_of, result):
