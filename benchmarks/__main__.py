@@ -11,6 +11,7 @@ import typer
 from benchmarks import (
     astar,
     build,
+    catalog,
     classes,
     compare,
     figures,
@@ -29,6 +30,7 @@ from benchmarks import (
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
 app.command("build")(build.main)
+app.command("catalog")(catalog.main)
 app.command("classes")(classes.main)
 app.command("figures")(figures.main)
 app.command("astar")(astar.main)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +21,10 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.symmetry.canonical import Canonical, share_of
 from ccl.symmetry.free import Symmetry
+from ccl.topology import Topology
 
 Plan = Schedule | Forest | Flow
+_Thing = TypeVar("_Thing")
 
 
 @dataclass(frozen=True)
@@ -233,4 +237,41 @@ def _key(
         chunk.reduced,
         chunk.priority,
         chunk.tenant,
+    )
+
+
+def shuffled(topology: Topology, *, seed: int) -> Topology:
+    """Return the same cluster with other names in another order: what an isomorphic one looks like.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    seed
+        Of the order of devices, links, limits and what these cover.
+    """
+    chance = random.Random(seed)
+
+    def mixed(things: Iterable[_Thing]) -> tuple[_Thing, ...]:
+        listed = list(things)
+        return tuple(chance.sample(listed, len(listed)))
+
+    names = [each.name for each in topology.devices]
+    new = dict(zip(mixed(names), (f"d{i}" for i in range(len(names))), strict=True))
+    host = {name: f"box{i}" for i, name in enumerate(reversed(topology.hosts))}
+    return Topology(
+        f"{topology.name}, shuffled",
+        mixed(
+            replace(each, name=new[each.name], host=host.get(each.host or ""))
+            for each in topology.devices
+        ),
+        mixed(replace(each, src=new[each.src], dst=new[each.dst]) for each in topology.links),
+        mixed(
+            replace(
+                each,
+                name=f"limit {i}",
+                links=mixed((new[src], new[dst]) for src, dst in each.links),
+            )
+            for i, each in enumerate(topology.limits)
+        ),
     )

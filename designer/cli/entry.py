@@ -14,6 +14,7 @@ from ccl.errors import CclError
 from designer.cli import (
     bound,
     browse,
+    catalog,
     compare,
     design,
     execute,
@@ -92,6 +93,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("formulation")(formulation.formulation)
     app.command("compare")(compare.compare)
     app.command("sweep")(sweep.sweep)
+    app.add_typer(catalog.commands(), name="catalog")
     app.command("verify")(files.verify)
     app.command("explain")(explain.explain)
     app.command("diff")(explain.diff)

@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+WIDE = 160
+"""Columns for whoever reads a pipe: few cells are broken."""
+
 
 def complain(sentence: str) -> int:
     """Print one sentence on standard error and return the exit code of bad input."""
@@ -44,6 +47,8 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print rows under their columns, as plain text that a pipe can use where there is one."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, name in enumerate(columns):
         table.add_column(name, no_wrap=number == 0, overflow="fold")

@@ -37,6 +37,7 @@ from designer.cli.asked import (
 )
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
 from designer.cli.show import print_facts, print_json, remark
+from designer.cli.stored import CatalogOption, Store
 from designer.page import text
 from formulations import Formulation, OptionField, pareto
 from formulations.chunk_counts import tried
@@ -139,6 +140,7 @@ def solve(  # noqa: PLR0913  one for each flag
     gap: GapOption = None,
     solver: SolverOption = "HIGHS",
     memory: MemoryOption = None,
+    catalog: CatalogOption = None,
     out: OutOption = None,
     as_json: JsonOption = False,
     options: dict[str, Any],
@@ -158,7 +160,8 @@ def solve(  # noqa: PLR0913  one for each flag
         solver=solver,
         memory=memory_in(memory),
     )
-    results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap)
+    store = Store.of(catalog)
+    results, interrupted = _each(problems, begin, time_limit=time_limit, gap=gap, store=store)
     result = pareto(results)[-1]
     if out is not None:
         write_document(out, document(result, positions=opened.positions))
@@ -214,22 +217,26 @@ class Interrupted(SolveError):
 
 def _each(
     problems: Mapping[int, Problem],
-    begin: Callable[..., SolveJob],
+    begin: partial[SolveJob],
     *,
     time_limit: float | None,
     gap: float | None,
+    store: Store,
 ) -> tuple[tuple[Result, ...], bool]:
     """Solve the problem of each number of chunks; return the results, and whether Ctrl-C came."""
     interrupted = False
 
     def solved(count: int, seconds: float | None) -> Result:
         nonlocal interrupted
+        found = store.find(problems[count], begin.keywords, time_limit=seconds)
+        if found is not None:
+            return found
         try:
             result, interrupted = followed(begin(problems[count], time_limit=seconds))
         except Interrupted:
             interrupted = True
             raise
-        return result
+        return store.keep(result, time_limit=seconds)
 
     results = tried(solved, problems, time_limit=time_limit, gap=gap, over=lambda: interrupted)
     return results, interrupted

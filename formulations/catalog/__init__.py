@@ -7,13 +7,32 @@
 
 ``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it, ``rows``,
 ``packed`` and ``tables`` are how it lies in the file. ``tuning`` finds the best plan of each range
-of sizes, ``regimes`` the best method of each collective and size, ``lines`` writes and reads plans.
+of sizes and ``tuner`` is the table of them, ``atlas`` finds the best method of each collective and
+size, ``lines`` writes and reads plans.
 """
 
 from __future__ import annotations
 
 from formulations.catalog.answering import solve
+from formulations.catalog.atlas import Atlas, Cell, atlas_of, regimes
 from formulations.catalog.catalog import Catalog, usual_path
 from formulations.catalog.entry import Entry
+from formulations.catalog.lines import read_lines, write_lines
+from formulations.catalog.tuner import TunerRange, TunerTable
+from formulations.catalog.tuning import tuned
 
-__all__ = ["Catalog", "Entry", "solve", "usual_path"]
+__all__ = [
+    "Atlas",
+    "Catalog",
+    "Cell",
+    "Entry",
+    "TunerRange",
+    "TunerTable",
+    "atlas_of",
+    "read_lines",
+    "regimes",
+    "solve",
+    "tuned",
+    "usual_path",
+    "write_lines",
+]

@@ -14,13 +14,12 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.symmetry import canonical as module
 from ccl.symmetry.canonical import canonical
-from ccl.symmetry.relabelling import Relabelling
+from ccl.symmetry.relabelling import Relabelling, shuffled
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
 from ccl.window import Window
 from formulations import solve
 from gallery import open_cluster
-from tests.ccl.relabelled import relabelled
 
 CLUSTERS = [
     "ring",
@@ -43,7 +42,7 @@ def opened(name):
 def test_other_names_in_another_order_have_the_same_digest(name, seed):
     """Names, hosts' names, the order of devices and links and the name of the cluster differ."""
     topology = opened(name)
-    other = relabelled(topology, seed)
+    other = shuffled(topology, seed=seed)
 
     assert canonical(other).digest == canonical(topology).digest
 
@@ -196,7 +195,7 @@ def pair(name, kind):
     many = len(topology.ranks)
     problem = Problem(topology, make_collective(kind, many, 1e6, root=2 * (kind in ROOTED)))
     known = canonical(topology, problem.collective)
-    drawn = relabelled(topology, 11)
+    drawn = shuffled(topology, seed=11)
     for root in range(many if kind in ROOTED else 1):
         other = Problem(drawn, make_collective(kind, many, 1e6, root=root))
         asked = canonical(drawn, other.collective)

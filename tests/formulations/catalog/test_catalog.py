@@ -13,6 +13,7 @@ from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Status, Stop
 from ccl.symmetry.canonical import canonical
+from ccl.symmetry.relabelling import shuffled
 from ccl.verify import verify
 from ccl.window import Window
 from formulations import catalog as kept_plans
@@ -20,7 +21,6 @@ from formulations import solve
 from formulations.catalog import Catalog
 from formulations.catalog import tables as tables_module
 from gallery import open_cluster
-from tests.ccl.relabelled import relabelled
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def asked(name="dgx-1v", kind="all-gather", size=1e6, **more):
 
 
 def renamed(problem, seed=3):
-    return replace(problem, topology=relabelled(problem.topology, seed))
+    return replace(problem, topology=shuffled(problem.topology, seed=seed))
 
 
 def test_a_result_comes_back_as_it_was(catalog):
@@ -273,7 +273,7 @@ def test_lists_and_forgetting(catalog):
         for method in ("ring", "direct"):
             catalog.keep(solve(asked("ring", kind), method))
     catalog.keep(solve(asked("dgx-1v"), "ring"))
-    ring = relabelled(open_cluster("ring"), 5)
+    ring = shuffled(open_cluster("ring"), seed=5)
 
     assert catalog.count() == 5
     assert len(catalog.entries(ring)) == 4
