@@ -5,7 +5,8 @@ bodies that never end, bad JSON, and the questions of every callback with other 
 files for every reader among them. No answer may be a failure of the server's (5xx), tell of a
 traceback or of a path; no callback may report a bug on what users give it; no file of elsewhere may
 be opened; after every hundred a good question has to be answered in time; and memory stays where it
-was after the first third. The same seed asks the same. Prints counts and ``passed``, or what was found.
+was after the first third. The same seed asks the same. Prints counts and ``passed``, or what was
+found.
 """
 
 from __future__ import annotations
@@ -67,7 +68,12 @@ GIVEN_KINDS = ("values", "files", "links")
 """Where a callback may not say that it has a bug: all of it is what users give. What the server has
 put on the page itself and somebody forged may lead to that, in one sentence."""
 
-BAD_WORDS = (b"Traceback", b'File "', b"site-packages", str(ROOT).encode(), b"/root/", b"/home/")
+BAD_WORDS = (
+    b"Traceback",
+    b'File "',
+    b"site-packages",
+    *(str(each).encode() for each in (ROOT, Path.home(), sys.prefix)),
+)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import Dash, Input, Output, State
+from dash import Dash, Input, Output, State, no_update
 
 from designer.page import about, ids
 
@@ -22,7 +22,9 @@ def register(app: Dash) -> None:
         State(ids.FORMULATION, "value"),
         prevent_initial_call=True,
     )
-    def on_open(clicks: int, name: str) -> tuple[Any, ...]:
+    def on_open(clicks: int, name: str | None) -> tuple[Any, ...]:
+        if not name:
+            return (no_update,) * 5
         asked = {"name": name, "n": clicks}
         return True, about.about(name), about.mathematics(name), about.counting(), asked
 

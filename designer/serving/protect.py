@@ -12,7 +12,7 @@ from dash.exceptions import DependencyException
 from flask import Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
-from designer.serving import questions, sessions
+from designer.serving import questions, sessions, shapes
 from designer.serving.address import Names
 from designer.serving.guard import ASK, MOST_BODY, Guard, Refused, policy
 
@@ -29,6 +29,7 @@ def protect(app: Dash, names: Names) -> None:
     names
         Under which browsers may ask for it.
     """
+    shapes.settle()
     server = app.server
     server.config["MAX_CONTENT_LENGTH"] = MOST_BODY
     server.json = questions.Provider(server)

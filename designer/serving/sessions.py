@@ -62,9 +62,10 @@ def sealed(key: str) -> str:
     return f"{key}.{_signature(key)}"
 
 
-def key_of(job: Mapping[str, Any] | None) -> str | None:
+def key_of(job: Any) -> str | None:
     """Return the key of a job that a page names, None if it is none of its session."""
-    key, _, signature = str((job or {}).get("key", "")).partition(".")
+    given = job.get("key") if isinstance(job, Mapping) else None
+    key, _, signature = str(given or "").partition(".")
     return key if hmac.compare_digest(signature.encode(), _signature(key).encode()) else None
 
 

@@ -5,10 +5,12 @@ What a value means is not looked at here; whoever reads it says so in a sentence
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
+from ccl.formats import catalogue
 from designer.page import ids
 
 Word = Annotated[str, Meta(max_length=200)]
@@ -261,6 +263,21 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.TREE_NUMBER}.data": Count | None,
 }
 """By the component and what of it is asked; all else goes by the property, or has any shape."""
+
+
+def settle() -> None:
+    """Let msgspec look at every shape there is, before threads do.
+
+    It looks at a class when it first meets one, and two threads that meet it at once end the
+    process.
+    """
+    catalogue.readers()  # theirs are there only now
+    waiting = [*Struct.__subclasses__()]
+    while waiting:
+        each = waiting.pop()
+        waiting += each.__subclasses__()
+        with suppress(ValidationError):
+            convert(None, each)
 
 
 def shape_of(name: Any, what: str) -> Any:

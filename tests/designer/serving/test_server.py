@@ -150,9 +150,12 @@ def test_a_signal_ends_the_server_though_somebody_still_waits_for_an_answer(endi
             assert process.stdout.readline() == "asked\n"
             process.send_signal(ending)
             if ending == signal.SIGINT:  # the second ends it at once
-                time.sleep(0.2)
-                process.send_signal(ending)
-                assert process.wait(2) == 1
+                for _ in range(20):  # two that come at once are one
+                    time.sleep(0.2)
+                    if process.poll() is not None:
+                        break
+                    process.send_signal(ending)
+                assert process.wait(5) == 1
             else:
                 assert process.stdout.readline() == "busy\n"
                 assert process.wait(5) == 0
