@@ -33,7 +33,7 @@ from formulations.sweeping.running import Progress
 SPEC: dict[str, Any] = {
     "clusters": [
         {"open": "dgx-1v", "links": [{"bandwidth": [1, 2]}]},
-        {"open": "torus:shape=3x4", "links": [{"bandwidth": [1, 2], "alpha": [1, 2]}]},
+        {"open": "torus:shape=4x4", "links": [{"bandwidth": [1, 2], "alpha": [1, 2]}]},
         {"open": "ndv2:hosts=2", "links": [{"of": "between hosts", "bandwidth": [1, 2, 4, 8]}]},
     ],
     "collectives": ["all-gather", "all-reduce"],

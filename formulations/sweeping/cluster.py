@@ -35,7 +35,12 @@ class _Scheduler(_Pageless, Scheduler):
 
 
 class _Worker(_Pageless, Worker):
-    pass
+    """A worker that does not look a hundred times a second at what its waiting thread does."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for name in ("profile", "profile-cycle"):
+            self.periodic_callbacks.pop(name, None)
 
 
 def cores() -> int:
