@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -161,13 +162,14 @@ def _tell(catalog: Catalog, found: Answers, *, took: float) -> None:
         table.add_row(name, *(f"{1e3 * each:.1f}" for each in shown))
     console = Console(highlight=False)
     console.print(table)
+    told = partial(console.print, soft_wrap=True)
     asked, slowest = len(found.wall), max(found.wall)
-    console.print(
+    told(
         f"{plans:,} plans of {len(CLUSTERS)} clusters in {nbytes / 1e6:.1f} MB, "
         f"{nbytes / plans:,.0f} bytes each, solved, verified and kept in {took:.0f} s"
     )
-    console.print(f"{found.hits} of {asked} shuffled clusters hit")
-    console.print(f"{found.false_hits} of {found.changed} clusters with a wider link hit")
+    told(f"{found.hits} of {asked} shuffled clusters hit")
+    told(f"{found.false_hits} of {found.changed} clusters with a wider link hit")
     met = (
         statistics.median(found.wall) < AGREED
         and found.hits == asked
@@ -175,7 +177,7 @@ def _tell(catalog: Catalog, found: Answers, *, took: float) -> None:
         and plans >= 10_000
     )
     every = "every one" if slowest < AGREED else f"{sum(t < AGREED for t in found.wall)} of {asked}"
-    console.print(
+    told(
         f"as asked: {'yes' if met else 'no'}, {statistics.median(found.wall) * 1e3:.1f} ms in the "
         f"middle and {every} under {AGREED * 1e3:.0f} ms, {plans:,} plans, "
         f"{found.hits}/{asked} hits"
