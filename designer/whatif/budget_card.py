@@ -184,7 +184,7 @@ def bought(found: Found | None) -> Any:
             id={"whatif-buy": 0},
             leftSection=icon("check"),
             size="compact-sm",
-            variant="light",
+            variant="default",
         ),
     ]
 

@@ -74,15 +74,15 @@ def _buttons() -> html.Div:
                 size="sm",
                 disabled=True,
             ),
-            dmc.Button("Reset", id=ids.WHATIF_RESET, size="sm", variant="default"),
             dmc.Button(
                 "Solve this",
                 id=ids.WHATIF_SOLVE,
                 leftSection=icon("play"),
                 size="sm",
-                variant="light",
+                variant="default",
                 **attributes(aria_description="Applies it to the drawing first"),
             ),
+            dmc.Button("Reset", id=ids.WHATIF_RESET, size="sm", variant="default"),
         ],
         className="ds-wif-buttons",
     )

@@ -39,7 +39,7 @@ def stores() -> list[Any]:
 def controls(study: str, label: str) -> html.Div:
     """Return the two buttons of which one is shown, and how far it is."""
     run = dmc.Button(
-        label, id=part(study, "run"), leftSection=icon("play"), size="xs", variant="light"
+        label, id=part(study, "run"), leftSection=icon("play"), size="xs", variant="default"
     )
     stop = dmc.Button(
         "Stop",

@@ -198,3 +198,8 @@ def test_curves_of_several_classes_are_drawn_and_no_more_than_can_be_told_apart(
     )
     [wide], _ = curves(low, [stands.knobs[0].key])
     assert wide.factors[-1] == pytest.approx(8.0)
+    for share in (1.23, 0.77, 369 / 300):  # whose inverse no float is
+        moved = {"bandwidth": {stands.knobs[0].key: stands.knobs[0].bandwidth * share}}
+        odd = answering.standing(drawing, ASKED, today, moved)
+        [line], _ = curves(odd, [stands.knobs[0].key])
+        assert line.here[0] == pytest.approx(share)

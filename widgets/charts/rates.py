@@ -58,13 +58,13 @@ def line_of(curve: RateCurve, words: str, *, mark: int, factor: float) -> Line:
     low, high = float(curve.pieces[0].start), float(curve.pieces[-1].end)
     kinks = [(float(x), float(y)) for x, y in curve.breaks[1:-1]]
     even = (low * (high / low) ** (i / SAMPLES) for i in range(SAMPLES + 1))
-    # Rounding must not leave the range at its ends.
-    places = sorted({*(min(max(each, low), high) for each in even), *(x for x, _ in kinks)})
+    places = sorted({*even, *(x for x, _ in kinks)})
     return Line(
         words,
         mark,
         tuple(each * factor for each in places),
-        tuple(float(curve.at(each)) for each in places),
+        # Rounding may leave the range at its ends, which pieces do not mind.
+        tuple(float(curve.piece(each).at(each)) for each in places),
         tuple((x * factor, y) for x, y in kinks),
         (factor, float(curve.at(1))),
     )
