@@ -21,7 +21,7 @@ from ccl.problem import Problem
 from formulations import solve
 from gallery import open_cluster
 
-GONE = 1.5
+GONE = 2.5
 """Seconds without a beat after which the workers of these tests are gone."""
 
 WORKER = """

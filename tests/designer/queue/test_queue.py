@@ -50,12 +50,12 @@ def until(job, wanted, within=30.0):
     return pytest.fail("it never came to that")
 
 
-def goes(queue, name):
-    """Say whether a key goes away within some seconds."""
-    end = time.monotonic() + 10
-    while queue.redis.exists(name) and time.monotonic() < end:
+def soon(holds, within=20.0):
+    """Say whether something comes to hold within some seconds."""
+    end = time.monotonic() + within
+    while not holds() and time.monotonic() < end:
         time.sleep(0.02)
-    return not queue.redis.exists(name)
+    return holds()
 
 
 # With workers
@@ -88,8 +88,8 @@ def test_a_cancel_keeps_the_best_plan_and_ends_the_solver(workers, queue, found)
 
     assert job.result().plan == found.plan
     assert job.result().stop is Stop.CANCELLED
-    assert goes(queue, job.names.beat)
-    assert not solvers(workers)
+    assert soon(lambda: queue.redis.exists(job.names.ended))
+    assert soon(lambda: not solvers(workers))
 
 
 def solvers(workers):
@@ -103,7 +103,8 @@ def test_a_solve_whose_server_is_gone_is_ended(workers, queue, found):
     until(job, lambda news: news.result is not None)
     queue.redis.delete(job.names.asked)
 
-    assert goes(queue, job.names.beat)
+    assert soon(lambda: queue.redis.exists(job.names.ended))
+    assert soon(lambda: not solvers(workers))
     # A server that comes next finds nothing in its way.
     with pytest.raises(ProblemError, match="colour"):
         Queue(queue.url).start(found.problem, "ring", options={"colour": "red"}).result()
