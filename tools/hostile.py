@@ -26,7 +26,8 @@ Ask = tuple[str, str, Callable[[], "Answer"]]
 
 NUMBERS = (0, -1, 1, 1e308, -1e308, 5e-324, 2**53, 2**63, -(2**63), 0.5, 1e18, 99_999_999)
 WORDS = (
-    "", " ", "\x00", "a" * 5000, "\u202e\U0001f600", "../../etc/passwd", "/etc/passwd", "%s%n", "NaN",
+    "", " ", "\x00", "a" * 5000, "\u202e\U0001f600", "../../etc/passwd", "/etc/passwd", "%s%n",
+    "NaN",
     "<script>alert(1)</script>", "'; drop table x", "{}", "[]", "1e999", "-1", "0x10", "\ud800",
     "file:///etc/passwd", "http://169.254.169.254/", "__class__", "gpu0", "te-ccl-milp", "auto",
 )  # fmt: skip
@@ -35,7 +36,8 @@ RAW_NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "-" + "9" * 3
 
 PATHS = (
     "/../../../../etc/passwd", "/assets/../app.py", "/assets/%2e%2e/app.py", "/assets/..%2fapp.py",
-    "/assets/%252e%252e/app.py", "/assets//etc/passwd", "/assets/%00", "/assets/designer.css%00.png",
+    "/assets/%252e%252e/app.py", "/assets//etc/passwd", "/assets/%00",
+    "/assets/designer.css%00.png",
     "/assets/..\\app.py", "/assets/..%5capp.py", "//etc/passwd", "/%2e%2e%2f%2e%2e%2fetc/passwd",
     "/_dash-component-suites/dash/../../../etc/passwd", "/_dash-component-suites/os/path",
     "/_dash-component-suites/dash/%2e%2e/%2e%2e/pyproject.toml", "/_dash-component-suites/dash/",
@@ -43,7 +45,8 @@ PATHS = (
     "/_dash-component-suites/sys/x", "/_dash-component-suites/dash.py/dash.py", "/static/x",
     "/_reload-hash", "/_alive_x", "/.git/config", "/.env", "/console", "/assets/fonts",
     "/assets/icons/../../cli/design.py", "http://evil.example/", "/" + "a" * 4000, "/\u202e", "*",
-    "/?" + "a=1&" * 500, "/assets/designer.css?m=../../x", "/_dash-layout/../x", "/alive/x", "/%ff%fe",
+    "/?" + "a=1&" * 500, "/assets/designer.css?m=../../x", "/_dash-layout/../x", "/alive/x",
+    "/%ff%fe",
 )  # fmt: skip
 
 HOSTS = (
@@ -64,9 +67,11 @@ FIELDS = (
 )  # fmt: skip
 
 BROKEN = (
-    b"\x00", b"\r\n\r\n", b"GET", b"GET /\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"get / HTTP/1.1\r\n\r\n",
+    b"\x00", b"\r\n\r\n", b"GET", b"GET /\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+    b"get / HTTP/1.1\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: {h}\r\nHost: evil.example\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00",
-    b"GET / HTTP/1.1\nHost: {h}\n\n", b"GET / HTTP/1.1\r\nHost {h}\r\n\r\n", b"GET  / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\nHost: {h}\n\n", b"GET / HTTP/1.1\r\nHost {h}\r\n\r\n",
+    b"GET  / HTTP/1.1\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: {h}\r\n x\r\n\r\n", b"GET / HTTP/1.1\r\n: x\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"CONNECT evil.example:443 HTTP/1.1\r\nHost: {h}\r\n\r\n",
     b"TRACE / HTTP/1.1\r\nHost: {h}\r\n\r\n", b"DELETE / HTTP/1.1\r\nHost: {h}\r\n\r\n",
@@ -81,10 +86,12 @@ BROKEN = (
 
 LENGTHS = (
     b"Content-Length: -1", b"Content-Length: 99999999999999999999", b"Content-Length: 1e3",
-    b"Content-Length: 67108865", b"Content-Length: 999999999", b"Content-Length: 3\r\nContent-Length: 9",
+    b"Content-Length: 67108865", b"Content-Length: 999999999",
+    b"Content-Length: 3\r\nContent-Length: 9",
     b"Content-Length: +5", b"Content-Length: 0x10", b"Content-Length: ", b"Content-Length: 2, 2",
     b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked, x",
-    b"Transfer-Encoding: chunked\r\nContent-Length: 2", b"Expect: 100-continue\r\nContent-Length: 2",
+    b"Transfer-Encoding: chunked\r\nContent-Length: 2",
+    b"Expect: 100-continue\r\nContent-Length: 2",
 )  # fmt: skip
 BODIES = (b"{}", b"", b"zz\r\n", b"5\r\n{}\r\n", b"-1\r\n", b"ffffffffffffffff\r\n", b"0\r\n\r\n")
 
@@ -152,7 +159,8 @@ class Page:
         self.callbacks = [each for each in listed if not each["clientside_function"]]
         topology = topology_to_json(open_cluster("ring:gpus=4"))
         request = {
-            "collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0, "formulation": "list",
+            "collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0,
+            "formulation": "list",
             "options": {}, "time_limit": 2, "gap": None, "custom": None,
         }  # fmt: skip
         places = {each["name"]: [10.0 * i, 0.0] for i, each in enumerate(topology["devices"])}
