@@ -71,7 +71,7 @@ def test_axe_finds_nothing_in_either_scheme(designer):
     page.keyboard.press("Control+Enter")
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
     found["solved"] = violations(page)
-    for view in ("Table", "Compare"):
+    for view in ("Table", "Compare", "What if"):
         show(page, view)
         found[view] = violations(page)
         page.get_by_role("button", name="Switch between light and dark").click()
