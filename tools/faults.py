@@ -29,9 +29,9 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from formulations.sweeping.kept import read_rows  # noqa: E402  the repository is on the path only now
-from formulations.sweeping.rows import CLOCKED, Row  # noqa: E402
-from tools.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port  # noqa: E402
+from formulations.sweeping.kept import read_rows
+from formulations.sweeping.rows import CLOCKED, Row
+from tools.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port
 
 BEGINS = 15.0
 """Seconds in which a solver's process must be there."""

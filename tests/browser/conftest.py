@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,12 @@ SERVE = """
 import sys
 from designer.app import serve
 serve(None, host="127.0.0.1", port=int(sys.argv[1]), open_browser=False)
+"""
+DESIGN = """
+import sys
+from designer.cli import main
+port, *more = sys.argv[1:]
+main(["design", "--no-browser", "--port", port, *more])
 """
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "file:", "data:", "blob:", "about:")
 
@@ -96,16 +103,15 @@ def page(new_page: Callable[..., Page]) -> Page:
     return new_page()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[tuple[str, int]]:
-    """A Designer in a process of its own: (address, process id)."""
+@contextmanager
+def served(code: str, *arguments: str) -> Iterator[tuple[str, int]]:
+    """Run a server that is given a port and more; yield its address and process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    root = Path(__file__).resolve().parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(port)],
-        cwd=root,
+        [sys.executable, "-c", code, str(port), *arguments],
+        cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -119,6 +125,20 @@ def server() -> Iterator[tuple[str, int]]:
     yield address, process.pid
     process.terminate()
     process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[str, int]]:
+    """A Designer in a process of its own: (address, process id)."""
+    with served(SERVE) as found:
+        yield found
+
+
+@pytest.fixture
+def serve_with() -> Iterator[Callable[..., str]]:
+    """Serve the Designer as ``topoloom design`` does with more arguments; return its address."""
+    with ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(served(DESIGN, *arguments))[0]
 
 
 class CanvasDriver:

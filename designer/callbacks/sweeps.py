@@ -1,0 +1,165 @@
+"""Sweeps: which rows are looked at, the plot and the table, a row on the canvas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
+from ccl.formats.topoloom import result_to_json
+from designer.callbacks import commands, importing
+from designer.drawn.files import Opened, drawing_of, settings_of
+from designer.page import ids, text
+from designer.page.notes import note
+from designer.sweeps import page
+from designer.sweeps.choosing import chosen, read_choice, values
+from designer.sweeps.shelf import Shelf
+from designer.sweeps.table import table
+from widgets.charts.sweep import MOST_LINES, lines_of, sweep_figure
+from widgets.shown.course import course
+
+OPENED = (
+    "drawing", "command", "scene", "summary", "load", "result", "custom", "collectives",
+    "collective", "size", "chunks", "root", "formulation",
+)  # fmt: skip
+"""What a row that is opened changes, by the names of `importing.OUTPUTS`."""
+
+
+def register(app: Dash, shelf: Shelf) -> None:
+    """Wire the Sweeps view."""
+    _choose(app, shelf)
+    _look(app, shelf)
+    _open(app, shelf)
+    app.clientside_callback(
+        "(view) => view !== 'sweeps'", Output(ids.SWEEP_TICK, "disabled"), Input(ids.VIEW, "value")
+    )
+
+
+def _choose(app: Dash, shelf: Shelf) -> None:
+    @app.callback(
+        Output({"sweep-names": ALL}, "data"),
+        Output({"sweep-names": ALL}, "value"),
+        Output(ids.SWEEP_STAMP, "data"),
+        Output(ids.SWEEP_STATUS, "children"),
+        Input(ids.SWEEP_NAME, "value"),
+        Input(ids.SWEEP_TICK, "n_intervals"),
+        Input(ids.VIEW, "value"),
+        State(ids.SWEEP_STAMP, "data"),
+    )
+    def on_sweep(name: str, _tick: int | None, view: str, stamp: Any) -> tuple[Any, ...]:
+        nothing: list[Any] = [no_update] * len(page.FIELDS)
+        if view != page.NAME:
+            return nothing, nothing, no_update, no_update
+        try:
+            found = shelf.found(name)
+        except CclError as error:
+            return nothing, nothing, no_update, text.sentence(str(error))
+        if stamp == [name, found.stamp]:
+            return nothing, nothing, no_update, no_update
+        names = [values(found.rows, field.removesuffix("s")) for field in page.FIELDS]
+        known = bool(stamp) and stamp[0] == name
+        fresh: list[Any] = nothing if known else [[] for _ in page.FIELDS]
+        return names, fresh, [name, found.stamp], page.status(found)
+
+    app.clientside_callback(
+        """(presses, now) => {
+            const asked = window.dash_clientside.callback_context.triggered_id;
+            if (!asked || !presses.some(Boolean)) return window.dash_clientside.no_update;
+            const by = asked["sweep-sort"];
+            return { by, down: now?.by === by ? !now.down : ["busbw", "size"].includes(by) };
+        }""",
+        Output(ids.SWEEP_SORT, "data"),
+        Input({"sweep-sort": ALL}, "n_clicks"),
+        State(ids.SWEEP_SORT, "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        """(names, shown, words, sort) => {
+            const [clusters, collectives, formulations] = names;
+            return { clusters, collectives, formulations, shown, words, ...sort };
+        }""",
+        Output(ids.SWEEP_CHOICE, "data"),
+        Input({"sweep-names": ALL}, "value"),
+        Input(ids.SWEEP_SHOWN, "value"),
+        Input(ids.SWEEP_WORDS, "value"),
+        Input(ids.SWEEP_SORT, "data"),
+    )
+
+
+def _look(app: Dash, shelf: Shelf) -> None:
+    @app.callback(
+        Output(ids.SWEEP_TABLE, "children"),
+        Output(ids.SWEEP_PLOT, "figure"),
+        Output(ids.SWEEP_NOTE, "children"),
+        Input(ids.SWEEP_CHOICE, "data"),
+        Input(ids.SWEEP_STAMP, "data"),
+        Input(ids.SWEEP_QUANTITY, "value"),
+        Input(ids.SWEEP_OVER, "value"),
+        Input(ids.SCHEME_NOW, "data"),
+        prevent_initial_call=True,
+    )
+    def on_choice(
+        choice: Any, stamp: Any, quantity: Any, over: Any, scheme: str | None
+    ) -> tuple[Any, ...]:
+        if not stamp:
+            return no_update, no_update, no_update
+        asked = read_choice(choice)
+        try:
+            rows = chosen(shelf.found(stamp[0]).rows, asked)
+        except CclError as error:
+            return no_update, no_update, text.sentence(str(error))
+        lines = lines_of(rows, over=over, quantity=quantity)
+        figure = sweep_figure(lines, over=over, quantity=quantity, scheme=scheme)
+        more = len(lines) - MOST_LINES
+        note_ = f"The first {MOST_LINES} of {len(lines)} lines; filter to see others."
+        return table(rows, asked), figure, note_ if more > 0 else None
+
+
+def _open(app: Dash, shelf: Shelf) -> None:
+    outputs = {
+        key: Output(each.component_id, each.component_property, allow_duplicate=True)
+        for key, each in importing.OUTPUTS.items()
+        if key in OPENED
+    }
+
+    @app.callback(
+        output={
+            **outputs,
+            "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+            "view": Output(ids.VIEW, "value", allow_duplicate=True),
+            "notes": commands.notes(),
+        },
+        inputs={"clicks": Input({"sweep-open": ALL}, "n_clicks")},
+        state={"stamp": State(ids.SWEEP_STAMP, "data"), "job": State(ids.JOB, "data")},
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: list[int | None], stamp: Any, job: Any) -> dict[str, Any]:
+        keys = (*outputs, "course", "view", "notes")
+        changes: dict[str, Any] = {}
+        if any(clicks) and ctx.triggered_id and stamp:
+            if job:
+                changes = {
+                    "notes": note("a solve is running and shows its own plans; stop it first")
+                }
+            else:
+                changes = opened(shelf, stamp[0], ctx.triggered_id["sweep-open"])
+        return {key: changes.get(key, no_update) for key in keys}
+
+
+def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
+    """Return what changes on the page when the row of a task is opened on the canvas."""
+    try:
+        result = shelf.result(name, task)
+    except CclError as error:
+        return {"notes": note(str(error), title="Cannot open")}
+    problem = result.problem
+    document = result_to_json(result)
+    found = Opened(drawing_of(problem.topology), settings_of(problem), result, document)
+    point = (result.solve_time, result.makespan, result.bound.makespan)
+    return {
+        **importing.shown(found),
+        "formulation": result.formulation,
+        "course": course((point,), seconds=result.solve_time, running=False),
+        "view": "canvas",
+    }
