@@ -32,32 +32,7 @@ def budget_card() -> html.Section:
         [
             heading("What to buy"),
             html.Div(id=ids.WHATIF_COSTS, className="ds-wif-costs"),
-            html.Div(
-                [
-                    dmc.TextInput(
-                        id=ids.WHATIF_TARGET,
-                        label="Reach",
-                        value=TARGET,
-                        placeholder="1.5x or 300",
-                        description="times today's rate, or GB/s",
-                        size="xs",
-                        spellCheck=False,
-                    ),
-                    dmc.MultiSelect(
-                        id=ids.WHATIF_COLLECTIVES,
-                        label="For all of",
-                        data=[
-                            {"value": key, "label": label}
-                            for key, label in COLLECTIVE_LABELS.items()
-                        ],
-                        value=[],
-                        placeholder="what is asked above",
-                        description="at the size of the sliders",
-                        size="xs",
-                    ),
-                ],
-                className="ds-pair",
-            ),
+            _asked(),
             controls("budget", "Find the cheapest"),
             html.Div(id=part("budget", "found")),
             html.Div(
@@ -70,6 +45,33 @@ def budget_card() -> html.Section:
         ],
         className="ds-wif-card",
         **attributes(aria_label="What to buy"),
+    )
+
+
+def _asked() -> html.Div:
+    """Return what is to be reached, and for which collectives at once."""
+    return html.Div(
+        [
+            dmc.TextInput(
+                id=ids.WHATIF_TARGET,
+                label="Reach",
+                value=TARGET,
+                placeholder="1.5x or 300",
+                description="times today's rate, or GB/s",
+                size="xs",
+                spellCheck=False,
+            ),
+            dmc.MultiSelect(
+                id=ids.WHATIF_COLLECTIVES,
+                label="For all of",
+                data=[{"value": key, "label": label} for key, label in COLLECTIVE_LABELS.items()],
+                value=[],
+                placeholder="what is asked above",
+                description="at the size of the sliders",
+                size="xs",
+            ),
+        ],
+        className="ds-pair",
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
 from widgets import text
-from widgets.charts.comparison import FONT, LOOKS
+from widgets.charts.comparison import LOOKS
+from widgets.charts.rates import dress
 
 
 def front_figure(
@@ -40,7 +40,6 @@ def front_figure(
     look = LOOKS[scheme or "dark"]
     tone = look.lines[0]
     figure = go.Figure()
-    common: dict[str, Any] = {"hovertemplate": "%{text}<extra></extra>"}
     figure.add_scatter(
         x=[cost for cost, _ in points],
         y=[factor for _, factor in points],
@@ -49,51 +48,21 @@ def front_figure(
         line={"color": tone, "width": 2, "shape": "linear" if kind == "breaks" else "hv"},
         marker={"size": 7, "color": tone},
         text=[_hover(cost, factor, unit) for cost, factor in points],
-        **common,
     )
+    edge = {"width": 2, "color": look.ground}
     figure.add_scatter(
         x=[chosen[0]],
         y=[chosen[1]],
         mode="markers",
         name="asked for",
-        marker={
-            "symbol": "diamond",
-            "size": 14,
-            "color": tone,
-            "line": {"width": 2, "color": look.ground},
-        },
+        marker={"symbol": "diamond", "size": 14, "color": tone, "line": edge},
         text=[f"{_hover(*chosen, unit)}<br>asked for"],
-        **common,
     )
-    axis = {
-        "gridcolor": look.line,
-        "linecolor": look.line,
-        "zeroline": False,
-        "fixedrange": True,
-        "rangemode": "tozero",
-        "automargin": True,
-    }
-    figure.update_layout(
-        template="none",
-        height=height,
-        showlegend=False,
-        margin={"l": 8, "r": 10, "t": 8, "b": 34},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 11.5, "color": look.soft},
-        hoverlabel={
-            "font": {"family": FONT, "size": 12, "color": look.ink},
-            "bgcolor": look.ground,
-            "bordercolor": look.line,
-        },
-        hovermode="closest",
-        dragmode=False,
-        xaxis={
-            **axis,
-            "title": {"text": f"cost {unit}".strip(), "standoff": 4, "font": {"size": 11}},
-        },
-        yaxis={**axis, "rangemode": "normal", "ticksuffix": "×"},
-    )
+    figure.update_traces(hovertemplate="%{text}<extra></extra>")
+    dress(figure, look, height)
+    title = {"text": f"cost {unit}".strip(), "standoff": 4, "font": {"size": 11}}
+    figure.update_xaxes(rangemode="tozero", title=title)
+    figure.update_yaxes(ticksuffix="×")
     return figure
 
 

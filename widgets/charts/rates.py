@@ -88,9 +88,9 @@ def rates_figure(
     figure = go.Figure()
     for each in lines:
         _line(figure, each, look)
-    _dress(figure, look, height)
+    dress(figure, look, height)
     if lines:
-        _axes(figure, lines, look)
+        _axes(figure, lines)
     return figure
 
 
@@ -144,7 +144,7 @@ def _hover(words: str, factor: float, rate: float) -> str:
     return f"<b>{words}</b><br>{text.digits(factor)} × today: {text.bandwidth(rate)}"
 
 
-def _axes(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
+def _axes(figure: go.Figure, lines: Sequence[Line]) -> None:
     across = [x for each in lines for x in (each.factors[0], each.factors[-1])]
     up = [y for each in lines for y in (*each.rates, each.here[1])]
     low, high = min(up) / 1.12, max(up) * 1.12
@@ -155,7 +155,6 @@ def _axes(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
         range=[math.log10(min(across)) - 0.04, math.log10(max(across)) + 0.04],
         tickvals=shown,
         ticktext=[names.get(x, f"{x:g}×") for x in shown],
-        gridcolor=look.line,
     )
     ticks = log_ticks(low, high)
     figure.update_yaxes(
@@ -163,17 +162,24 @@ def _axes(figure: go.Figure, lines: Sequence[Line], look: Look) -> None:
         range=[math.log10(low), math.log10(high)],
         tickvals=ticks,
         ticktext=[text.bandwidth(each) for each in ticks],
-        gridcolor=look.line,
-        automargin=True,
     )
 
 
-def _dress(figure: go.Figure, look: Look, height: int | None) -> None:
+def dress(figure: go.Figure, look: Look, height: int | None) -> None:
+    """Give a small figure without a legend the look of the house.
+
+    Parameters
+    ----------
+    figure, look
+        The figure and the colours of its scheme.
+    height
+        In pixels; None fills what it is put into.
+    """
     layout: dict[str, Any] = {
         "template": "none",
         "height": height,
         "showlegend": False,
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 26},
+        "margin": {"l": 8, "r": 10, "t": 8, "b": 28},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 11.5, "color": look.soft},
@@ -186,5 +192,9 @@ def _dress(figure: go.Figure, look: Look, height: int | None) -> None:
         "dragmode": False,
     }
     figure.update_layout(**layout)
-    figure.update_xaxes(fixedrange=True, zeroline=False, linecolor=look.line)
-    figure.update_yaxes(fixedrange=True, zeroline=False, linecolor=look.line)
+    axis: dict[str, Any] = {
+        "fixedrange": True, "zeroline": False, "linecolor": look.line, "gridcolor": look.line,
+        "automargin": True,
+    }  # fmt: skip
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis)
