@@ -301,11 +301,18 @@ def _print_head(problem: Problem, found: Failures | Stragglers, what: str) -> No
     )
 
 
+_NOTHING = 5e-6
+"""A share below this is none."""
+
+
 def _cells(row: Loss | Straggler) -> list[str]:
     """Return what stands under the first column and `COLUMNS`."""
     name = " – ".join(row.names)
     most, least = ("", "") if row.reached else ("≤ ", "≥ ")
-    algbw, lost = f"{most}{text.bandwidth(row.algbw)}", f"{least}{text.share(row.lost)}"
+    algbw = f"{most}{text.bandwidth(row.algbw)}"
+    # One host less may leave a link behind that was the bottleneck.
+    gains = f"gains {text.share(-row.lost)}"
+    lost = gains if row.lost < -_NOTHING else f"{least}{text.share(row.lost)}"
     cells = [row.part.noun, name, f"{row.alike:,}", algbw, lost]
     return [each.replace(" ", "\N{NO-BREAK SPACE}") for each in cells]
 
