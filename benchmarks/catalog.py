@@ -49,7 +49,10 @@ AGREED = 0.050
 PlansOption = Annotated[int, typer.Option(help="Plans to keep.")]
 QuestionsOption = Annotated[int, typer.Option(help="Questions to ask.")]
 PathOption = Annotated[
-    Path | None, typer.Option(help="Where the catalog is made; by default it is thrown away.")
+    Path | None,
+    typer.Option(
+        help="Where the catalog is made, or lies full; by default it is made and thrown away."
+    ),
 ]
 
 
@@ -71,8 +74,8 @@ def main(
     with tempfile.TemporaryDirectory() as folder:
         catalog = Catalog(path or Path(folder) / "catalog.sqlite")
         begin = time.perf_counter()
-        bases = list(_bases())
-        _fill(catalog, bases, plans)
+        if catalog.count() < plans:
+            _fill(catalog, list(_bases()), plans)
         took = time.perf_counter() - begin
         found = _asked(catalog, questions)
         _tell(catalog, found, took=took)
@@ -166,7 +169,7 @@ def _tell(catalog: Catalog, found: Answers, *, took: float) -> None:
     asked, slowest = len(found.wall), max(found.wall)
     told(
         f"{plans:,} plans of {len(CLUSTERS)} clusters in {nbytes / 1e6:.1f} MB, "
-        f"{nbytes / plans:,.0f} bytes each, solved, verified and kept in {took:.0f} s"
+        f"{nbytes / plans:,.0f} bytes each, there after {took:.0f} s"
     )
     told(f"{found.hits} of {asked} shuffled clusters hit")
     told(f"{found.false_hits} of {found.changed} clusters with a wider link hit")
