@@ -11,6 +11,7 @@
   let until = 0; // when the question under way is given up
   let waiting = null; // the values that are asked for next
   let last = ""; // the values that were asked for last
+  let shown = null; // devices in the picture
   let settling = 0;
 
   const between = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -68,7 +69,7 @@
   const asked = (values) => {
     until = Date.now() + PATIENCE;
     number += 1;
-    return { values, page, n: number };
+    return { values, shown, page, n: number };
   };
 
   /** What the label of a factor's slider says while it is dragged. */
@@ -132,6 +133,7 @@
         }
         const cuts = now.answer.cuts ?? [];
         const cut = cuts[Math.min(choice ?? 0, cuts.length - 1)];
+        shown = now.drawing?.topology.devices.length ?? shown;
         const drawn = picked ? picked.cut : choice === null ? null : cut;
         return [now.drawing ?? no(), drawn ? [drawn] : [], !now.moved, picked?.marks ?? null];
       },

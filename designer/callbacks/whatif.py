@@ -137,7 +137,8 @@ def _answer(app: Dash) -> None:
         if not asked or not before or not drawing:
             return
         newer = newest.ask(asked, visitor=visitor())
-        found = answering.answer(drawing, request, before, asked["values"])
+        shown = asked.get("shown")
+        found = answering.answer(drawing, request, before, asked["values"], shown=shown)
         if newer():
             now = found["answer"]
             set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"]}})

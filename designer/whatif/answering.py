@@ -23,6 +23,7 @@ from designer.whatif.knobs import (
     read_origin,
 )
 from designer.whatif.told import asked, told
+from widgets.shown.scene import drawing as picture_of
 
 MOST_REDRAWN = 2_000
 """Links above which the picture beside the sliders keeps its bandwidths while they move."""
@@ -78,8 +79,8 @@ class Standing:
 
     Parameters
     ----------
-    topology
-        With its knobs moved.
+    today, topology
+        As it is drawn, and with its knobs moved.
     change
         Where they stand.
     knobs
@@ -88,6 +89,7 @@ class Standing:
         What is asked of it, or why nothing can be.
     """
 
+    today: Topology
     topology: Topology
     change: Change
     knobs: tuple[Knob, ...]
@@ -112,17 +114,27 @@ def standing(drawing: Given, request: Given | None, before: Given, values: Given
     change = change_of(values)
     made = changed(topology, change, origin)
     wanted = {**(request or {}), "size": values.get("size") or before["size"]}
-    return Standing(made, change, moved_knobs(topology, change, origin), asked(made, wanted))
+    return Standing(
+        topology, made, change, moved_knobs(topology, change, origin), asked(made, wanted)
+    )
 
 
 def drawn(drawing: Given, topology: Topology) -> Json:
     """Return the drawing of a changed cluster: places stay where the devices do."""
     names = [each["name"] for each in drawing["topology"]["devices"]]
-    same = names == [each.name for each in topology.devices]
-    return drawing_of(topology, drawing["positions"] if same else None)
+    if names == [each.name for each in topology.devices]:
+        return picture_of(topology, drawing["positions"])
+    return drawing_of(topology)
 
 
-def answer(drawing: Given, request: Given | None, before: Given, values: Given) -> Json:
+def answer(
+    drawing: Given,
+    request: Given | None,
+    before: Given,
+    values: Given,
+    *,
+    shown: int | None = None,
+) -> Json:
     """Return what becomes of the cluster with its knobs moved.
 
     Parameters
@@ -132,6 +144,8 @@ def answer(drawing: Given, request: Given | None, before: Given, values: Given) 
     values
         Numbers by what they are of (``bandwidth``, ``alpha``, ``count``) and by key, and the
         ``size`` of the collective as it is typed.
+    shown
+        Devices in the picture beside the sliders, or None.
 
     Returns
     -------
@@ -144,15 +158,13 @@ def answer(drawing: Given, request: Given | None, before: Given, values: Given) 
         stands = standing(drawing, request, before, values)
     except CclError as error:
         return {"answer": {"trouble": text.sentence(str(error))}, "moved": False, "drawing": None}
-    picture = drawn(drawing, stands.topology)
-    moved = picture["topology"] != drawing["topology"] or size != before["size"]
-    names = [each["name"] for each in drawing["topology"]["devices"]]
+    moved = stands.topology != stands.today or size != before["size"]
     large = len(stands.topology.links) > MOST_REDRAWN
-    same = names == [each.name for each in stands.topology.devices]
+    stays = large and moved and shown == len(stands.topology.devices)
     return {
         "answer": told(stands.problem) if moved else before["answer"],
         "moved": moved,
-        "drawing": None if large and same else picture,
+        "drawing": None if stays else drawn(drawing, stands.topology),
     }
 
 

@@ -131,6 +131,17 @@ def test_of_a_large_cluster_the_latencies_are_left_out_and_it_is_said():
     assert told["algbw"] > 0
 
 
+def test_the_picture_of_a_large_cluster_is_drawn_once(monkeypatch):
+    """Its bandwidths need not follow, other devices do."""
+    monkeypatch.setattr(answering, "MOST_REDRAWN", 50)
+    drawing, today = opened("ndv2:hosts=2")
+    values = {"bandwidth": {EDR: 25.0}}
+    for shown, redrawn in ((None, True), (24, True), (16, False)):
+        now = answering.answer(drawing, ASKED, today, values, shown=shown)
+        assert (now["drawing"] is not None) is redrawn
+    assert answering.answer(drawing, ASKED, today, {}, shown=16)["drawing"] is not None
+
+
 def test_every_row_of_the_form_has_a_slider_and_a_number():
     """Without latency today there is nothing to multiply: a number alone."""
     knobs = knobs_of(open_cluster("thesis-2.1"))
