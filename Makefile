@@ -18,7 +18,7 @@ LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run lessons test lint js unit browser extras fuzz fuzz-server bench lock licences clean
+.PHONY: help run lessons test lint js unit browser extras fuzz fuzz-server load faults bench lock licences clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -68,6 +68,12 @@ fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
 
 fuzz-server: $(VENV)/.for-test $(BUNDLE) ## ask a designer ten thousand hostile things, some five minutes
 	@$(PY) tools/fuzz_server.py --requests 10000
+
+load: $(VENV)/.for-test ## fifty sessions draw and solve for five minutes
+	@$(PY) tools/load.py --seconds 300
+
+faults: $(VENV)/.for-test ## kill solvers, servers and workers a hundred times
+	@$(PY) tools/faults.py --kills 100
 
 bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8
