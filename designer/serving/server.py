@@ -7,6 +7,7 @@ its answer, is let go after a while, and what is wrong with a request is told in
 from __future__ import annotations
 
 import ctypes
+import gc
 import logging
 import os
 import signal
@@ -212,7 +213,10 @@ def _signals(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        if not server.stopping:
+        if server.stopping:
+            # The interpreter's last search for garbage takes seconds, in which no timer runs.
+            gc.freeze()
+        else:
             for each, handler in before.items():
                 signal.signal(each, handler)
 

@@ -159,3 +159,36 @@ def test_a_signal_ends_the_server_though_somebody_still_waits_for_an_answer(endi
             else:
                 assert process.stdout.readline() == "busy\n"
                 assert process.wait(5) == 0
+
+
+LITTER = """
+import time
+from designer.serving.address import bound
+from designer.serving.server import run
+
+class Litter:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        time.sleep(60)
+
+def application(environ, start):
+    raise AssertionError("nobody asks")
+
+kept = Litter()
+with bound("127.0.0.1", 0) as on:
+    run(application, on, ready=lambda: print("ready", flush=True))
+"""
+
+
+def test_the_end_does_not_wait_for_a_search_through_all_that_the_process_holds():
+    """The interpreter's last search finds a cycle, whose end takes longer than anyone waits."""
+    process = subprocess.Popen([sys.executable, "-c", LITTER], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.terminate()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
