@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather
@@ -53,6 +53,10 @@ Ring = tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]
 """Drawing, scene and cuts."""
 
 HANDLE = "document.querySelector('.tl').__canvas"
+
+# What is expected is what comes, not when, on a machine that runs two files at a time; a test of
+# how long something takes says its seconds.
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")

@@ -107,11 +107,11 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
 
     shown = page.locator("#optimum-card .ds-cut[aria-pressed=true]")
     expect(shown).to_have_count(1)
-    expect(page.locator(".tl-note")).to_be_visible()
+    expect(page.locator("#canvas .tl-note")).to_be_visible()
     shown.click()
-    expect(page.locator(".tl-note")).to_have_count(0)
+    expect(page.locator("#canvas .tl-note")).to_have_count(0)
     page.locator("#bounds .ds-bound", has_text="receive").first.click()
-    expect(page.locator(".tl-note")).to_be_visible()
+    expect(page.locator("#canvas .tl-note")).to_be_visible()
 
     blank.keys("Home", "ArrowRight")
     assert blank.ask("c.clock.time") > 0
@@ -425,7 +425,7 @@ def test_the_table_edits_and_sorts(designer):
 def test_a_device_is_dragged_from_the_palette(designer):
     page = designer.page
     page.locator("[data-topology=switch]").drag_to(
-        page.locator(".tl-stage"), target_position={"x": 420, "y": 640}
+        page.locator("#canvas .tl-stage"), target_position={"x": 420, "y": 640}
     )
     expect(page.locator("#counts")).to_contain_text("1 switch")
 

@@ -22,7 +22,7 @@ DRAG = """([kind, data, name]) => {
         const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
         moved.items.add(new File([bytes], name));
     } else moved.setData("application/x-topology", "gpu");
-    document.querySelector(".tl-stage").dispatchEvent(
+    document.querySelector("#canvas .tl-stage").dispatchEvent(
         new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: moved }));
 }"""
 
@@ -156,7 +156,7 @@ def test_a_second_description_is_added_and_channels_are_drawn_over_it(designer):
 
     drop(page, "nccl_channels.xml")
     press(page, "Draw over the cluster")
-    legend = page.locator(".tl-marks")
+    legend = page.locator("#canvas .tl-marks")
     expect(legend).to_contain_text("ring 0")
     box = page.get_by_role("region", name="Ways over the drawing")
     box.get_by_label("Which way is drawn").first.click()

@@ -52,12 +52,12 @@ def test_the_optimum_and_its_cut_follow_the_drawing(designer):
     expect(card).to_contain_text("20 µs", timeout=SLOW)
     assert time.monotonic() - began < 5  # 0.2 s where nothing else runs
     expect(card.locator(".ds-cut")).to_contain_text("25 GB/s out of")
-    expect(page.locator(".tl-note")).to_contain_text("25 GB/s")
+    expect(page.locator("#canvas .tl-note")).to_contain_text("25 GB/s")
     cut = card.locator(".ds-cut").first
     expect(cut).to_have_attribute("aria-pressed", "true")
     cut.click()
     expect(cut).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(".tl-note")).to_have_count(0)
+    expect(page.locator("#canvas .tl-note")).to_have_count(0)
 
 
 def test_what_a_link_is_worth_is_said_and_drawn(designer):
@@ -69,18 +69,18 @@ def test_what_a_link_is_worth_is_said_and_drawn(designer):
     )
     expect(prices).to_contain_text("16 kinds of links: neither more nor less changes anything")
     layer(page, "±1 %")
-    expect(page.locator(".tl-marks")).to_contain_text("What 1 % of bandwidth is worth")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("What 1 % of bandwidth is worth")
     hottest, idle = marks(designer)["groups"]
     assert (hottest["tone"], idle["tone"]) == ({"heat": 1.0}, {"heat": 0.0})
     assert len(hottest["links"]) == 2
     layer(page, "µs per GB/s")
     # Half of 1 MB leaves each host in 40 µs; half of the price 40 / 12.5 is on either link.
     legend = "µs saved per GB/s, none on 64 links"
-    expect(page.locator(".tl-marks")).to_contain_text(legend, timeout=SLOW)
+    expect(page.locator("#canvas .tl-marks")).to_contain_text(legend, timeout=SLOW)
     assert [each["label"] for each in marks(designer)["groups"]] == ["1.6 on 2 links"]
     expect(page.locator("#link-duals-note")).to_contain_text("linear program of a fluid")
     layer(page, "µs per GB/s")
-    expect(page.locator(".tl-marks")).to_be_hidden()
+    expect(page.locator("#canvas .tl-marks")).to_be_hidden()
 
 
 def test_interchangeable_gpus_are_coloured_and_told(designer):
@@ -89,11 +89,11 @@ def test_interchangeable_gpus_are_coloured_and_told(designer):
     told = page.locator("#alike-card")
     expect(told).to_contain_text("2 GPUs: g0, g8", timeout=SLOW)
     layer(page, "GPUs")
-    expect(page.locator(".tl-marks li")).to_have_count(8)
+    expect(page.locator("#canvas .tl-marks li")).to_have_count(8)
     groups = marks(designer)["groups"]
     assert [len(each["devices"]) for each in groups] == [2] * 8
     layer(page, "Links")  # one layer at a time
-    expect(page.locator(".tl-marks")).to_contain_text("Interchangeable links")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("Interchangeable links")
     expect(page.get_by_role("button", name="GPUs", exact=True)).to_have_attribute(
         "aria-pressed", "false"
     )
@@ -110,18 +110,18 @@ def test_the_trees_of_a_forest_are_shown_one_at_a_time(designer, tmp_path):
     expect(section).to_contain_text("3 hopsdeep")
     page.get_by_role("button", name="Next tree").click()
     expect(section).to_contain_text("2 of 2")
-    expect(page.locator(".tl-marks")).to_contain_text("A tree of g0: 1/2, depth 3")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("A tree of g0: 1/2, depth 3")
     drawn = marks(designer)
     assert drawn["groups"][1]["links"] == [["g0", "g3"], ["g3", "g2"], ["g2", "g1"]]
     assert drawn["badges"] == {"g0": "root", "g3": "1", "g2": "2", "g1": "3"}
     page.get_by_role("textbox", name="Root of the trees").click()
     page.get_by_role("option", name="g2").click()
-    expect(page.locator(".tl-marks")).to_contain_text("A tree of g2")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("A tree of g2")
     designer.do("delete", links=[["g0", "g1"], ["g1", "g0"]])
     expect(section).to_be_hidden()
-    expect(page.locator(".tl-marks")).to_be_hidden()
+    expect(page.locator("#canvas .tl-marks")).to_be_hidden()
     # What is left is a line: the cut is that of the drawing, though the schedule is of another.
-    expect(page.locator(".tl-note")).to_contain_text("50 GB/s", timeout=SLOW)
+    expect(page.locator("#canvas .tl-note")).to_contain_text("50 GB/s", timeout=SLOW)
 
 
 def test_an_all_reduce_shows_in_tree_and_out_tree(designer, tmp_path):
@@ -133,9 +133,9 @@ def test_an_all_reduce_shows_in_tree_and_out_tree(designer, tmp_path):
     expect(section).to_contain_text("1 of 2", timeout=SLOW)
     expect(section).to_contain_text("6 hopsdeep")
     layer(page, "Show on canvas")
-    expect(page.locator(".tl-marks")).to_contain_text("Sums go up, dashed")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("Sums go up, dashed")
     assert [each.get("dash") for each in marks(designer)["groups"]] == [None, True, False]
     section.get_by_text("Up, adding").click()
     expect(section).to_contain_text("3 hopsdeep")
-    expect(page.locator(".tl-marks")).not_to_contain_text("dashed")
+    expect(page.locator("#canvas .tl-marks")).not_to_contain_text("dashed")
     assert marks(designer)["groups"][1]["links"][-1][1] == "g0"

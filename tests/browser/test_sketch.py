@@ -38,7 +38,7 @@ def press(page, name):
 def begin(page):
     """Start to draw."""
     press(page, "Draw")
-    page.wait_for_selector(".tl[data-sketching]", timeout=SLOW)
+    page.wait_for_selector("#canvas .tl[data-sketching]", timeout=SLOW)
     expect(page.locator("#canvas .tl")).to_be_focused(timeout=SLOW)
 
 
@@ -76,7 +76,7 @@ def test_clicks_draw_a_sketch_that_is_kept_and_solved_with(designer):
     designer.click("g8")  # a second click takes it back
     expect(card(page)).to_contain_text("1 link off, 1 relay,", timeout=SLOW)
     press(page, "Done")
-    expect(page.locator(".tl[data-sketching]")).to_have_count(0)
+    expect(page.locator("#canvas .tl[data-sketching]")).to_have_count(0)
 
     page.reload()
     expect(card(page)).to_contain_text("own: 1 link off, 1 relay,", timeout=SLOW)
@@ -103,7 +103,7 @@ def test_everything_can_be_done_with_keys(designer):
     expect(row).to_contain_text("Derived from the cluster.", timeout=SLOW)
     row.get_by_role("button", name="Draw").focus()
     page.keyboard.press("Enter")
-    page.wait_for_selector(".tl[data-sketching]", timeout=SLOW)
+    page.wait_for_selector("#canvas .tl[data-sketching]", timeout=SLOW)
     expect(page.locator("#canvas .tl")).to_be_focused(timeout=SLOW)
     for key in ("Tab", "Tab", "Shift+Tab", "Enter"):  # the first GPU, the second, back
         page.keyboard.press(key)
@@ -120,7 +120,7 @@ def test_everything_can_be_done_with_keys(designer):
     assert len(designer.names) == 16  # no key edits the drawing meanwhile
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
-    expect(page.locator(".tl[data-sketching]")).to_have_count(0)
+    expect(page.locator("#canvas .tl[data-sketching]")).to_have_count(0)
     expect(card(page).get_by_role("button", name="Done")).to_have_count(0, timeout=SLOW)
 
 
@@ -144,7 +144,7 @@ def test_a_file_is_read_fields_are_typed_and_an_edit_drops_what_is_gone(designer
     expect(page.locator("#chunks")).to_have_value("2")
     expect(page.get_by_text("left out: beta_split")).to_be_visible()
     row.get_by_role("button", name="Draw").click()
-    page.wait_for_selector(".tl[data-sketching]", timeout=SLOW)
+    page.wait_for_selector("#canvas .tl[data-sketching]", timeout=SLOW)
     offsets = card(page).get_by_label("Symmetry of ranks")
     offsets.fill("3 in 5")
     offsets.press("Enter")
