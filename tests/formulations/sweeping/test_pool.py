@@ -20,8 +20,7 @@ SPEC = {"clusters": "dgx-1v", "collectives": "all-gather", "sizes": "1MB", "form
 def workers(monkeypatch):
     """A pool on a worker of one thread, whose processes act as they are told."""
     monkeypatch.setattr(pool, "MODULE", "tests.formulations.sweeping.acting")
-    monkeypatch.setattr(pool, "START", 1.0)
-    monkeypatch.setattr(pool, "patience", lambda limit: None if limit is None else 0.5)
+    monkeypatch.setattr(pool, "patience", lambda limit: None if limit is None else 4 * limit)
     made, worker = Pool(), SimpleNamespace(name=7, state=SimpleNamespace(nthreads=1))
     made.setup(worker)
     yield made
@@ -63,23 +62,22 @@ def test_a_bug_costs_its_own_task_and_is_named(workers):
 
 
 def test_who_does_not_stop_is_ended_once_and_replaced(workers):
-    begin = time.monotonic()
     values = workers.solve(task("for ever", time_limit=0.2))
 
     assert values["attempts"] == 1
     assert "did not stop at the limit of 0.2 s" in values["why_not"]
-    assert time.monotonic() - begin < 10
     assert workers.solve(task("solves"))["makespan"] == 1.0
 
 
 def test_who_is_ended_keeps_the_best_plan_that_was_told(workers):
-    values = workers.solve(task("finds, for ever", time_limit=0.2))
+    values = workers.solve(task("finds, for ever", time_limit=0.5))
 
     assert (values["makespan"], values["result"], values["stop"]) == (2.0, b"2", "TIME_LIMIT")
     assert values["why_not"] == ""
 
 
-def test_who_does_not_even_begin_is_ended(workers):
+def test_who_does_not_even_begin_is_ended(workers, monkeypatch):
+    monkeypatch.setattr(pool, "START", 1.0)
     values = workers.solve(task("loads for ever", retries=0, time_limit=None))
 
     assert "had not begun to solve after 1 s" in values["why_not"]
