@@ -6,8 +6,9 @@ import logging
 import os
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dash import Dash, set_props
 
@@ -16,7 +17,7 @@ from designer.callbacks import register
 from designer.compare.running import Comparisons
 from designer.drawn.files import drawing_of
 from designer.page import ids
-from designer.page.layout import page
+from designer.page.layout import Extra, page
 from designer.page.notes import note
 from designer.serving.address import Names, address, bound, names
 from designer.serving.guard import ALIVE
@@ -25,9 +26,14 @@ from designer.serving.server import run
 from designer.solves.line import Limits
 from designer.solves.places import jobs_at
 from designer.solves.solving import Jobs
+from designer.stored.answering import keeping
+from designer.stored.holdings import Holdings
 from designer.whatif.running import Studies
 from formulations import start, start_comparison
 from gallery import open_cluster
+
+if TYPE_CHECKING:
+    from formulations.catalog import Catalog
 
 HOME_CLUSTER = "ndv2:hosts=2"
 """What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""
@@ -50,6 +56,8 @@ def create_app(
     comparisons: Comparisons | None = None,
     studies: Studies | None = None,
     known: Names | None = None,
+    sweeps: Sequence[Path] = (),
+    holdings: Holdings | None = None,
 ) -> Dash:
     """Return the application.
 
@@ -62,6 +70,15 @@ def create_app(
         Where solves, comparisons and studies run; by default in child processes.
     known
         Names under which browsers may ask for it; by default those of loopback, with any port.
+    sweeps
+        Folders of sweeps whose rows are shown.
+    holdings
+        What the catalog holds that is shown, None without one.
+
+    Raises
+    ------
+    FormatError
+        If a folder is not one of a sweep.
     """
     app = Dash(
         __name__,
@@ -73,7 +90,7 @@ def create_app(
         health_endpoint=ALIVE,
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
-    app.layout = page(shown, chosen=drawing is not None)
+    app.layout = page(shown, chosen=drawing is not None, extra=_views(app, sweeps, holdings))
     register(
         app,
         jobs or Jobs(start),
@@ -84,7 +101,7 @@ def create_app(
     return app
 
 
-def serve(
+def serve(  # noqa: PLR0913  one for each flag
     drawing: dict[str, Any] | None,
     *,
     host: str,
@@ -94,6 +111,8 @@ def serve(
     allowed: Iterable[str] = (),
     limits: Limits | None = None,
     queue: str | None = None,
+    sweeps: Sequence[Path] = (),
+    catalog: Catalog | None = None,
     ready: Callable[[str], Any] | None = None,
 ) -> None:
     """Serve the application until it is interrupted; running solves end with it.
@@ -114,6 +133,10 @@ def serve(
         What pages may take of this machine.
     queue
         URL of the Redis through which workers solve, None to solve on this machine.
+    sweeps
+        As for `create_app`.
+    catalog
+        What answers solves and keeps plans, None without one.
     ready
         Called with its address once it listens.
 
@@ -124,9 +147,19 @@ def serve(
     """
     known = names(host, port, allowed)
     with bound(host, port) as on:
-        jobs = jobs_at(queue, limits)
-        comparisons, studies = Comparisons(start_comparison, limits), Studies(limits=limits)
-        app = create_app(drawing, jobs=jobs, comparisons=comparisons, studies=studies, known=known)
+        jobs = jobs_at(queue, limits, catalog=catalog)
+        comparisons = Comparisons(keeping(start_comparison, catalog), limits)
+        studies = Studies(limits=limits)
+        holdings = None if catalog is None else Holdings(catalog)
+        app = create_app(
+            drawing,
+            jobs=jobs,
+            comparisons=comparisons,
+            studies=studies,
+            known=known,
+            sweeps=sweeps,
+            holdings=holdings,
+        )
         page = f"{address(host, port)}{fragment}"
 
         def listening() -> None:
@@ -139,12 +172,34 @@ def serve(
         try:
             idle = run(app.server, on, ready=listening)
         finally:
+            if holdings is not None:
+                holdings.close()
             studies.close()
             comparisons.close()
             jobs.close()
     if not idle:
         # A thread that still computes for a page cannot be ended, and needs to end nothing.
         os._exit(0)
+
+
+def _views(app: Dash, sweeps: Sequence[Path], holdings: Holdings | None) -> list[Extra]:
+    """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
+    views = []
+    if sweeps:
+        from designer.callbacks.sweeps import register as register_sweeps  # noqa: PLC0415
+        from designer.sweeps.page import view as view_of_sweeps  # noqa: PLC0415
+        from designer.sweeps.shelf import Shelf  # noqa: PLC0415
+
+        shelf = Shelf(sweeps)
+        register_sweeps(app, shelf)
+        views.append(view_of_sweeps(shelf.names))
+    if holdings is not None:
+        from designer.callbacks.stored import register as register_stored  # noqa: PLC0415
+        from designer.stored.page import view as view_of_catalog  # noqa: PLC0415
+
+        register_stored(app, holdings)
+        views.append(view_of_catalog())
+    return views
 
 
 def _bug(error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,8 @@ import typer
 from ccl.formats.own.fragment import fragment_of, is_link, share_of
 from designer.cli.asked import MemoryOption, SolvesOption, memory_in, open_document
 from designer.cli.show import remark
+from designer.cli.stored import USUAL
+from designer.cli.stored import opened as opened_catalog
 from designer.cli.worker import installed
 from designer.serving.address import LOOPBACK, bound, names
 from designer.solves.line import Limits
@@ -45,9 +48,28 @@ QueueOption = Annotated[
         show_default=False,
     ),
 ]
+SweepOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--sweep",
+        metavar="DIR",
+        help="Folder of a sweep, or one that holds several, whose rows are shown.",
+        show_default=False,
+    ),
+]
+CatalogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE",
+        help="Answer from this catalog what was solved before, keep what is solved, and show what "
+        f"it holds; '{USUAL}' is your own. Off by default.",
+        show_default=False,
+    ),
+]
 
 
-def design(
+def design(  # noqa: PLR0913  one for each flag
     cluster: ClusterOption = None,
     *,
     port: PortOption = 8050,
@@ -59,6 +81,8 @@ def design(
     solves: SolvesOption = None,
     memory: MemoryOption = None,
     queue: QueueOption = None,
+    sweep: SweepOption = None,
+    catalog: CatalogOption = None,
 ) -> None:
     """Open the designer."""
     fragment = _fragment(cluster or "")
@@ -67,6 +91,7 @@ def design(
     names(host, port, allowed)
     bound(host, port).close()  # what cannot be listened on is said before anything is loaded
     limits = Limits(at_once=solves, memory=memory_in(memory))
+    store = None if catalog is None else opened_catalog(catalog)
     if queue is not None:
         installed()
     from designer.app import serve  # noqa: PLC0415  it loads Dash
@@ -84,6 +109,8 @@ def design(
         allowed=allowed,
         limits=limits,
         queue=queue,
+        sweeps=sweep or (),
+        catalog=store,
         ready=lambda page: remark(f"Topoloom is at {page} and Ctrl-C ends it"),
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -26,7 +27,29 @@ LEFT_WIDTH = 240
 RIGHT_WIDTH = 336
 
 
-def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A view that is there for whoever asked for it.
+
+    Parameters
+    ----------
+    name, label
+        In the choice of views.
+    pane
+        What it shows.
+    stores
+        What the page keeps of it.
+    """
+
+    name: str
+    label: str
+    pane: Any
+    stores: Sequence[Any]
+
+
+def page(
+    drawing: dict[str, Any], *, chosen: bool, extra: Sequence[Extra] = ()
+) -> dmc.MantineProvider:
     """Return the whole page.
 
     Parameters
@@ -35,6 +58,8 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
         What the canvas shows first.
     chosen
         Whether the user asked for this drawing; if not, the one kept in the browser comes back.
+    extra
+        Views that are not always there.
     """
     return dmc.MantineProvider(
         [
@@ -43,8 +68,9 @@ def page(drawing: dict[str, Any], *, chosen: bool) -> dmc.MantineProvider:
                 id=ids.NOTES, position="bottom-left", limit=4, containerWidth=380
             ),
             *_stores(drawing, chosen=chosen),
+            *(store for each in extra for store in each.stores),
             dmc.AppShell(
-                [header(), palette(), _main(drawing), _aside()],
+                [header(), palette(), _main(drawing, extra), _aside()],
                 header={"height": HEADER_HEIGHT},
                 navbar={"width": LEFT_WIDTH, "breakpoint": 0},
                 aside={"width": RIGHT_WIDTH, "breakpoint": 0},
@@ -63,7 +89,7 @@ def _skips() -> html.Nav:
         [
             html.A(words, href="#", className="ds-skip", **attributes(data_skip=f"{target}"))
             for words, target in (
-                ("Skip to the drawing", ".tl"),
+                ("Skip to the drawing", "#canvas .tl"),
                 ("Skip to the schedule", "#schedule-section"),
             )
         ],
@@ -102,13 +128,13 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
     ]
 
 
-def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
+def _main(drawing: dict[str, Any], extra: Sequence[Extra]) -> dmc.AppShellMain:
     return dmc.AppShellMain(
         className="ds-main",
         children=html.Div(
             [
                 dmc.VisuallyHidden(html.H1("Topoloom")),
-                _views(),
+                _views(extra),
                 html.Div(id=ids.SKETCH_CARD, className="ds-sketch", hidden=True),
                 html.Div(
                     TopologyCanvas(
@@ -127,15 +153,16 @@ def _main(drawing: dict[str, Any]) -> dmc.AppShellMain:
                 ),
                 compare.pane(),
                 whatif.pane(),
+                *(each.pane for each in extra),
             ],
             id="stage",
             className="ds-stage",
-            **attributes(data_view="canvas"),
+            **attributes(data_view="canvas", data_extra=str(len(extra))),
         ),
     )
 
 
-def _views() -> dmc.SegmentedControl:
+def _views(extra: Sequence[Extra]) -> dmc.SegmentedControl:
     """Return the choice between what the middle of the page shows."""
     return dmc.SegmentedControl(
         id=ids.VIEW,
@@ -144,6 +171,7 @@ def _views() -> dmc.SegmentedControl:
             {"value": "table", "label": "Table"},
             {"value": "compare", "label": "Compare"},
             {"value": "whatif", "label": "What if"},
+            *({"value": each.name, "label": each.label} for each in extra),
         ],
         value="canvas",
         size="xs",

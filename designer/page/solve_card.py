@@ -15,6 +15,9 @@ from widgets.shown.course import course
 
 QUEUED = "begins by itself when another one ends"
 
+STORED = "from the catalog"
+"""What the last message of a solve begins with that was not solved anew."""
+
 
 def solve_card() -> html.Div:
     """Return the card of a solve: how far it is, the gap plot, and the way to end it."""
@@ -57,6 +60,11 @@ def running(state: State, *, limit: Any) -> list[Any]:
         Its time limit in s, or None.
     """
     found = text.count(state.found, "schedule")
+    if not state.running and state.message.startswith(STORED):
+        return [
+            _line(icon("check"), STORED.capitalize(), state.seconds),
+            html.Div(text.sentence(state.message[len(STORED) + 2 :]), className="ds-note"),
+        ]
     if not state.running:
         words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"
         return [_line(icon("check"), words, state.seconds)]

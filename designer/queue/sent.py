@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celery.exceptions import OperationalError
 from redis.exceptions import RedisError
@@ -33,7 +33,11 @@ from designer.queue.broker import (
 from designer.queue.tasks import NAME, QUEUE, make_app
 from designer.solves.line import MOST_WAITING, Limits
 from designer.solves.solving import Jobs
+from designer.stored.answering import answering
 from formulations.run import Progress
+
+if TYPE_CHECKING:
+    from formulations.catalog import Catalog
 
 LOOK = 0.4
 """Seconds between two looks for news."""
@@ -318,16 +322,18 @@ class QueuedJobs(Jobs):
     ----------
     queue
         Where they are sent.
+    catalog
+        What answers what was solved before and keeps what is solved, None without one.
     """
 
-    def __init__(self, queue: Queue) -> None:
-        super().__init__(queue.start, Limits(at_once=SENT))
+    def __init__(self, queue: Queue, catalog: Catalog | None = None) -> None:
+        super().__init__(answering(queue.start, catalog), Limits(at_once=SENT))
 
     def _place(self, key: str) -> int:
         """Return its place in the server's line, or else in that of the workers."""
         here = super()._place(key)
         job = None if key not in self._watches else self._watches[key].job
-        return here or (job.place if isinstance(job, QueuedJob) else 0)
+        return here or int(getattr(job, "place", 0))
 
 
 def _entries(told: Any) -> Iterator[tuple[str, bytes]]:

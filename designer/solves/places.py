@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from designer.solves.line import Limits
 from designer.solves.solving import Jobs
+from designer.stored.answering import answering
 from formulations import start
 
+if TYPE_CHECKING:
+    from formulations.catalog import Catalog
 
-def jobs_at(queue: str | None, limits: Limits | None = None) -> Jobs:
+
+def jobs_at(
+    queue: str | None, limits: Limits | None = None, *, catalog: Catalog | None = None
+) -> Jobs:
     """Return where the pages of a server solve.
 
     Parameters
@@ -16,6 +24,8 @@ def jobs_at(queue: str | None, limits: Limits | None = None) -> Jobs:
         URL of the Redis through which workers are reached, or None to solve on this machine.
     limits
         What solves of this machine may take; workers have limits of their own.
+    catalog
+        What answers what was solved before and keeps what is solved, None without one.
 
     Raises
     ------
@@ -23,7 +33,7 @@ def jobs_at(queue: str | None, limits: Limits | None = None) -> Jobs:
         If no Redis answers there.
     """
     if queue is None:
-        return Jobs(start, limits)
+        return Jobs(answering(start, catalog), limits)
     from designer.queue.sent import Queue, QueuedJobs  # noqa: PLC0415  Celery and Redis: an extra
 
-    return QueuedJobs(Queue(queue))
+    return QueuedJobs(Queue(queue), catalog)
