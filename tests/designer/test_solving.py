@@ -118,7 +118,7 @@ def test_a_cancel_keeps_the_best_plan(jobs_of, result):
     begin = time.monotonic()
     jobs.cancel(key)
     state = until(jobs, key, lambda each: not each.running)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     assert state.cancelled
     assert state.best is not None
     assert state.best.plan == result.plan
@@ -241,16 +241,16 @@ def test_a_solve_that_nobody_asks_about_is_ended(jobs_of, result):
     job = FakeJob([])
     jobs = jobs_of(job, abandoned=0.05)
     key = jobs.start(result.problem, Request())
-    assert job.end.wait(3)
+    assert job.end.wait(30)
     assert job.cancelled
     assert jobs.state(key) is None
 
 
 def test_one_that_waits_and_that_nobody_asks_about_leaves_the_line(jobs_of, result):
-    jobs = jobs_of(FakeJob([]), limits=Limits(at_once=1), abandoned=0.2)
+    jobs = jobs_of(FakeJob([]), limits=Limits(at_once=1), abandoned=1.0)
     running = jobs.start(result.problem, Request())
     waiting = jobs.start(result.problem, Request())
-    end = time.monotonic() + 3
+    end = time.monotonic() + 30
     while jobs.running(waiting) and time.monotonic() < end:
         jobs.state(running)
         time.sleep(0.02)

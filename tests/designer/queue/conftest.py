@@ -130,4 +130,4 @@ def worker_of(url, found, tmp_path_factory):
     for each in begun:
         each.send_signal(signal.SIGTERM)
     for each in begun:
-        each.wait(20)
+        each.wait(60)

@@ -85,30 +85,29 @@ def test_what_is_no_request_is_told_so_in_a_sentence(running, content, status, s
 
 def test_who_sends_a_byte_now_and_then_is_let_go(running):
     """Each byte starts the time of an idle connection anew, but not that of the request."""
-    begin = time.monotonic()
+    until, gone = time.monotonic() + 60, False
     with socket.create_connection(("127.0.0.1", int(running.effective_port)), 5) as line:
         line.sendall(b"POST / HTTP/1.0\r\nContent-Length: 1000\r\n\r\n")
         line.settimeout(0.05)
-        while time.monotonic() - begin < 5:
+        while not gone and time.monotonic() < until:
             try:
                 line.sendall(b"x")
-                if line.recv(10) == b"":
-                    break
+                gone = line.recv(10) == b""
             except TimeoutError:
                 continue
             except OSError:
-                break
-    assert time.monotonic() - begin < 4
+                gone = True
+    assert gone
 
 
 def test_who_does_not_read_its_answer_is_let_go(running):
     with socket.create_connection(("127.0.0.1", int(running.effective_port)), 5) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.sendall(b"GET /large HTTP/1.0\r\n\r\n")
-        until = time.monotonic() + 1
+        until = time.monotonic() + 30
         while not running.active_channels and time.monotonic() < until:
             time.sleep(0.01)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 30
         while running.active_channels and time.monotonic() < until:
             time.sleep(0.05)
     assert not running.active_channels
@@ -150,15 +149,15 @@ def test_a_signal_ends_the_server_though_somebody_still_waits_for_an_answer(endi
             assert process.stdout.readline() == "asked\n"
             process.send_signal(ending)
             if ending == signal.SIGINT:  # the second ends it at once
-                for _ in range(20):  # two that come at once are one
+                for _ in range(100):  # two that come at once are one
                     time.sleep(0.2)
                     if process.poll() is not None:
                         break
                     process.send_signal(ending)
-                assert process.wait(5) == 1
+                assert process.wait(30) == 1
             else:
                 assert process.stdout.readline() == "busy\n"
-                assert process.wait(5) == 0
+                assert process.wait(30) == 0
 
 
 LITTER = """
@@ -189,6 +188,6 @@ def test_the_end_does_not_wait_for_a_search_through_all_that_the_process_holds()
         try:
             assert process.stdout.readline() == "ready\n"
             process.terminate()
-            assert process.wait(10) == 0
+            assert process.wait(30) == 0
         finally:
             process.kill()
