@@ -7,9 +7,7 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import result_to_json
-from designer.callbacks import commands, importing
-from designer.drawn.files import Opened, drawing_of, settings_of
+from designer.callbacks import opening
 from designer.page import ids, text
 from designer.page.notes import note
 from designer.sweeps import page
@@ -17,13 +15,6 @@ from designer.sweeps.choosing import chosen, read_choice, values
 from designer.sweeps.shelf import Shelf
 from designer.sweeps.table import table
 from widgets.charts.sweep import MOST_LINES, lines_of, sweep_figure
-from widgets.shown.course import course
-
-OPENED = (
-    "drawing", "command", "scene", "summary", "load", "result", "custom", "collectives",
-    "collective", "size", "chunks", "root", "formulation",
-)  # fmt: skip
-"""What a row that is opened changes, by the names of `importing.OUTPUTS`."""
 
 
 def register(app: Dash, shelf: Shelf) -> None:
@@ -117,34 +108,18 @@ def _look(app: Dash, shelf: Shelf) -> None:
 
 
 def _open(app: Dash, shelf: Shelf) -> None:
-    outputs = {
-        key: Output(each.component_id, each.component_property, allow_duplicate=True)
-        for key, each in importing.OUTPUTS.items()
-        if key in OPENED
-    }
-
     @app.callback(
-        output={
-            **outputs,
-            "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-            "view": Output(ids.VIEW, "value", allow_duplicate=True),
-            "notes": commands.notes(),
-        },
+        output=opening.outputs(),
         inputs={"clicks": Input({"sweep-open": ALL}, "n_clicks")},
         state={"stamp": State(ids.SWEEP_STAMP, "data"), "job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], stamp: Any, job: Any) -> dict[str, Any]:
-        keys = (*outputs, "course", "view", "notes")
-        changes: dict[str, Any] = {}
-        if any(clicks) and ctx.triggered_id and stamp:
-            if job:
-                changes = {
-                    "notes": note("a solve is running and shows its own plans; stop it first")
-                }
-            else:
-                changes = opened(shelf, stamp[0], ctx.triggered_id["sweep-open"])
-        return {key: changes.get(key, no_update) for key in keys}
+        if not (any(clicks) and ctx.triggered_id and stamp):
+            return opening.filled({})
+        if job:
+            return opening.filled({"notes": note(opening.BUSY)})
+        return opening.filled(opened(shelf, stamp[0], ctx.triggered_id["sweep-open"]))
 
 
 def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
@@ -152,14 +127,5 @@ def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
     try:
         result = shelf.result(name, task)
     except CclError as error:
-        return {"notes": note(str(error), title="Cannot open")}
-    problem = result.problem
-    document = result_to_json(result)
-    found = Opened(drawing_of(problem.topology), settings_of(problem), result, document)
-    point = (result.solve_time, result.makespan, result.bound.makespan)
-    return {
-        **importing.shown(found),
-        "formulation": result.formulation,
-        "course": course((point,), seconds=result.solve_time, running=False),
-        "view": "canvas",
-    }
+        return opening.refused(str(error))
+    return opening.opened(result)
