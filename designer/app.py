@@ -7,6 +7,8 @@ import os
 import threading
 import webbrowser
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +103,29 @@ def create_app(
     return app
 
 
-def serve(  # noqa: PLR0913  one for each flag
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a server has beside drawing, as whoever starts it wants.
+
+    Parameters
+    ----------
+    limits
+        What pages may take of this machine.
+    queue
+        URL of the Redis through which workers solve, None to solve on this machine.
+    sweeps
+        Folders of sweeps whose rows are shown.
+    catalog
+        What answers solves and keeps plans, None without one.
+    """
+
+    limits: Limits | None = None
+    queue: str | None = None
+    sweeps: Sequence[Path] = ()
+    catalog: Catalog | None = None
+
+
+def serve(
     drawing: dict[str, Any] | None,
     *,
     host: str,
@@ -109,10 +133,7 @@ def serve(  # noqa: PLR0913  one for each flag
     open_browser: bool,
     fragment: str = "",
     allowed: Iterable[str] = (),
-    limits: Limits | None = None,
-    queue: str | None = None,
-    sweeps: Sequence[Path] = (),
-    catalog: Catalog | None = None,
+    offer: Offer | None = None,
     ready: Callable[[str], Any] | None = None,
 ) -> None:
     """Serve the application until it is interrupted; running solves end with it.
@@ -129,14 +150,8 @@ def serve(  # noqa: PLR0913  one for each flag
         Of the link that is opened then, with its ``#``.
     allowed
         Names beside its own under which browsers may ask for it, as in ``--allow-host``.
-    limits
-        What pages may take of this machine.
-    queue
-        URL of the Redis through which workers solve, None to solve on this machine.
-    sweeps
-        As for `create_app`.
-    catalog
-        What answers solves and keeps plans, None without one.
+    offer
+        What there is beside drawing.
     ready
         Called with its address once it listens.
 
@@ -144,22 +159,12 @@ def serve(  # noqa: PLR0913  one for each flag
     ------
     ProblemError
         If the address is taken or not this machine's, a name is none, or no Redis answers.
+    FormatError
+        If a folder is not one of a sweep.
     """
-    known = names(host, port, allowed)
-    with bound(host, port) as on:
-        jobs = jobs_at(queue, limits, catalog=catalog)
-        comparisons = Comparisons(keeping(start_comparison, catalog), limits)
-        studies = Studies(limits=limits)
-        holdings = None if catalog is None else Holdings(catalog)
-        app = create_app(
-            drawing,
-            jobs=jobs,
-            comparisons=comparisons,
-            studies=studies,
-            known=known,
-            sweeps=sweeps,
-            holdings=holdings,
-        )
+    known, given = names(host, port, allowed), offer or Offer()
+    with bound(host, port) as on, ExitStack() as ends:
+        app = create_app(drawing, known=known, sweeps=given.sweeps, **_places(given, ends))
         page = f"{address(host, port)}{fragment}"
 
         def listening() -> None:
@@ -168,18 +173,24 @@ def serve(  # noqa: PLR0913  one for each flag
             if open_browser:
                 threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
 
-        idle = True
-        try:
-            idle = run(app.server, on, ready=listening)
-        finally:
-            if holdings is not None:
-                holdings.close()
-            studies.close()
-            comparisons.close()
-            jobs.close()
+        idle = run(app.server, on, ready=listening)
     if not idle:
         # A thread that still computes for a page cannot be ended, and needs to end nothing.
         os._exit(0)
+
+
+def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
+    """Return where the long work of all pages runs; it ends with `ends`."""
+    places: dict[str, Any] = {
+        "jobs": jobs_at(offer.queue, offer.limits, catalog=offer.catalog),
+        "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
+        "studies": Studies(limits=offer.limits),
+    }
+    if offer.catalog is not None:
+        places["holdings"] = Holdings(offer.catalog)
+    for each in places.values():
+        ends.callback(each.close)
+    return places
 
 
 def _views(app: Dash, sweeps: Sequence[Path], holdings: Holdings | None) -> list[Extra]:

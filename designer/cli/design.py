@@ -94,7 +94,7 @@ def design(  # noqa: PLR0913  one for each flag
     store = None if catalog is None else opened_catalog(catalog)
     if queue is not None:
         installed()
-    from designer.app import serve  # noqa: PLC0415  it loads Dash
+    from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
     from designer.drawn.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
@@ -107,10 +107,7 @@ def design(  # noqa: PLR0913  one for each flag
         open_browser=not no_browser,
         fragment=fragment,
         allowed=allowed,
-        limits=limits,
-        queue=queue,
-        sweeps=sweep or (),
-        catalog=store,
+        offer=Offer(limits=limits, queue=queue, sweeps=sweep or (), catalog=store),
         ready=lambda page: remark(f"Topoloom is at {page} and Ctrl-C ends it"),
     )
 
