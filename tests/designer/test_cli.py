@@ -15,6 +15,7 @@ from ccl.collective import all_gather, broadcast
 from ccl.formats.documents import document, read_document, write_document
 from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
+from designer.app import Offer
 from designer.cli import main
 from designer.cli.entry import application
 from designer.solves.line import Limits
@@ -372,8 +373,7 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
         "open_browser": False,
         "fragment": "",
         "allowed": [],
-        "limits": Limits(at_once=3, memory=2e9),
-        "queue": None,
+        "offer": Offer(limits=Limits(at_once=3, memory=2e9)),
     }
 
 
