@@ -46,8 +46,29 @@ class Survival:
         return self.makespan is not None
 
 
+class _OfPart:
+    """What is told of the part that is lost or lags."""
+
+    part: Part
+
+    @property
+    def words(self) -> str:
+        """What it is: ``a GPU, such as g0``."""
+        return self.part.words
+
+    @property
+    def alike(self) -> int:
+        """How many parts are like this one."""
+        return self.part.alike
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the one that stands for them."""
+        return self.part.names
+
+
 @dataclass(frozen=True)
-class Loss:
+class Loss(_OfPart):
     """What one loss costs, and so every one of its class.
 
     Parameters
@@ -83,21 +104,6 @@ class Loss:
     why: str = ""
     result: Result | None = None
     survival: Survival | None = None
-
-    @property
-    def words(self) -> str:
-        """What is lost: ``a GPU, such as g0``."""
-        return self.part.words
-
-    @property
-    def alike(self) -> int:
-        """How many losses are like this one."""
-        return self.part.alike
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the one that stands for them."""
-        return self.part.names
 
     @property
     def algbw(self) -> float:
@@ -184,7 +190,7 @@ class Failures:
 
 
 @dataclass(frozen=True)
-class Straggler:
+class Straggler(_OfPart):
     """What one straggler costs, and so every one of its class.
 
     Parameters
@@ -215,21 +221,6 @@ class Straggler:
     replayed: float | None = None
     result: Result | None = None
     why: str = ""
-
-    @property
-    def words(self) -> str:
-        """What lags: ``a GPU, such as g0``."""
-        return self.part.words
-
-    @property
-    def alike(self) -> int:
-        """How many stragglers are like this one."""
-        return self.part.alike
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the one that stands for them."""
-        return self.part.names
 
     @property
     def algbw(self) -> float:
