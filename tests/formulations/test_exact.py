@@ -269,7 +269,7 @@ def test_times_that_are_multiples_are_counted_exactly():
 
 
 def test_other_times_are_rounded_inwards():
-    times = np.array([np.pi, np.e, np.sqrt(2.0)])
+    times = np.array([np.pi, np.exp(1.0), np.sqrt(2.0)])
 
     ticks = ticks_for(times, longest=32.0)
 
