@@ -40,7 +40,13 @@ PATIENCE = 10.0
 FAR, NEAR = 0.5, 0.1
 """Seconds between two looks, far from the limit and in its upper half."""
 
-SAID = ("MemoryError", "bad_alloc", "Cannot allocate memory", "Unable to allocate")
+SAID = (
+    "MemoryError",
+    "bad_alloc",
+    "Cannot allocate memory",
+    "Unable to allocate",
+    "failed to map segment",
+)
 """What processes write when they are refused memory."""
 
 _GROUPS = Path("/sys/fs/cgroup")

@@ -20,6 +20,7 @@ from ccl.topology import Topology
 from designer.drawn import importing
 from designer.drawn.importing import Found
 from designer.serving.guard import MOST_UPLOAD
+from formulations.walls import SAID
 
 SMALL = 800_000
 """Bytes of a file that is read without ado."""
@@ -90,10 +91,11 @@ def _answer(name: str, asked: bytes) -> tuple[Any, ...]:
         msg = f"{name} takes more than {SECONDS:g} s to be read; open a smaller part of it"
         raise FormatError(msg) from None
     if done.returncode:
-        if b"MemoryError" in done.stderr or done.returncode < 0:
+        said = done.stderr.decode(errors="replace")
+        if done.returncode < 0 or any(word in said for word in SAID):
             msg = f"{name} takes more than {MEMORY // 2**30} GiB to be read; open a smaller part"
             raise FormatError(msg)
-        msg = f"reading {name} ended with {done.stderr.decode(errors='replace')[-500:]}"
+        msg = f"reading {name} ended with {said[-500:]}"
         raise RuntimeError(msg)
     found: tuple[Any, ...] = pickle.loads(done.stdout)  # of our own process
     return found

@@ -119,7 +119,7 @@ class Finished:
 
     best = None
 
-    def __init__(self, problem, *, formulation, options, time_limit, gap, solver):
+    def __init__(self, problem, *, formulation, options, **_limits):
         sent = json.loads(json.dumps(options))
         self.found = formulations.solve(problem, formulation, options=sent)
 

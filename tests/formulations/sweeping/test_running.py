@@ -25,14 +25,20 @@ SPEC = {
 }
 
 
+def listening():
+    """Return the ports on which this process listens, for other tests too."""
+    found = psutil.Process().net_connections()
+    return {each.laddr for each in found if each.status == psutil.CONN_LISTEN}
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """A sweep on two workers, its news, and what listened and ran beside it."""
-    news, beside = [], set()
+    news, beside, before = [], set(), listening()
 
     def told(progress):
         news.append(progress)
-        beside.update(psutil.Process().net_connections())
+        beside.update(listening() - before)
 
     found = formulations.sweep(SPEC, into=tmp_path_factory.mktemp("two"), workers=2, progress=told)
     return found, news, beside
