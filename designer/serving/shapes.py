@@ -233,7 +233,7 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.ASSESSMENT}.data": Object | None,
     f"{ids.OPTIMUM}.data": Optimum | None,
     f"{ids.DUALS}.data": Optimum | None,
-    f"{ids.REMEDY}.data": Object | None,
+    f"{ids.REMEDY}.data": Count | None,
     f"{ids.SORTING}.data": Sorting,
     f"{ids.WAYS}.data": Ways | None,
     f"{ids.WAYS_CHOICE}.value": Word | None,
