@@ -237,7 +237,7 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.SORTING}.data": Sorting,
     f"{ids.WAYS}.data": Ways | None,
     f"{ids.WAYS_CHOICE}.value": Word | None,
-    f"{ids.FORMULATION}.value": Word | None,
+    f"{ids.FORMULATION}.value": Word,
     f"{ids.FORMULATION}.data": list[Object] | None,
     f"{ids.LINK_TYPE}.value": Word | None,
     f"{ids.VIEW}.value": Word | None,
