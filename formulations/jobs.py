@@ -125,14 +125,7 @@ class SolveJob:
         """
         for _ in self:
             pass
-        if self._final is not None:
-            return self._final
-        if self._error is not None:
-            raise self._error
-        if self.best is None:
-            msg = "the solve was cancelled before the first schedule was found"
-            raise SolveError(msg)
-        return replace(self.best, stop=Stop.CANCELLED)
+        return ended(self._final, self._error, self.best)
 
     def cancel(self) -> None:
         """Stop at once; the best result so far stays. Does nothing when it has ended."""
@@ -171,6 +164,24 @@ class SolveJob:
             kind = getattr(ccl.errors, event["kind"], SolveError)
             self._error = kind(event["message"])
         return None
+
+
+def ended(final: Result | None, error: CclError | None, best: Result | None) -> Result:
+    """Return what a solve has come to: its result or, where it was cancelled, the best so far.
+
+    Raises
+    ------
+    CclError
+        What it ended with; SolveError if it was cancelled before the first plan.
+    """
+    if final is not None:
+        return final
+    if error is not None:
+        raise error
+    if best is None:
+        msg = "the solve was cancelled before the first schedule was found"
+        raise SolveError(msg)
+    return replace(best, stop=Stop.CANCELLED)
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -18,7 +18,7 @@ from ccl.errors import CclError, ProblemError, SolveError
 from ccl.formats.topoloom import problem_to_json, result_from_json
 from ccl.options import plain
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import Result
 from designer.page.text import count, ordinal
 from designer.queue.broker import (
     ASKED,
@@ -34,6 +34,7 @@ from designer.queue.tasks import NAME, QUEUE, make_app
 from designer.solves.line import MOST_WAITING, Limits
 from designer.solves.solving import Jobs
 from designer.stored.answering import answering
+from formulations.jobs import ended
 from formulations.run import Progress
 
 if TYPE_CHECKING:
@@ -214,14 +215,7 @@ class QueuedJob:
         """
         for _ in self:
             pass
-        if self._final is not None:
-            return self._final
-        if self._error is not None:
-            raise self._error
-        if self.best is None:
-            msg = "the solve was cancelled before the first schedule was found"
-            raise SolveError(msg)
-        return replace(self.best, stop=Stop.CANCELLED)
+        return ended(self._final, self._error, self.best)
 
     def cancel(self) -> None:
         """Stop at once; the worker ends the solver, and the best result so far stays."""
