@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -77,6 +77,9 @@ class Collective:
         Bytes of the whole buffer, as nccl-tests defines it.
     chunks
         What has to move; a chunk's place here is its number.
+    whole
+        Whether these very chunks are to stay whole. Else only the bytes are asked for, and a plan
+        may cut them as it likes. Like the name of a topology this is no part of what is equal.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class Collective:
     ranks: int
     size: float
     chunks: tuple[Chunk, ...]
+    whole: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in COLLECTIVES:
@@ -115,6 +119,25 @@ class Collective:
         """Whether any chunk has several destinations, so that copying it on the way helps."""
         return any(len(chunk.destinations) > 1 for chunk in self.chunks)
 
+    def cut(self, parts: int) -> Collective:
+        """Return the same bytes with every chunk cut into `parts` equal ones, side by side.
+
+        Raises
+        ------
+        ProblemError
+            If there are less than one part or too many chunks.
+        """
+        if parts < 1:
+            msg = f"{self.kind} needs 1 part per chunk or more, got {parts}"
+            raise ProblemError(msg)
+        _few(len(self.chunks) * parts, self.kind)
+        chunks = tuple(
+            piece
+            for chunk in self.chunks
+            for piece in (replace(chunk, size=chunk.size / parts),) * parts
+        )
+        return replace(self, chunks=chunks)
+
     def reversed(self) -> Collective:
         """Return the mirrored collective: what it spreads is added up, and the other way round.
 
@@ -129,7 +152,7 @@ class Collective:
         """
         chunks = tuple(self._mirrored(number) for number in range(len(self.chunks)))
         kind = _MIRRORS.get(self.kind, self.kind)
-        return Collective(kind, self.ranks, self.size, chunks)
+        return Collective(kind, self.ranks, self.size, chunks, whole=self.whole)
 
     def _mirrored(self, number: int) -> Chunk:
         chunk = self.chunks[number]
@@ -175,109 +198,68 @@ def _check(number: int, chunk: Chunk, ranks: int) -> None:
         raise ProblemError(msg)
 
 
-def all_gather(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+def all_gather(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give every rank every shard; `size` bytes is the gathered vector."""
-    nbytes = _chunk_bytes("all-gather", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    nbytes = _shard("all-gather", ranks, size, parts=ranks, many=ranks)
     every = tuple(range(ranks))
-    return Collective(
-        "all-gather",
-        ranks,
-        size,
-        tuple(
-            Chunk(nbytes, (rank,), _others(every, rank)) for rank in every for _ in range(chunks)
-        ),
-    )
+    shards = tuple(Chunk(nbytes, (rank,), _others(every, rank)) for rank in every)
+    return _in_chunks(Collective("all-gather", ranks, size, shards), chunks)
 
 
-def reduce_scatter(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+def reduce_scatter(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give each rank the sum of its shard; `size` bytes is one rank's whole input."""
-    nbytes = _chunk_bytes("reduce-scatter", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    nbytes = _shard("reduce-scatter", ranks, size, parts=ranks, many=ranks)
     every = tuple(range(ranks))
-    return Collective(
-        "reduce-scatter",
-        ranks,
-        size,
-        tuple(Chunk(nbytes, every, (rank,), reduced=True) for rank in every for _ in range(chunks)),
-    )
+    shards = tuple(Chunk(nbytes, every, (rank,), reduced=True) for rank in every)
+    return _in_chunks(Collective("reduce-scatter", ranks, size, shards), chunks)
 
 
-def all_reduce(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+def all_reduce(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give every rank the sum of all vectors of `size` bytes, in ``ranks * chunks`` chunks."""
-    nbytes = _chunk_bytes("all-reduce", ranks, size, parts=ranks, chunks=chunks, many=ranks)
+    nbytes = _shard("all-reduce", ranks, size, parts=ranks, many=ranks)
     every = tuple(range(ranks))
-    return Collective(
-        "all-reduce",
-        ranks,
-        size,
-        tuple(Chunk(nbytes, every, every, reduced=True) for _ in range(ranks * chunks)),
-    )
+    shards = (Chunk(nbytes, every, every, reduced=True),) * ranks
+    return _in_chunks(Collective("all-reduce", ranks, size, shards), chunks)
 
 
-def all_to_all(ranks: int, size: float, *, chunks: int = 1) -> Collective:
+def all_to_all(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Send from each rank a different shard to each other; `size` bytes is one rank's buffer.
 
     A rank's shard for itself is part of the buffer and does not move.
     """
-    pairs = ranks * (ranks - 1)
-    nbytes = _chunk_bytes("all-to-all", ranks, size, parts=ranks, chunks=chunks, many=pairs)
-    return Collective(
-        "all-to-all",
-        ranks,
-        size,
-        tuple(
-            Chunk(nbytes, (src,), (dst,))
-            for src in range(ranks)
-            for dst in range(ranks)
-            if dst != src
-            for _ in range(chunks)
-        ),
+    nbytes = _shard("all-to-all", ranks, size, parts=ranks, many=ranks * (ranks - 1))
+    shards = tuple(
+        Chunk(nbytes, (src,), (dst,)) for src in range(ranks) for dst in range(ranks) if dst != src
     )
+    return _in_chunks(Collective("all-to-all", ranks, size, shards), chunks)
 
 
-def broadcast(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+def broadcast(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give every rank the root's `size` bytes."""
-    nbytes = _chunk_bytes("broadcast", ranks, size, parts=1, chunks=chunks, many=1, root=root)
-    others = _others(range(ranks), root)
-    return Collective("broadcast", ranks, size, (Chunk(nbytes, (root,), others),) * chunks)
+    nbytes = _shard("broadcast", ranks, size, parts=1, many=1, root=root)
+    whole = (Chunk(nbytes, (root,), _others(range(ranks), root)),)
+    return _in_chunks(Collective("broadcast", ranks, size, whole), chunks)
 
 
-def reduce(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+def reduce(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give the root the sum of every rank's `size` bytes."""
-    nbytes = _chunk_bytes("reduce", ranks, size, parts=1, chunks=chunks, many=1, root=root)
-    every = tuple(range(ranks))
-    return Collective(
-        "reduce", ranks, size, (Chunk(nbytes, every, (root,), reduced=True),) * chunks
-    )
+    nbytes = _shard("reduce", ranks, size, parts=1, many=1, root=root)
+    whole = (Chunk(nbytes, tuple(range(ranks)), (root,), reduced=True),)
+    return _in_chunks(Collective("reduce", ranks, size, whole), chunks)
 
 
-def gather(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+def gather(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give the root every rank's shard; `size` bytes is the gathered vector."""
-    nbytes = _chunk_bytes("gather", ranks, size, parts=ranks, chunks=chunks, many=ranks, root=root)
-    return Collective(
-        "gather",
-        ranks,
-        size,
-        tuple(
-            Chunk(nbytes, (rank,), (root,))
-            for rank in _others(range(ranks), root)
-            for _ in range(chunks)
-        ),
-    )
+    nbytes = _shard("gather", ranks, size, parts=ranks, many=ranks, root=root)
+    shards = tuple(Chunk(nbytes, (rank,), (root,)) for rank in _others(range(ranks), root))
+    return _in_chunks(Collective("gather", ranks, size, shards), chunks)
 
 
-def scatter(ranks: int, size: float, *, root: int = 0, chunks: int = 1) -> Collective:
+def scatter(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give each rank its shard of the root's vector of `size` bytes."""
-    nbytes = _chunk_bytes("scatter", ranks, size, parts=ranks, chunks=chunks, many=ranks, root=root)
-    return Collective(
-        "scatter",
-        ranks,
-        size,
-        tuple(
-            Chunk(nbytes, (root,), (rank,))
-            for rank in _others(range(ranks), root)
-            for _ in range(chunks)
-        ),
-    )
+    nbytes = _shard("scatter", ranks, size, parts=ranks, many=ranks, root=root)
+    shards = tuple(Chunk(nbytes, (root,), (rank,)) for rank in _others(range(ranks), root))
+    return _in_chunks(Collective("scatter", ranks, size, shards), chunks)
 
 
 def custom(ranks: int, chunks: Iterable[Chunk]) -> Collective:
@@ -288,9 +270,12 @@ def custom(ranks: int, chunks: Iterable[Chunk]) -> Collective:
 
 
 def make_collective(
-    kind: CollectiveKind, ranks: int, size: float, *, chunks: int = 1, root: int = 0
+    kind: CollectiveKind, ranks: int, size: float, *, chunks: int | None = None, root: int = 0
 ) -> Collective:
     """Make the collective called `kind`; `root` counts only where there is one.
+
+    Whoever gives `chunks`, the number of chunks per shard, wants these kept whole; by default a
+    shard is one chunk that a plan may cut (`Collective.whole`).
 
     Raises
     ------
@@ -327,7 +312,7 @@ def made_of(collective: Collective) -> tuple[int, int] | None:
     try:
         one = make_collective(kind, ranks, size, root=root)
         many = len(collective.chunks) // len(one.chunks)
-        again = make_collective(kind, ranks, size, chunks=max(1, many), root=root)
+        again = one.cut(max(1, many))
     except ProblemError:
         return None
     return (many, root) if again == collective else None
@@ -337,24 +322,29 @@ def _others(ranks: Iterable[int], rank: int) -> tuple[int, ...]:
     return tuple(each for each in ranks if each != rank)
 
 
-def _chunk_bytes(
-    kind: str, ranks: int, size: float, *, parts: int, chunks: int, many: int, root: int = 0
-) -> float:
-    """Bytes of one chunk, once everything that the caller was given is in range."""
+def _shard(kind: str, ranks: int, size: float, *, parts: int, many: int, root: int = 0) -> float:
+    """Bytes of one of `many` shards, once everything that the caller was given is in range."""
     if ranks < 2:
         msg = f"{kind} needs 2 GPUs or more, got {ranks}; add GPUs"
         raise ProblemError(msg)
     if not (size > 0 and math.isfinite(size)):
         msg = f"{kind} needs a positive size, got {size} bytes"
         raise ProblemError(msg)
-    if chunks < 1:
-        msg = f"{kind} needs 1 chunk per shard or more, got {chunks}"
-        raise ProblemError(msg)
     if not 0 <= root < ranks:
         msg = f"{kind} has the root {root}; ranks go from 0 to {ranks - 1}"
         raise ProblemError(msg)
-    _few(many * chunks, kind)
-    return size / parts / chunks
+    _few(many, kind)
+    return size / parts
+
+
+def _in_chunks(shards: Collective, chunks: int | None) -> Collective:
+    """Return a collective of shards in so many chunks each, to be kept whole if they are given."""
+    if chunks is None:
+        return shards
+    if chunks < 1:
+        msg = f"{shards.kind} needs 1 chunk per shard or more, got {chunks}"
+        raise ProblemError(msg)
+    return replace(shards.cut(chunks), whole=True)
 
 
 def _few(chunks: int, kind: str) -> None:

@@ -91,9 +91,8 @@ def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
     if collective.kind in ROOTED and root not in place:
         msg = f"rank {root} is the root of the {collective.kind}, which nothing replaces"
         raise ProblemError(msg)
-    return make_collective(
-        collective.kind, len(place), collective.size, chunks=count, root=place.get(root, 0)
-    )
+    left = make_collective(collective.kind, len(place), collective.size, root=place.get(root, 0))
+    return replace(left.cut(count), whole=collective.whole)
 
 
 def on_what_is_left(problem: Problem, topology: Topology) -> Problem:

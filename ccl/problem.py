@@ -133,6 +133,8 @@ class Problem:
             "limits": [asdict(each) for each in self.topology.limits],
             "collective": asdict(self.collective),
         }
+        if not self.collective.whole:
+            del content["collective"]["whole"]
         if self.windows:
             content["windows"] = [asdict(each) for each in self.windows]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))

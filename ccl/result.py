@@ -1,17 +1,20 @@
 """What a solve hands over: a plan that was verified and replayed, and how good it is.
 
-Three questions are kept apart: why it stopped (`Stop`), whether the plan is proved optimal
-(`Status`), and what proves it (`Result.bound`, which carries its witness).
+Three questions are kept apart: why it stopped (`Stop`), whether the plan is proved optimal, and
+among which plans (`Status`), and what proves it (`Result.bound` and `Result.whole_bound`, which
+carry their witnesses).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from ccl import text
 from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
 from ccl.display import mime_bundle
@@ -30,13 +33,33 @@ Plan = Schedule | Forest | Flow
 PROOF_TOLERANCE = 1e-6
 """A makespan within this share of a bound meets it; below solver tolerances nothing is known."""
 
+NEAR = 0.1
+"""A gap up to which a plan that is not proved is said to be near the bound."""
+
+_log = logging.getLogger("topoloom")
+
+_TOLD = 20_000
+"""Most characters of a problem that a log line repeats."""
+
 
 class Status(StrEnum):
-    """Whether the plan is proved optimal in continuous time, or at least its steady state is."""
+    """Among which plans a plan is proved optimal.
+
+    ``optimal`` is said of the makespan, among all plans, however they cut the data;
+    ``optimal for whole chunks`` among the plans that send these chunks whole; ``optimal
+    throughput`` of the steady state of many repetitions. Nothing is proved of a feasible plan but
+    its gap.
+    """
 
     OPTIMAL = "optimal"
-    THROUGHPUT = "optimal throughput"
+    WHOLE = "optimal for whole chunks"
+    THROUGHPUT = "optimal throughput (steady state)"
     FEASIBLE = "feasible"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        """Read the name that files of before have."""
+        return cls.THROUGHPUT if value == "optimal throughput" else None
 
 
 class Stop(StrEnum):
@@ -89,7 +112,8 @@ class Result:
     timeline
         The replay of the plan in continuous time.
     bounds
-        Lower bounds, the largest first; never empty.
+        Lower bounds that are about this plan, the largest first; at least one of them holds for
+        every plan.
     stop
         Why the solve stopped.
     formulation
@@ -128,15 +152,28 @@ class Result:
         """µs until the last byte is where it is needed, in the replay."""
         return self.timeline.makespan
 
-    @property
+    @cached_property
     def bound(self) -> Bound:
-        """The largest lower bound."""
-        return self.bounds[0]
+        """The largest lower bound that holds for every plan, however it cuts the data."""
+        return next(each for each in self.bounds if not each.whole_chunks)
+
+    @cached_property
+    def whole_bound(self) -> Bound | None:
+        """The largest lower bound on plans that send these chunks whole, where that is larger.
+
+        None too for a plan that splits them, as it says nothing of that.
+        """
+        return self.bounds[0] if self.bounds[0].whole_chunks else None
 
     @property
     def gap(self) -> float:
         """How far the makespan is above the bound, as a share of the bound."""
-        return max(0.0, self.makespan / self.bound.makespan - 1.0)
+        return _above(self.makespan, self.bound)
+
+    @property
+    def whole_gap(self) -> float | None:
+        """How far the makespan is above the bound on plans of whole chunks, where there is one."""
+        return None if self.whole_bound is None else _above(self.makespan, self.whole_bound)
 
     @cached_property
     def steady_makespan(self) -> float | None:
@@ -161,16 +198,30 @@ class Result:
 
     @property
     def status(self) -> Status:
-        """Optimal when the makespan meets the bound, or else the throughput when its own does."""
+        """Among which plans it is proved optimal."""
         if self.gap <= PROOF_TOLERANCE:
             return Status.OPTIMAL
+        if self.whole_gap is not None and self.whole_gap <= PROOF_TOLERANCE:
+            return Status.WHOLE
         steady = self.steady_gap
         met = steady is not None and steady <= PROOF_TOLERANCE
         return Status.THROUGHPUT if met else Status.FEASIBLE
 
+    @property
+    def verdict(self) -> str:
+        """The status in words for the user, with the size of the chunks or the gap it is about."""
+        status = self.status
+        if status is Status.WHOLE:
+            return f"{status} of {text.size(self.problem.collective.chunk_size)}"
+        if status is Status.FEASIBLE and self.gap <= NEAR:
+            return f"within {text.share(self.gap)} of the bound"
+        return str(status)
+
     def stopped(self) -> Result:
         """Return the same result, with a proof as the reason why it stopped if there is one."""
-        proof = {Status.OPTIMAL: Stop.PROVED, Status.THROUGHPUT: Stop.RATE}.get(self.status)
+        met = Stop.PROVED
+        proofs = {Status.OPTIMAL: met, Status.WHOLE: met, Status.THROUGHPUT: Stop.RATE}
+        proof = proofs.get(self.status)
         if proof is None or self.stop in (Stop.CONSTRUCTED, Stop.READ):
             return self
         return replace(self, stop=proof)
@@ -232,6 +283,9 @@ def conclude(
 ) -> Result:
     """Verify and replay a plan, and make a result of it.
 
+    A bound that the plan beats is false, a bug of ours: it is logged with the problem and left
+    out.
+
     Raises
     ------
     ScheduleError
@@ -239,12 +293,11 @@ def conclude(
     """
     verify(problem, plan)
     timeline = simulate(problem, plan)
-    ranked = tuple(sorted(bounds, key=lambda bound: -bound.makespan))
     return Result(
         problem=problem,
         plan=plan,
         timeline=timeline,
-        bounds=ranked,
+        bounds=true_bounds(problem, plan, bounds, makespan=timeline.makespan),
         stop=stop,
         formulation=formulation,
         options=dict(options),
@@ -252,3 +305,49 @@ def conclude(
         log=log,
         size=size,
     ).stopped()
+
+
+def keeps_chunks(plan: Plan) -> bool:
+    """Say whether a plan sends every chunk whole, so that bounds on such plans are about it."""
+    return isinstance(plan, Schedule) and all(send.fraction >= 1 for send in plan.sends)
+
+
+def true_bounds(
+    problem: Problem, plan: Plan, bounds: Iterable[Bound], *, makespan: float
+) -> tuple[Bound, ...]:
+    """Return the bounds that a verified plan of `makespan` µs does not refute, largest first.
+
+    What it refutes is a bug: it is logged with the problem, so that it can be found again. Bounds
+    on plans of whole chunks are left out where the plan splits chunks.
+    """
+    whole = keeps_chunks(plan)
+    kept: list[Bound] = []
+    for bound in sorted(bounds, key=lambda each: -each.makespan):
+        if bound.whole_chunks and not whole:
+            continue
+        if bound.makespan > makespan * (1 + PROOF_TOLERANCE):
+            _log.error(
+                "bug: the %s bound of %.9g us (%s) is above a verified plan of %.9g us of %s",
+                bound.kind,
+                bound.makespan,
+                bound.reference,
+                makespan,
+                repr(problem)[:_TOLD],
+            )
+        else:
+            kept.append(bound)
+    if all(each.whole_chunks for each in kept):
+        kept.append(_least(problem))
+    return tuple(kept)
+
+
+def _least(problem: Problem) -> Bound:
+    """Return the bound that is left when no other is: one chunk, over all links at once."""
+    nbytes = min(chunk.size for chunk in problem.collective.chunks)
+    rate = sum(link.bandwidth for link in problem.topology.links) * 1e3
+    return Bound(nbytes / rate, "flow", None, "one chunk over all links at once")
+
+
+def _above(makespan: float, bound: Bound) -> float:
+    """Return how far a makespan is above a bound, as a share; rounding may put it below."""
+    return max(0.0, makespan / bound.makespan - 1.0)

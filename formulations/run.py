@@ -16,7 +16,7 @@ from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
 from ccl.errors import LimitReached, SolveError
 from ccl.problem import Problem
-from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude
+from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
 
@@ -80,6 +80,9 @@ class Run:
         A plan of `problem` to begin with, or None; who uses it offers it.
     merit
         What the best result has least of, in µs, or None where that is its makespan.
+    whole
+        Whether a proof among the plans that send these chunks whole is enough, as where no others
+        are found anyway.
     method
         What is being tried, where a formulation tries several.
     best
@@ -108,6 +111,7 @@ class Run:
     turn: Callable[[Any], Plan] = lambda plan: plan
     start: Schedule | None = None
     merit: Callable[[Result], float] | None = None
+    whole: bool = True
     method: str = ""
     best: Result | None = None
     log: list[str] = field(default_factory=list)
@@ -154,7 +158,7 @@ class Run:
                 Progress(
                     self.seconds,
                     self.best.makespan if self.best else None,
-                    self.bounds[0].makespan,
+                    self.proof.makespan,
                     message,
                     result,
                 )
@@ -190,12 +194,25 @@ class Run:
         best = self.best
         if best is None or self.merit is not None:
             return False
-        return best.status is Status.OPTIMAL or (self.gap is not None and best.gap <= self.gap)
+        if self.reached is Stop.PROVED:
+            return True
+        return self.gap is not None and self._gap(best) <= self.gap
+
+    def _gap(self, best: Result) -> float:
+        """Return how far a result is above the largest bound that is about the plans wanted."""
+        whole = best.whole_gap if self.whole else None
+        return best.gap if whole is None else min(best.gap, whole)
+
+    @property
+    def proof(self) -> Bound:
+        """The largest lower bound that holds for every plan."""
+        return next((each for each in self.bounds if not each.whole_chunks), self.bounds[0])
 
     @property
     def reached(self) -> Stop:
         """Why the best so far is enough: a proof, or the gap that was asked for."""
-        proved = self.best is not None and self.best.status is Status.OPTIMAL
+        proofs = (Status.OPTIMAL, Status.WHOLE) if self.whole else (Status.OPTIMAL,)
+        proved = self.best is not None and self.best.status in proofs
         return Stop.PROVED if proved else Stop.GAP
 
     def finish(self, stop: Stop) -> Result:
@@ -215,13 +232,13 @@ class Run:
         if self.best is None:
             msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
             raise LimitReached(msg)
-        if stop is Stop.TIME_LIMIT and self.gap is not None and self.best.gap <= self.gap:
+        best = self.best
+        if stop is Stop.TIME_LIMIT and self.gap is not None and self._gap(best) <= self.gap:
             stop = Stop.GAP
         # The plan has been verified and replayed when it was offered.
-        bounds = tuple(sorted(self.bounds, key=lambda bound: -bound.makespan))
         return replace(
-            self.best,
-            bounds=bounds,
+            best,
+            bounds=true_bounds(best.problem, best.plan, self.bounds, makespan=best.makespan),
             stop=stop,
             solve_time=self.seconds,
             log=tuple(self.log),

@@ -110,6 +110,8 @@ def problem_from_json(value: Any) -> Problem:
 def collective_to_json(collective: Collective) -> Json:
     """Return a collective, by its name where its name and numbers make it again."""
     start: Json = {"kind": collective.kind, "size": collective.size}
+    if collective.whole:
+        start["whole"] = True
     named = made_of(collective)
     if named is not None:
         return start | {"chunks": named[0], "root": named[1]}
@@ -253,7 +255,8 @@ def problem_of(value: wire.ProblemJson) -> Problem:
 
 def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
     if isinstance(value.chunks, int):
-        return make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
+        made = make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
+        return replace(made, whole=value.whole)
     chunks = tuple(
         Chunk(
             each.size,
@@ -266,8 +269,8 @@ def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
         for each in value.chunks
     )
     if value.kind == "custom":
-        return custom(ranks, chunks)
-    return Collective(value.kind, ranks, value.size, chunks)
+        return replace(custom(ranks, chunks), whole=value.whole)
+    return Collective(value.kind, ranks, value.size, chunks, whole=value.whole)
 
 
 def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:

@@ -74,7 +74,8 @@ class ChunkJson(Struct, forbid_unknown_fields=True):
 class CollectiveJson(Struct, forbid_unknown_fields=True):
     """A collective by name and size in bytes, or with its chunks if it is custom.
 
-    `chunks` counts chunks per shard; `root` is a rank where there is a root.
+    `chunks` counts chunks per shard, which `whole` says are to stay whole; `root` is a rank where
+    there is a root.
     """
 
     kind: Literal[
@@ -91,6 +92,7 @@ class CollectiveJson(Struct, forbid_unknown_fields=True):
     size: float
     chunks: int | list[ChunkJson] = 1
     root: int = 0
+    whole: bool = False
 
 
 class WindowJson(Struct, forbid_unknown_fields=True):

@@ -54,7 +54,11 @@ SizeOption = Annotated[
 ]
 ChunksOption = Annotated[
     int | None,
-    typer.Option("--chunks", help="Chunks per shard; by default 1.", show_default=False),
+    typer.Option(
+        "--chunks",
+        help="Keep so many chunks per shard whole; by default plans cut as they like.",
+        show_default=False,
+    ),
 ]
 RootOption = Annotated[
     int | None,
@@ -139,7 +143,7 @@ def ask(
         cast(CollectiveKind, collective or USUAL_COLLECTIVE),
         len(topology.ranks),
         parse_size(USUAL_SIZE if size is None else size),
-        chunks=1 if chunks is None else chunks,
+        chunks=chunks,
         root=root or 0,
     )
     return Problem(topology, made)

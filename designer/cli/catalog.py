@@ -100,7 +100,7 @@ def show(
             ("found by", entry.found_by if entry.found_by != entry.formulation else ""),
             ("makespan", f"{result.makespan:.6g} µs"),
             ("bound", f"{result.bound.makespan:.6g} µs ({result.bound.kind})"),
-            ("status", str(result.status)),
+            ("status", result.verdict),
             ("algbw", text.bandwidth(result.algbw)),
             ("stopped", entry.stop.value),
             ("solved in", text.seconds(entry.solve_time)),

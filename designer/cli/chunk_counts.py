@@ -18,8 +18,9 @@ ChunkCountsOption = Annotated[
     typer.Option(
         "--chunks",
         metavar="N[,N...]",
-        help="Chunks per shard; by default 1. Of several numbers the best is kept, and those are "
-        "shown that fewer chunks do not beat; a time limit is for all of them.",
+        help="Keep so many chunks per shard whole; by default plans cut as they like. Of several "
+        "numbers the best is kept, and those are shown that fewer chunks do not beat; a time limit "
+        "is for all of them.",
         show_default=False,
     ),
 ]

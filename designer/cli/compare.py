@@ -17,7 +17,6 @@ from ccl.bound import Path as Way
 from ccl.errors import ProblemError
 from ccl.formats.size import format_size, parse_size
 from ccl.formats.text import laid_out, write_text
-from ccl.result import Status
 from ccl.topology import Topology
 from designer.cli.asked import (
     ChunksOption,
@@ -272,7 +271,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     other = row["found_by"] != row["method"].partition(":")[0]
     return [
         f"{row['method']} ({row['found_by']})" if other else row["method"],
-        _status(row),
+        str(row["status"]),
         f"{row['makespan_us']:.6g}",
         text.digits(row["algbw_GBps"]),
         text.digits(row["busbw_GBps"]),
@@ -281,12 +280,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
         text.NONE if row["variables"] is None else f"{row['variables']:,}",
         "" if row["formula_us"] is None else f"{row['formula_us']:.6g}",
     ]
-
-
-def _status(row: dict[str, Any]) -> str:
-    """Return the status; a method's own proof may be about whole chunks only."""
-    whole = row["status"] == Status.OPTIMAL and row["whole_chunks"]
-    return f"{row['status']} in whole chunks" if whole else str(row["status"])
 
 
 def missing_words(found: Comparison) -> Iterator[str]:

@@ -20,6 +20,7 @@ import formulations
 from ccl.errors import SolveError
 from ccl.formats.documents import document, write_document
 from ccl.result import Result, Stop
+from ccl.schedule import Schedule
 from designer.cli import conditions
 from designer.cli.asked import (
     Cluster,
@@ -40,7 +41,7 @@ from designer.cli.show import print_facts, print_json, remark
 from designer.cli.stored import CatalogOption, Store
 from designer.page import text
 from formulations import Formulation, OptionField, pareto
-from formulations.chunk_counts import tried
+from formulations.chunk_counts import chunks_per_shard, tried
 
 if TYPE_CHECKING:
     from ccl.formats.documents import Document
@@ -150,7 +151,7 @@ def solve(  # noqa: PLR0913  one for each flag
     opened = open_document(cluster)
     options = _with_sketches(options, opened)
     given = conditions.Given(collective, size, root, window=window, tenants=tenants)
-    problems = {n or 1: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
+    problems = {n or 0: given.problem(opened, chunks=n) for n in _counts(chunks, opened, options)}
     formulation, options = conditions.ordering(next(iter(problems.values())), formulation, options)
     begin = partial(
         formulations.start,
@@ -244,14 +245,15 @@ def _each(
 
 def answer(result: Result) -> dict[str, Any]:
     """Return what ``--json`` prints of a result."""
-    size = result.size
+    size, whole = result.size, result.whole_bound
     return {
         "topology": result.problem.topology.name,
         "collective": result.problem.collective.kind,
         "size": result.problem.collective.size,
         "formulation": result.formulation,
         "found_by": result.found_by or result.formulation,
-        "status": str(result.status),
+        "chunks": chunks_per_shard(result),
+        "status": result.verdict,
         "stop": result.stop.name,
         "makespan_us": result.makespan,
         "algbw_GBps": result.algbw,
@@ -259,6 +261,8 @@ def answer(result: Result) -> dict[str, Any]:
         "bound_us": result.bound.makespan,
         "bound_kind": result.bound.kind,
         "gap": result.gap,
+        "whole_bound_us": None if whole is None else whole.makespan,
+        "whole_gap": result.whole_gap,
         "steady_us": result.steady_makespan,
         "steady_gap": result.steady_gap,
         "solve_s": result.solve_time,
@@ -376,11 +380,13 @@ def _print(result: Result) -> None:
     collective, size = result.problem.collective, result.size
     print_facts(
         f"{collective.kind} of {text.size(collective.size)} on {result.problem.topology} "
-        f"by {result.formulation}: {result.status}",
+        f"by {result.formulation}: {result.verdict}",
         [
             ("makespan", _micro(result.makespan)),
-            ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind})"),
+            ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind}), for every plan"),
             ("gap", text.share(result.gap)),
+            *_for_whole_chunks(result),
+            ("chunks per shard", f"{chunks_per_shard(result)}" if _in_chunks(result) else ""),
             ("steady state", _steady(result)),
             ("found by", result.found_by if result.found_by != result.formulation else ""),
             ("algbw", text.bandwidth(result.algbw)),
@@ -393,6 +399,19 @@ def _print(result: Result) -> None:
             *(("note", sentence) for sentence in result.log),
         ],
     )
+
+
+def _in_chunks(result: Result) -> bool:
+    return isinstance(result.plan, Schedule) and result.problem.collective.kind != "custom"
+
+
+def _for_whole_chunks(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield the bound of the plans that send these chunks whole, where it says more."""
+    bound, gap = result.whole_bound, result.whole_gap
+    if bound is not None:
+        size = text.size(result.problem.collective.chunk_size)
+        what = f"bound for whole chunks of {size}"
+        yield what, f"{_micro(bound.makespan)} ({bound.kind}), gap {text.share(gap)}"
 
 
 def _model(variables: int, constraints: int) -> str:

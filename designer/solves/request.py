@@ -30,7 +30,7 @@ class Request:
     size
         The whole buffer as typed, such as ``1GB`` or ``64 KiB``.
     chunks
-        Chunks per shard.
+        Chunks per shard that stay whole, or None where the plan cuts as it likes.
     root
         Rank of the root, where there is one.
     formulation
@@ -47,7 +47,7 @@ class Request:
 
     collective: str = "all-gather"
     size: str = "1MB"
-    chunks: int = 1
+    chunks: int | None = None
     root: int = 0
     formulation: str = DEFAULT_FORMULATION
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def read_request(data: Mapping[str, Any] | None) -> Request:
     return Request(
         collective=str(given.get("collective") or "all-gather"),
         size=str(given.get("size") or ""),
-        chunks=_whole("chunks per shard", given.get("chunks"), least=1),
+        chunks=_chunks(given.get("chunks")),
         root=_whole("the root's rank", given.get("root") or 0, least=0),
         formulation=str(given.get("formulation") or DEFAULT_FORMULATION),
         options=dict(given.get("options") or {}),
@@ -116,6 +116,11 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
         value = {"topology": topology_to_json(topology), "collective": dict(request.custom)}
         return problem_from_json(value)
     return Problem(topology, collective_of(request, len(topology.ranks)))
+
+
+def _chunks(value: object) -> int | None:
+    """Read how many chunks of a shard are kept whole; None where the plan cuts as it likes."""
+    return None if value in {None, ""} else _whole("chunks per shard", value, least=1)
 
 
 def _whole(what: str, value: object, *, least: int) -> int:

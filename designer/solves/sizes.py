@@ -148,7 +148,7 @@ def _longer(request: Request) -> Iterator[_Way]:
 def _fewer(request: Request) -> Iterator[_Way]:
     if request.collective == "custom":
         return
-    chunks = request.chunks // 2
+    chunks = (request.chunks or 1) // 2
     while chunks >= 1:
         label = f"{text.count(chunks, 'chunk')} per shard"
         yield label, "chunks", chunks, replace(request, chunks=chunks)

@@ -89,7 +89,7 @@ class Entry:
         It could not where the plan is proved or near enough, where the solve came to its own end,
         or was cut short after at least as many seconds.
         """
-        if self.status is Status.OPTIMAL or (gap is not None and self.gap <= gap):
+        if self.status in (Status.OPTIMAL, Status.WHOLE) or (gap is not None and self.gap <= gap):
             return True
         if self.stop in _NEAR:
             return False

@@ -195,7 +195,7 @@ def resized(collective: Collective, size: float) -> Collective:
         math.isclose(one.size, each.size) and replace(one, size=each.size) == each
         for one, each in zip(made.chunks, chunks, strict=True)
     )
-    return made if named else replace(collective, size=size, chunks=chunks)
+    return replace(collective, size=size, chunks=made.chunks if named else chunks)
 
 
 def _at(problem: Problem, size: float) -> Problem:

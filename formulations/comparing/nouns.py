@@ -204,8 +204,8 @@ class Comparison:
             return line | {"status": None, "why_not": row.why_not}
         size, formula = result.size, result.closed_form
         return line | {
-            "status": str(result.status),
-            "whole_chunks": result.bound.whole_chunks,
+            "status": result.verdict,
+            "whole_gap": result.whole_gap,
             "fastest": fastest,
             "makespan_us": result.makespan,
             "algbw_GBps": result.algbw,

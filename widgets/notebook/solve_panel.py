@@ -213,7 +213,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
             steady = f"{result.steady_makespan:.6g} µs in the steady state; "
         self._say(
             f"{result.makespan:.6g} µs, {result.gap:.2%} above the bound of "
-            f"{result.bound.makespan:.6g} µs ({result.status}): {result.stop}; {steady}"
+            f"{result.bound.makespan:.6g} µs ({result.verdict}): {result.stop}; {steady}"
             f"{result.algbw:.4g} GB/s algbw, {result.busbw:.4g} GB/s busbw"
         )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from html import escape
 
 from ccl.formats.size import format_size
-from ccl.result import Status
 from formulations.comparison import Comparison, Row
 from widgets import text
 
@@ -64,10 +63,8 @@ def line_of(comparison: Comparison, row: Row) -> Line:
     if result is None:
         return Line(str(row.method), why_not=row.why_not)
     model, formula = result.size, result.closed_form
-    # A method's own proof may be about whole chunks only, and the gap here is to every plan.
-    whole = result.status is Status.OPTIMAL and result.bound.whole_chunks
     cells = (
-        f"{result.status} in whole chunks" if whole else str(result.status),
+        result.verdict,
         text.duration(result.makespan),
         text.NONE if formula is None else text.duration(formula.makespan),
         text.share(comparison.gap(row)),
