@@ -222,7 +222,8 @@ class Result:
         met = Stop.PROVED
         proofs = {Status.OPTIMAL: met, Status.WHOLE: met, Status.THROUGHPUT: Stop.RATE}
         proof = proofs.get(self.status)
-        if proof is None or self.stop in (Stop.CONSTRUCTED, Stop.READ):
+        asked = (Stop.GAP,) if proof is Stop.RATE else ()
+        if proof is None or self.stop in (Stop.CONSTRUCTED, Stop.READ, *asked):
             return self
         return replace(self, stop=proof)
 

@@ -1,22 +1,26 @@
-"""Automatic: try what is quick first, stop at a proof, say who found the plan and what proves it.
+"""Automatic: run what can win on this problem, keep what replays best, stop at a proof.
 
-1. Lower bounds: a plan that meets one is optimal and nothing else is tried.
-2. List scheduling in continuous time: on most clusters it meets the bound at once.
-3. The closed forms that fit: doubling, which needs the fewest steps for a sum that all want, direct
-   sends, a ring, a tree.
-4. Links matched with chunks by chance, again and again for a few seconds.
-5. The linear program of amounts, where chunks have one destination: it may split them.
-6. Constraint programming, then the integer program on a grid of epochs, to close what is left.
+1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
+   tried.
+2. List scheduling in continuous time with one chunk per shard: a good plan at once.
+3. The constructions that fit: direct sends, rings, trees, doubling and the like.
+4. Trees along which shards move in parts (`orbit-trees`, `forestcoll` and others), which come
+   closest to the bound where bandwidth counts more than latency. On clusters that are not small
+   they are tried in a process of their own, on another core, while the rest goes on here.
+5. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
+6. Links matched with chunks by chance, for a few seconds.
+7. The linear program of amounts, constraint programming and the integer program on a grid of
+   epochs, where they could find a better plan than the best so far.
 
-Each goes on with the best plan that those before it have found and within a share of the time;
-every better plan is reported as it comes. Where chunks have one destination plans may split them,
-and only bounds that hold for such plans count; else chunks stay whole, and where that leaves a
-large gap, the log says what trees reach that send them in parts.
+Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
+that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
+answer's own problem may have more chunks per shard than the one that was asked, and only bounds
+that hold for every plan count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -24,31 +28,60 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
 from ccl.options import option_fields
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import PROOF_TOLERANCE, Result, Stop
+from formulations.aside import Aside
 from formulations.mirror import halves
 from formulations.registry import Formulation, formulation
-from formulations.run import Run
+from formulations.run import Progress, Run
 
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
 
-QUICK = ("list", "recursive-doubling", "direct", "ring", "tree", "tacos")
-"""What needs no solver."""
+LISTS = "list"
+"""The method that is tried with shards cut more and more finely."""
 
-CHANCE = 3.0
+CONSTRUCTIONS = (
+    "recursive-doubling",
+    "halving-doubling",
+    "direct",
+    "ring",
+    "bidirectional-ring",
+    "multi-ring",
+    "tree",
+    "double-binary-tree",
+    "hierarchical",
+    "torus",
+    "bruck",
+    "pairwise",
+)
+"""What is built without a search."""
+
+TREES = ("orbit-trees", "forestcoll", "blink-switch", "blink", "bfb", "mirrored-dantzig-wolfe")
+"""What sends shards in parts along trees."""
+
+CHANCE = "tacos"
+CHANCE_SECONDS = 3.0
 """Seconds that a method of chance may take; the others come to their end by themselves."""
 
 EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
-"""What needs one."""
+"""What needs a solver."""
 
-TREES = "forestcoll"
-"""What sends chunks in parts along trees."""
+CUTS = (2, 4, 8, 16, 32, 64)
+"""Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
 
-WIDE = 0.05
-"""A gap above which it is said what plans of other kinds reach."""
+WORTH = 0.003
+
+SENDS = 60_000
+"""Pairs of a chunk and a destination up to which shards are cut further."""
+
+SMALL = 200
+"""Pairs up to which trees take less time than another process takes to begin."""
+
+ENDED = (Stop.CONSTRUCTED, Stop.RATE, Stop.PASSES, Stop.PROVED, Stop.SEARCHED, Stop.MODEL_OPTIMAL)
+"""Why methods stop that came to their own end."""
 
 MANY = 20_000
-"""Chunks times destinations above which the first method that finds a plan has to do."""
+"""Pairs above which only list scheduling and trees are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,17 +99,21 @@ class Options:
     seed: int = field(
         default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
     )
+    methods: str = field(
+        default="",
+        metadata={
+            "label": "Methods",
+            "help": "Names of the methods to try, in this order, joined by commas; by default "
+            "those that can win on the problem",
+        },
+    )
 
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
-    reasons = [formulation(name).why_not(problem) for name in (*QUICK, *EXACT)]
-    return None if None in reasons or not reasons else reasons[0]
-
-
-def splits(problem: Problem) -> bool:
-    """Whether plans may split chunks: the linear program takes the problem."""
-    return formulation("te-ccl-lp").why_not(problem) is None
+    names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT)
+    reasons = [formulation(name).why_not(problem) for name in names]
+    return None if None in reasons else reasons[0]
 
 
 def run(run: Run, options: Options) -> Result:
@@ -89,124 +126,250 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the first plan.
     """
-    failed: list[SolveError] = []
-    stop = Stop.PASSES
-    asked = False
-    for name, seconds in _tries(run, options):
-        if name in EXACT and not asked and not _done(run):
-            asked = True
-            _proved_more(run)
-        if _done(run):
-            break
-        stop = _tried(run, name, seconds=seconds, seed=options.seed, failed=failed)
-    if run.best is None and failed and not run.expired:
-        raise failed[0]
-    _said(run)
+    search = Search(run, options)
+    try:
+        search.all()
+    finally:
+        search.end()
+    if run.best is None and search.failed and not run.expired:
+        raise search.failed[0]
     if run.enough:
         return run.finish(run.reached)
-    if run.expired:
+    if run.late:
         return run.finish(Stop.TIME_LIMIT)
     # A method that was cut off or only built a plan says nothing of the others.
-    partial = stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
-    return run.finish(Stop.EFFORT if partial else stop)
+    partial = search.stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
+    return run.finish(Stop.EFFORT if partial else search.stop)
 
 
-def _said(run: Run) -> None:
-    """Say in the log what chunks cut into parts would reach, where whole ones are far from it."""
-    problem, found = run.problem, run.best
-    if found is None or found.gap <= WIDE or _in_two(problem):
-        return
-    if formulation(TREES).why_not(problem) is None:
-        from formulations.fluid.optimum import optimum  # noqa: PLC0415
+class Search:
+    """What was tried on a problem, and the best plan for each number of chunks per shard."""
 
-        best = optimum(problem)
-        if best.makespan < found.makespan / (1 + WIDE):
-            run.note(
-                "chunks stay whole here; in parts that follow each other along trees "
-                f"({TREES}) they take {best.makespan:.6g} µs in the steady state, "
-                f"{best.algbw:.4g} GB/s"
-            )
+    def __init__(self, run: Run, options: Options) -> None:
+        self.run = run
+        self.options = options
+        self.failed: list[SolveError] = []
+        self.stop = Stop.PASSES
+        self._plans: dict[int, Result] = {}
+        self._remarks = list(run.log)
+        self._aside: Aside | None = None
+        self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
+        self._tight = False
 
+    def all(self) -> None:
+        """Try everything that can win, until a proof or the limit."""
+        if self.options.methods:
+            names = [each.strip() for each in self.options.methods.split(",")]
+            for place, name in enumerate(names):
+                self._try(name, seconds=self._share(len(names) - place))
+            return
+        large = self._pairs > MANY
+        if self._pairs > SMALL:
+            self._trees_aside()
+        self._try(LISTS, seconds=None if large else self._share(4))
+        if not large:
+            for name in CONSTRUCTIONS:
+                self._try(name)
+        if self._aside is None:
+            self._trees()
+        if not large:
+            self._cut_finer()
+            self._try(CHANCE, seconds=CHANCE_SECONDS)
+            self._exactly()
+        self._wait()
 
-def _done(run: Run) -> bool:
-    return run.enough or run.expired or (run.best is not None and _large(run.problem))
+    def end(self) -> None:
+        """Stop what still goes on elsewhere."""
+        if self._aside is not None:
+            self._aside.close()
 
+    @property
+    def _done(self) -> bool:
+        self._listen()
+        return self.run.enough or self.run.late
 
-def _large(problem: Problem) -> bool:
-    return sum(len(chunk.destinations) for chunk in problem.collective.chunks) > MANY
+    def _share(self, many: int) -> float | None:
+        """Return the seconds of the next of so many methods, None where there is no limit."""
+        return None if self.run.left is None else self.run.left / many
 
+    def _trees(self) -> None:
+        """Try trees here, where they take less time than another process takes to begin."""
+        for place, name in enumerate(TREES):
+            self._try(name, seconds=self._share(len(TREES) - place + 1))
 
-def _proved_more(run: Run) -> None:
-    """Add the bounds that need a solver."""
-    from formulations.bounds import flow_bounds  # noqa: PLC0415
+    def _trees_aside(self) -> None:
+        problem = self.run.problem
+        able = [name for name in TREES if self._takes(formulation(name), problem)]
+        if able and self._aside is None and not self._done:
+            options = {"methods": ",".join(able), "seed": self.options.seed}
+            self._aside = Aside(self.run, options)
 
-    run.report("a bound on all demands flowing together")
-    more = flow_bounds(run.problem, proved=run.bounds[0].makespan)
-    if more:
-        kept = [each for each in run.bounds if each.kind != "flow"]
-        run.bounds = tuple(sorted((*kept, *more), key=lambda bound: -bound.makespan))
+    def _cut_finer(self) -> None:
+        """Cut shards into more and more chunks, as long as list scheduling gains by it."""
+        if self.run.whole:
+            return
+        before = math.inf
+        for parts in CUTS:
+            if parts * self._pairs > SENDS or self._done:
+                return
+            self._try(LISTS, parts=parts, seconds=self._share(2))
+            found = self._plans.get(parts)
+            if found is None or found.makespan > before * (1 - WORTH):
+                return
+            before = found.makespan
 
-
-def _tries(run: Run, options: Options) -> Iterator[tuple[str, float | None]]:
-    """Yield what to try and the seconds that it may take, or None for all that are left.
-
-    Where there is little time, list scheduling leaves half of it to the others.
-    """
-    large = _large(run.problem)
-    exact = EFFORT[options.effort] * (3 if _in_two(run.problem) else 1)
-    yield QUICK[0], None if large or not exact or run.left is None else run.left / 2
-    for name in QUICK[1:]:
-        yield name, CHANCE if name == "tacos" else None
-    if exact and not large:
+    def _exactly(self) -> None:
+        """Let solvers try, where the bounds leave room for a plan that they could find."""
+        seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
+        if not seconds:
+            return
         for name in EXACT:
-            yield name, exact
+            if self._done:
+                return
+            if name == EXACT[0]:
+                self._prove_more()
+            if not self._hopeless(formulation(name)):
+                self._try(name, seconds=seconds)
+
+    def _hopeless(self, chosen: Formulation) -> bool:
+        """Say whether no plan of this method's kind can be better than the best."""
+        best, problem = self.run.best, self.run.problem
+        if best is None or not chosen.keeps_chunks(problem):
+            return False
+        least = max(each.makespan for each in self._bounds(problem, whole=True))
+        return best.makespan <= least * (1 + PROOF_TOLERANCE)
+
+    def _in_two(self) -> bool:
+        """Whether sums are added up, then spread: a search for each half and one for both."""
+        collective = self.run.problem.collective
+        return collective.reduces and None not in halves(collective)
+
+    def _takes(self, chosen: Formulation, problem: Problem) -> bool:
+        if self.run.whole and not chosen.keeps_chunks(problem):
+            return False
+        return chosen.why_not(problem) is None
+
+    def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
+        """Let a method solve the problem cut into so many parts; keep what it adds."""
+        run, chosen = self.run, formulation(name)
+        problem = run.problem
+        if parts > 1:
+            problem = replace(problem, collective=problem.collective.cut(parts))
+        if self._done or not self._takes(chosen, problem):
+            return
+        limit = run.time_limit
+        if seconds is not None and (run.left is None or seconds < run.left):
+            limit = run.seconds + seconds
+        whole = chosen.keeps_chunks(problem)
+        inner = replace(
+            run,
+            problem=problem,
+            bounds=self._bounds(problem, whole=whole),
+            time_limit=limit,
+            progress=self._heard(name),
+            whole=whole,
+            method=name,
+            best=self._start(parts, whole=whole),
+            log=[],
+            size=None,
+            closed_form=None,
+            over=lambda: self._done,
+        )
+        try:
+            stop = chosen.run(inner, options_of(chosen, self.options.seed, seconds)).stop
+            # What ends a method says nothing of plans that it does not have.
+            self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
+        except SolveError as error:
+            self.failed.append(error)
+        self._keep(name, inner, parts=parts)
+
+    def _start(self, parts: int, *, whole: bool) -> Result | None:
+        """Return the best plan of the same chunks to go on with."""
+        found = self._plans.get(parts)
+        return found if found is None or whole else None
+
+    def _bounds(self, problem: Problem, *, whole: bool) -> Any:
+        """Return what holds for every plan and, asked so, for those that keep chunks whole."""
+        from formulations.bounds import quick_bounds  # noqa: PLC0415  menus need no bounds
+
+        every = [each for each in self.run.bounds if not each.whole_chunks]
+        if whole and len(problem.collective.chunks) <= MANY // 10:
+            proved = quick_bounds(problem, whole_chunks=True)
+            every += [each for each in proved if each.whole_chunks]
+        return tuple(sorted(every, key=lambda each: -each.makespan))
+
+    def _heard(self, name: str) -> Any:
+        """Return what takes the news of a method: its better plans, and what it does."""
+
+        def heard(news: Progress) -> None:
+            if news.result is not None:
+                self.run.take(news.result, by=name)
+            else:
+                self._listen()
+                self.run.report(news.message)
+
+        return heard
+
+    def _keep(self, name: str, inner: Run, *, parts: int) -> None:
+        """Keep what a method has found and proved."""
+        run, found = self.run, inner.best
+        known = self._plans.get(parts)
+        if found is not None and (known is None or found.makespan < known.makespan):
+            self._plans[parts] = found
+            run.take(found, by=name)
+        if name in EXACT:
+            self._remarks += [each for each in inner.log if each not in self._remarks]
+        of_best = found is not None and run.best is not None and run.best.plan is found.plan
+        run.log[:] = [*self._remarks, *(each for each in inner.log if of_best)]
+        if inner.size is not None:
+            run.met(inner.size)
+        more = [
+            each
+            for each in inner.bounds
+            if (run.whole and parts == 1) or not each.whole_chunks
+            if each not in run.bounds
+        ]
+        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+
+    def _prove_more(self) -> None:
+        """Add the bounds that need a solver."""
+        from formulations.bounds import flow_bounds  # noqa: PLC0415
+
+        run = self.run
+        if self._tight:
+            return
+        self._tight = True
+        run.report("a bound on all demands flowing together")
+        more = flow_bounds(run.problem, proved=run.proof.makespan)
+        if more:
+            kept = [each for each in run.bounds if each.kind != "flow"]
+            run.bounds = tuple(sorted((*kept, *more), key=lambda each: -each.makespan))
+
+    def _listen(self) -> None:
+        """Take what has been found aside so far."""
+        if self._aside is not None:
+            for found in self._aside.news():
+                self._hear_aside(found)
+
+    def _hear_aside(self, found: Result) -> None:
+        run = self.run
+        more = [each for each in found.bounds if not each.whole_chunks and each not in run.bounds]
+        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+        run.take(found, by=found.found_by or found.formulation)
+
+    def _wait(self) -> None:
+        """Wait for what goes on aside, until it ends, is enough or the limit comes."""
+        while self._aside is not None and not self._done and self._aside.wait():
+            pass
 
 
-def _in_two(problem: Problem) -> bool:
-    """Whether sums are added up and then spread: a search for each half and one for both."""
-    return problem.collective.reduces and None not in halves(problem.collective)
-
-
-def _tried(
-    run: Run, name: str, *, seconds: float | None, seed: int, failed: list[SolveError]
-) -> Stop:
-    """Let a method go on with what is there; keep what it adds."""
-    chosen = formulation(name)
-    if chosen.why_not(run.problem) is not None:
-        return Stop.PASSES
-    limit = run.time_limit
-    if seconds is not None and (run.left is None or seconds < run.left):
-        limit = run.seconds + seconds
-    # What a quick method remarks is of its own plan.
-    log = list(run.log) if name in QUICK else run.log
-    inner = replace(run, time_limit=limit, method=name, log=log)
-    stop = Stop.PASSES
-    try:
-        stop = chosen.run(inner, _options(chosen, seed=seed, seconds=seconds)).stop
-    except SolveError as error:
-        failed.append(error)
-    _kept(run, inner)
-    return stop
-
-
-def _options(chosen: Formulation, *, seed: int, seconds: float | None) -> Any:
+def options_of(chosen: Formulation, seed: int, seconds: float | None) -> Any:
     """Return the options of a method: its own, with the seed and the time."""
     given: dict[str, Any] = {"seed": seed}
     if seconds is not None:
         given["seconds"] = seconds
     names = {row.name for row in option_fields(chosen.options)}
     return chosen.options(**{name: value for name, value in given.items() if name in names})
-
-
-def _kept(run: Run, inner: Run) -> None:
-    """Keep what a method has added: a better plan, and bounds that hold for all plans here."""
-    found = inner.best
-    if found is not None and (run.best is None or found.makespan < run.best.makespan):
-        run.best, run.log = found, inner.log
-    if inner.size is not None:
-        run.met(inner.size)
-    if not splits(run.problem):
-        run.bounds = inner.bounds
 
 
 FORMULATION = Formulation(
@@ -220,6 +383,6 @@ FORMULATION = Formulation(
     model="several",
     windows=True,
     quick=True,
-    whole_chunks=lambda problem: not splits(problem),
+    whole_chunks=lambda problem: problem.collective.whole,
     mathematics=__doc__ or "",
 )

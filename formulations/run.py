@@ -83,6 +83,8 @@ class Run:
     whole
         Whether a proof among the plans that send these chunks whole is enough, as where no others
         are found anyway.
+    over
+        Says whether somebody else has found enough, so that it may stop.
     method
         What is being tried, where a formulation tries several.
     best
@@ -112,6 +114,7 @@ class Run:
     start: Schedule | None = None
     merit: Callable[[Result], float] | None = None
     whole: bool = True
+    over: Callable[[], bool] = lambda: False
     method: str = ""
     best: Result | None = None
     log: list[str] = field(default_factory=list)
@@ -137,9 +140,14 @@ class Run:
         return None if self.time_limit is None else max(0.01, self.time_limit - self.seconds)
 
     @property
-    def expired(self) -> bool:
+    def late(self) -> bool:
         """Whether the time limit has passed."""
         return self.time_limit is not None and self.seconds >= self.time_limit
+
+    @property
+    def expired(self) -> bool:
+        """Whether to stop: the time limit has passed or enough was found elsewhere."""
+        return self.late or self.over()
 
     def note(self, sentence: str) -> None:
         """Write into the log of the result, once."""
@@ -180,6 +188,30 @@ class Run:
         if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
             self.report(message, result)
+        return self.enough
+
+    def take(self, found: Result, *, by: str) -> bool:
+        """Keep a verified plan of the same bytes that another run has found, if it is the best.
+
+        Parameters
+        ----------
+        found
+            Its problem may have the chunks of this one cut further.
+        by
+            Which method found it.
+        """
+        bounds = true_bounds(found.problem, found.plan, self.bounds, makespan=found.makespan)
+        result = replace(
+            found,
+            bounds=bounds,
+            formulation=self.formulation,
+            options=self.options,
+            found_by=by,
+            solve_time=self.seconds,
+        )
+        if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
+            self.best = result
+            self.report("a better schedule", result)
         return self.enough
 
     def _cost(self, result: Result) -> float:

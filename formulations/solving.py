@@ -83,6 +83,7 @@ def solved(
         gap=gap,
         progress=progress,
         start=begin_with,
+        whole=chosen.keeps_chunks(problem),
         begin=begin,
     )
     return chosen.run(run, made)

@@ -29,8 +29,9 @@ def simulate(
         flow, which are cut into parts.
     chunks
         In about how many parts each chunk of a forest or flow is cut: each of its trees or paths
-        takes its exact share in equal parts, one at least. By default as many as keep the
-        crossings of links below 50,000, at most 64; `Timeline.chunks` says how many. A schedule
+        takes its exact share in equal parts, one at least. By default 64, or as many as keep the
+        crossings of links below 50,000, and twice as many again as long as that gains more than
+        1 % and crossings stay below 100,000; `Timeline.chunks` says how many. A schedule
         sends its chunks whole, whatever is given here.
     """
     if isinstance(plan, Schedule):

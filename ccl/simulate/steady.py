@@ -24,8 +24,12 @@ from ccl.simulate.parts import Parts, Track, track
 from ccl.simulate.slow import SlowTimes
 from ccl.timeline import Timeline, Transfer, by_start
 
-_MOST_PARTS = 64
-_MOST_CROSSINGS = 50_000
+_PARTS = 64
+_CROSSINGS = 50_000
+_MOST_CROSSINGS = 100_000
+
+_GAIN = 0.01
+"""Share of the makespan that a doubling of the parts must have gained to be worth another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,25 @@ def _replay(
     problem: Problem, found: Sequence[_Way], *, chunks: int | None, orbits: Orbits | None = None
 ) -> Timeline:
     """Cut the chunks into parts and send them over their ways."""
-    if chunks is None:
-        crossings = sum(way.share * len(way.links) for way in found)
-        chunks = max(1, min(_MOST_PARTS, int(_MOST_CROSSINGS / max(1.0, crossings))))
+    if chunks is not None:
+        return _in_parts(problem, found, chunks=chunks, orbits=orbits)
+    crossings = max(1.0, sum(way.share * len(way.links) for way in found))
+    chunks = max(1, min(_PARTS, int(_CROSSINGS / crossings)))
+    before = _in_parts(problem, found, chunks=max(1, chunks // 2), orbits=orbits)
+    best = _in_parts(problem, found, chunks=chunks, orbits=orbits)
+    # What filling ways and emptying them takes shrinks as parts do.
+    while (
+        best.makespan < before.makespan * (1 - _GAIN) and 2 * chunks * crossings < _MOST_CROSSINGS
+    ):
+        chunks *= 2
+        before, best = best, _in_parts(problem, found, chunks=chunks, orbits=orbits)
+    return min(before, best, key=lambda each: each.makespan)
+
+
+def _in_parts(
+    problem: Problem, found: Sequence[_Way], *, chunks: int, orbits: Orbits | None
+) -> Timeline:
+    """Replay with about so many parts of each chunk."""
     cut: list[tuple[float, _Way, float, Track]] = []
     sizes = [each.size for each in problem.collective.chunks]
     for way in found:
