@@ -5,14 +5,23 @@ always the next in rank. Links under a limit that binds, and links that have les
 time, get their rates anew at every event: in order of rank each job takes what its link and its
 limits still have. Where a schedule promises a link some bytes in an epoch, the link is sure of
 that rate first, so that no job ahead of its time can make another late.
+
+A job may take on the bytes of others before all of them are there (`ccl.schedule.Send.via`).
+Where all rates are known it waits until it can send without a pause. Else it follows: no byte of
+it leaves before it has come, so that without a backlog it is as slow as what it follows, and holds
+its link until the last has left. What it is promised and cannot use goes to no other, else jobs
+that follow one another would take turns at a limit for ever.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ccl.simulate.slow import SlowTimes
 from ccl.topology import SharedLimit, Topology
@@ -39,9 +48,10 @@ class Job:
         Bytes.
     waits
         How many triggers it waits for before it is ready.
-    on_start, on_end
-        ``(job, delay)``: jobs that it triggers so many µs after it starts, or after its last
-        byte has left the link.
+    follows
+        ``(job, alpha)``: jobs whose bytes it takes on, each of them so many µs after it left.
+    on_end
+        ``(job, delay)``: jobs that it triggers so many µs after its last byte has left the link.
     epoch
         Epoch from which on it may claim what its link is promised.
     release
@@ -53,7 +63,7 @@ class Job:
     link: int
     nbytes: float
     waits: int = 0
-    on_start: list[tuple[int, float]] = field(default_factory=list)
+    follows: list[tuple[int, float]] = field(default_factory=list)
     on_end: list[tuple[int, float]] = field(default_factory=list)
     epoch: int = 0
     release: float = 0.0
@@ -61,19 +71,71 @@ class Job:
     sent: float = math.nan
 
 
-@dataclass(frozen=True, slots=True)
 class Promises:
-    """Bytes per µs that each link is sure of, by (link, epoch); `epoch_duration` is in µs."""
+    """Bytes per µs that each link is sure of.
 
-    rates: Mapping[tuple[int, int], float]
-    epoch_duration: float
-    horizon: int
+    Parameters
+    ----------
+    spread
+        Links, each with the epoch from which on and the one until which it has a rate, and that
+        rate; those of one link add up.
+    epoch_duration
+        µs.
+    """
+
+    def __init__(
+        self, spread: Iterable[tuple[int, int, int, float]], epoch_duration: float
+    ) -> None:
+        self.epoch_duration = epoch_duration
+        steps: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for link, begin, end, rate in spread:
+            steps[link][begin] += rate
+            steps[link][end] -= rate
+        # Epochs are kept where the rate changes: there may be more of them than there is memory.
+        self._since = {link: sorted(those) for link, those in steps.items()}
+        self._rates = {
+            link: list(accumulate(steps[link][epoch] for epoch in since))
+            for link, since in self._since.items()
+        }
+
+    def rate(self, link: int, epoch: int) -> float:
+        """Return what a link is sure of in an epoch."""
+        place = bisect_right(self._since.get(link, ()), epoch) - 1
+        return self._rates[link][place] if place >= 0 else 0.0
 
     def changes(self) -> list[int]:
         """Return the epochs, but the first, with which a link may be sure of another rate."""
-        epochs = {epoch for _, epoch in self.rates}
-        later = {epoch + 1 for epoch in epochs}
-        return sorted(epoch for epoch in epochs | later if 0 < epoch < self.horizon)
+        return sorted({epoch for since in self._since.values() for epoch in since if epoch > 0})
+
+
+class _Inflow:
+    """What has come to a job from each of those that it follows, and how fast more comes."""
+
+    def __init__(self, sources: int) -> None:
+        self.came = [0.0] * sources
+        self.rate = [0.0] * sources
+        self._all = [False] * sources
+        self._since = 0.0
+
+    def change(self, source: int, rate: float, now: float) -> None:
+        """Let bytes come at another rate from now on; less than none says that all have come."""
+        self._run(now)
+        self.rate[source] = max(0.0, rate)
+        self._all[source] |= rate < 0
+
+    def open(self, now: float) -> list[tuple[float, float]]:
+        """Return what has come and at which rate more does, of each from which more does."""
+        self._run(now)
+        return [
+            (came, rate)
+            for came, rate, done in zip(self.came, self.rate, self._all, strict=True)
+            if not done
+        ]
+
+    def _run(self, now: float) -> None:
+        for source, rate in enumerate(self.rate):
+            self.came[source] += rate * (now - self._since)
+        self._since = now
 
 
 def binding(topology: Topology) -> tuple[SharedLimit, ...]:
@@ -118,11 +180,31 @@ class Engine:
             for i in reversed(range(len(jobs))):
                 self._turns[jobs[i].link].append(i)
         self._serving: list[int | None] = [None] * len(topology.links)
-        # Of each job under a limit: bytes left, rate in bytes per µs, and when that was so.
+        # Of each job that has a rate of its own: bytes left, bytes per µs, and when that was so.
         self._left: dict[int, float] = {}
         self._rate: dict[int, float] = {}
         self._since = 0.0
         self._version = [0] * len(jobs)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Find which jobs have rates of their own, and who follows whom."""
+        self._rated = [job.link in self._caps for job in self._jobs]
+        self._followers: defaultdict[int, list[tuple[int, int, float]]] = defaultdict(list)
+        self._inflow: dict[int, _Inflow] = {}
+        self._news: list[tuple[int, float]] = []
+        self._stale: set[int] = set()
+        # Jobs come after those that they follow.
+        for i, job in enumerate(self._jobs):
+            self._rated[i] |= any(self._rated[before] for before, _ in job.follows)
+            job.waits += len(job.follows)
+            for source, (before, alpha) in enumerate(job.follows):
+                self._followers[before].append((i, source, alpha))
+            if job.follows and self._rated[i]:
+                self._inflow[i] = _Inflow(len(job.follows))
+        self._shared = {
+            job.link for job, rated in zip(self._jobs, self._rated, strict=True) if rated
+        }
 
     def run(self) -> None:
         """Send all jobs; their `start` and `sent` are set afterwards."""
@@ -142,7 +224,10 @@ class Engine:
             self._step(self._events[0][0])
 
     def _push(self, time: float, job: int, version: int) -> None:
-        """Note an event: -1 triggers the job, a version ends it if it is still that one."""
+        """Note an event: -1 triggers the job, a version ends it if it is still that one.
+
+        Less than -1 is news of what comes to it.
+        """
         heapq.heappush(self._events, (time, job, version))
 
     def _step(self, now: float) -> None:
@@ -151,7 +236,11 @@ class Engine:
         while self._events and self._events[0][0] == now:
             _, i, version = heapq.heappop(self._events)
             if i < 0:
-                touched.update(self._caps)
+                touched.update(self._shared)
+            elif version < -1:
+                self._inflow[i].change(*self._news[-2 - version], now)
+                self._stale.add(i)
+                touched.add(self._jobs[i].link)
             elif version < 0:
                 job = self._jobs[i]
                 job.waits -= 1
@@ -164,18 +253,29 @@ class Engine:
         for link in touched:
             if self._serving[link] is None:
                 self._choose(link, now)
-        if not touched.isdisjoint(self._caps):
+        if not touched.isdisjoint(self._shared):
             self._share(now)
 
     def _finish(self, i: int, now: float) -> None:
         job = self._jobs[i]
-        job.sent = now
-        self._serving[job.link] = None
         if i in self._rate:
             self._run_down(now)
+            if i in self._inflow and self._left[i] > _LEFT * job.nbytes:
+                self._stale.add(i)  # its backlog is at an end, it is not
+                return
             del self._left[i], self._rate[i]
             for j, delay in job.on_end:
                 self._push(now + delay, j, -1)
+            self._tell(i, now, -1.0)
+        job.sent = now
+        self._serving[job.link] = None
+
+    def _tell(self, i: int, now: float, rate: float) -> None:
+        """Tell those that follow a job at which rate its bytes come from now on."""
+        for j, source, alpha in self._followers.get(i, ()):
+            if j in self._inflow:
+                self._push(now + alpha, j, -2 - len(self._news))
+                self._news.append((source, rate))
 
     def _choose(self, link: int, now: float) -> None:
         """Let an idle link take its next job, if that is ready."""
@@ -188,7 +288,7 @@ class Engine:
             self._turns[link].pop()
         i = self._serving[link] = heapq.heappop(ready)
         job = self._jobs[i]
-        if link in self._caps:
+        if self._rated[i]:
             self._run_down(now)
             self._left[i], self._rate[i] = job.nbytes, 0.0
             return
@@ -197,11 +297,19 @@ class Engine:
         self._push(sent, i, self._version[i])
         for j, delay in job.on_end:
             self._push(sent + delay, j, -1)
+        self._tell(i, now, 1 / self._betas[link])
+        self._tell(i, sent, -1.0)
 
     def _begin(self, i: int, now: float) -> None:
-        self._jobs[i].start = now
-        for j, delay in self._jobs[i].on_start:
-            self._push(now + delay, j, -1)
+        job = self._jobs[i]
+        job.start = now
+        for j, _, alpha in self._followers.get(i, ()):
+            wait = 0.0
+            if not self._rated[j]:
+                # Faster, it waits until it can send without a pause.
+                faster = self._betas[job.link] - self._betas[self._jobs[j].link]
+                wait = max(0.0, job.nbytes * faster)
+            self._push(now + alpha + wait, j, -1)
 
     def _run_down(self, now: float) -> None:
         """Count what was sent under limits since the last time."""
@@ -211,24 +319,40 @@ class Engine:
         self._since = now
 
     def _share(self, now: float) -> None:
-        """Give every job under a limit its rate, in bytes per µs, from now on."""
+        """Give every job with a rate of its own that rate, in bytes per µs, from now on."""
         self._run_down(now)
         room = [limit.bandwidth * 1e3 for limit in self._limits]
         rates = dict.fromkeys(sorted(self._rate), 0.0)
+        coming = {i: self._coming(i, now) for i in rates if i in self._inflow}
         for claim in (self._promised(now), None):
             for i in rates:
                 link = self._jobs[i].link
+                caps = self._caps.get(link, ())
                 most = self._speed(link, now) - rates[i]
                 if claim is not None:
                     most = min(most, claim.get(i, 0.0))
-                more = min([most, *(room[cap] for cap in self._caps[link])])
+                more = taken = min([most, *(room[cap] for cap in caps)])
+                if i in coming:
+                    more = min(more, coming[i] - rates[i])
+                    taken = taken if claim is not None else more
                 if more * self._betas[link] > _NOTHING:
                     rates[i] += more
-                    for cap in self._caps[link]:
-                        room[cap] -= more
+                if taken * self._betas[link] > _NOTHING:
+                    for cap in caps:
+                        room[cap] -= taken
         for i, rate in rates.items():
-            if rate != self._rate[i]:
+            if rate != self._rate[i] or i in self._stale:
                 self._set_rate(i, rate, now)
+        self._stale.clear()
+
+    def _coming(self, i: int, now: float) -> float:
+        """Return the rate that a job cannot exceed, as it has sent on all that has come."""
+        nbytes = self._jobs[i].nbytes
+        sent = nbytes - self._left[i]
+        # A backlog that is gone in less than a moment is none.
+        least = max(_LEFT * nbytes, math.ulp(now) / self._betas[self._jobs[i].link])
+        slow = [rate for came, rate in self._inflow[i].open(now) if came - sent <= least]
+        return min(slow, default=math.inf)
 
     def _speed(self, link: int, now: float) -> float:
         """Return the bytes per µs that a link has from now on, whatever its limits."""
@@ -237,14 +361,23 @@ class Engine:
 
     def _set_rate(self, i: int, rate: float, now: float) -> None:
         """Let a job go on at another rate, and note when it will be done."""
+        if rate != self._rate[i]:
+            self._tell(i, now, rate)
         self._rate[i] = rate
         self._version[i] += 1
-        if self._left[i] <= _LEFT * self._jobs[i].nbytes:
+        left = self._left[i]
+        if left <= _LEFT * self._jobs[i].nbytes:
             self._push(now, i, self._version[i])
         elif rate > 0:
             if math.isnan(self._jobs[i].start):
                 self._begin(i, now)
-            self._push(now + self._left[i] / rate, i, self._version[i])
+            moment = left / rate
+            if i in self._inflow:
+                sent = self._jobs[i].nbytes - left
+                for came, comes in self._inflow[i].open(now):
+                    if rate > comes:
+                        moment = min(moment, (came - sent) / (rate - comes))
+            self._push(now + moment, i, self._version[i])
 
     def _promised(self, now: float) -> dict[int, float]:
         """Return the rate that each job is sure of now."""
@@ -252,7 +385,7 @@ class Engine:
             return {}
         epoch = math.floor(now / self._promises.epoch_duration + _NOTHING)
         return {
-            i: self._promises.rates.get((self._jobs[i].link, epoch), 0.0)
+            i: self._promises.rate(self._jobs[i].link, epoch)
             for i in self._rate
             if self._jobs[i].epoch <= epoch
         }

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.plan import Crossing, Plan, held_back
-from ccl.simulate.slow import SAME_MOMENT, SlowTimes, Spans
-from ccl.simulate.ways import Way
+from ccl.simulate.slow import SlowTimes, Spans
 from ccl.timeline import Transfer
 
 
@@ -35,8 +33,10 @@ def replay_limited(
     for each in plan.crossings:
         first.append(len(jobs))
         epoch, nbytes = each.send.epoch, each.way.nbytes
-        jobs += [Job(hop.link, nbytes, epoch=epoch) for hop in each.way.hops]
-        _follow(jobs, each.way, base=first[-1])
+        for hop in each.way.hops:
+            job = Job(hop.link, nbytes, epoch=epoch)
+            job.follows = [(first[-1] + k, each.way.hops[k].alpha) for k in hop.after]
+            jobs.append(job)
     for start, each, release in zip(first, plan.crossings, held_back(problem, plan), strict=True):
         jobs[start].release = release
         if problem.windows:
@@ -52,22 +52,13 @@ def replay_limited(
         for j in those:
             crossing, arriving = plan.of[j]
             brought = plan.crossings[crossing].way
-            for k in brought.brings(arriving):
-                rest = brought.latency[arriving] - brought.hops[k].offset
-                jobs[first[crossing] + k].on_end.append((head, rest))
-                jobs[head].waits += 1
+            last = brought.own[arriving][-1]
+            jobs[first[crossing] + last].on_end.append((head, brought.hops[last].alpha))
+            jobs[head].waits += 1
     slow = SlowTimes(problem) if problem.windows else None
     promises = _promises(problem, schedule, plan.crossings)
     Engine(problem.topology, jobs, in_order=True, promises=promises, slow=slow).run()
     return _results(plan, jobs)
-
-
-def _follow(jobs: list[Job], way: Way, *, base: int) -> None:
-    """Let every link of a way wait for the first bytes that it takes on."""
-    for k, hop in enumerate(way.hops):
-        jobs[base + k].waits = len(hop.after)
-        for before in hop.after:
-            jobs[base + before].on_start.append((base + k, way.hops[before].alpha))
 
 
 def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[float]]:
@@ -80,8 +71,7 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
             job = next(done)
             # Every wait is for what the schedule has before, so none is for ever.
             assert not math.isnan(job.sent)
-            # The last byte of a sum is there when that of each of its parts is.
-            ends.append(max([job.sent, *(ends[k] for k in hop.after)]) + hop.alpha)
+            ends.append(job.sent + hop.alpha)
             src, dst = hop.ends
             end, epoch = ends[-1], send.epoch
             transfers.append(
@@ -94,14 +84,14 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
 
 def _promises(problem: Problem, schedule: Schedule, crossings: Sequence[Crossing]) -> Promises:
     """Spread the bytes of each send over a link under a limit evenly over its epochs."""
-    epoch_duration = schedule.epoch_duration
     spans = Spans(problem, schedule)
-    rates: defaultdict[tuple[int, int], float] = defaultdict(float)
+    spread = []
     for each in crossings:
-        for hop in each.way.hops:
+        if not each.way.limited:
+            continue
+        epoch, held = each.send.epoch, spans.held(each.way, each.send.epoch)
+        for hop, later, many in zip(each.way.hops, held.first, held.epochs, strict=True):
             if hop.limited:
-                first = each.send.epoch + math.floor(hop.offset / epoch_duration + SAME_MOMENT)
-                epochs = spans.epochs(hop, each.way.nbytes, first)
-                for k in range(first, first + epochs):
-                    rates[hop.link, k] += each.way.nbytes / epochs / epoch_duration
-    return Promises(rates, epoch_duration, schedule.horizon)
+                rate = each.way.nbytes / many / schedule.epoch_duration
+                spread.append((hop.link, epoch + later, epoch + later + many, rate))
+    return Promises(spread, schedule.epoch_duration)

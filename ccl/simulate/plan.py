@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from ccl.simulate.slow import SAME_MOMENT, Spans
+from ccl.simulate.slow import SAME_MOMENT, Held, Spans
 from ccl.simulate.ways import Way, Ways, shared
 from ccl.topology import SharedLimit
 
@@ -114,16 +114,15 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
     begins: list[float] = []
     of = [(0, 0)] * len(sends)
     for number, (way, places, send) in enumerate(crossings):
-        begin = send.epoch * schedule.epoch_duration
-        start = begin
-        for hop in way.hops:
-            start = max(start, free[hop.link] - hop.offset)
-        for hop in way.hops:
-            free[hop.link] = start + hop.offset + hop.busy
-        arrivals = way.durations
+        begin = start = send.epoch * schedule.epoch_duration
         if way.limited:
-            arrivals = _spread(schedule, spans, way=way, epoch=send.epoch, late=start - begin)
-            start = begin
+            arrivals = _spread(spans.held(way, send.epoch), free, way=way, begin=begin)
+        else:
+            for hop in way.hops:
+                start = max(start, free[hop.link] - hop.offset)
+            for hop in way.hops:
+                free[hop.link] = start + hop.offset + hop.busy
+            arrivals = way.durations
         begins.append(start)
         for member, place in enumerate(places):
             starts[place] = start + way.lags[member]
@@ -147,24 +146,19 @@ def _crossings(problem: Problem, sends: Sequence[Send], ways: Ways) -> Iterator[
             yield Crossing(way, places, group[0])
 
 
-def _spread(
-    schedule: Schedule, spans: Spans, *, way: Way, epoch: int, late: float
-) -> tuple[float, ...]:
-    """Return how many µs after the beginning of the epoch each send is there, under limits.
+def _spread(held: Held, free: list[float], *, way: Way, begin: float) -> tuple[float, ...]:
+    """Hold the links of a limited way; return how many µs after its epoch's begin each is there.
 
-    Links that are under none serve it `late` µs after that.
+    Links that are not limited may serve it later than that, as they do what they have before.
     """
-    tau = schedule.epoch_duration
-    left = []
-    for hop in way.hops:
-        if hop.limited:
-            first = epoch + math.floor(hop.offset / tau + SAME_MOMENT)
-            left.append(spans.epochs(hop, way.nbytes, first) * tau)
-        else:
-            left.append(late + hop.busy)
+    start = begin
+    for hop, offset in zip(way.hops, held.offsets, strict=True):
+        start = max(start, free[hop.link] - offset)
+    for hop, offset in zip(way.hops, held.offsets, strict=True):
+        free[hop.link] = start + offset + hop.busy
+    last = [own[-1] for own in way.own]
     return tuple(
-        max(left[k] for k in way.brings(member)) + latency
-        for member, latency in enumerate(way.latency)
+        max(held.ends[k] + way.hops[k].alpha, start - begin + way.hops[k].end) for k in last
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule
-from ccl.simulate.ways import Hop
+from ccl.simulate.ways import Hop, Way
 from ccl.window import Window
 
 SAME_MOMENT = 1e-9
@@ -46,6 +47,25 @@ class SlowTimes:
         return min(shares, default=1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """When the links of a limited way are held, one entry for each; counted from an epoch's begin.
+
+    Parameters
+    ----------
+    first, epochs
+        Over how many epochs it is spread and from which on, for links that are limited.
+    offsets, ends
+        µs until its first byte at the earliest, and until the last has left it, both with the
+        alphas before it.
+    """
+
+    first: tuple[int, ...]
+    epochs: tuple[int, ...]
+    offsets: tuple[float, ...]
+    ends: tuple[float, ...]
+
+
 class Spans:
     """Over how many epochs a schedule spreads what crosses a limited link."""
 
@@ -53,21 +73,62 @@ class Spans:
         self._links = problem.topology.links
         self._schedule = schedule
         self._slow = SlowTimes(problem)
+        self._held: dict[tuple[int, int], Held] = {}
 
-    def epochs(self, hop: Hop, nbytes: float, first: int) -> int:
+    def held(self, way: Way, epoch: int) -> Held:
+        """Return when a way that begins in an epoch holds its links.
+
+        A limited link is spread from its first byte on, and over no fewer epochs than those over
+        which the bytes come to it; another waits until it can send without a pause.
+        """
+        # With windows a way is another in another epoch.
+        key = id(way), epoch if self._slow.of else 0
+        if key not in self._held:
+            self._held[key] = self._laid(way, epoch)
+        return self._held[key]
+
+    def _laid(self, way: Way, epoch: int) -> Held:
+        tau = self._schedule.epoch_duration
+        first, epochs, waits, ends = [], [], list[float](), list[float]()
+        for hop in way.hops:
+            wait = max([waits[k] for k in hop.after], default=0.0)
+            until = max([ends[k] for k in hop.after], default=0.0)
+            later = math.floor((hop.lead + wait) / tau + SAME_MOMENT)
+            many = 0
+            if hop.limited:
+                least = max(hop.busy, until - wait)
+                many = self._epochs(hop, way.nbytes, epoch + later, least)
+            else:
+                wait = max(wait, until - hop.busy)
+            first.append(later)
+            epochs.append(many)
+            waits.append(wait)
+            ends.append(wait + (many * tau if hop.limited else hop.busy))
+        return Held(
+            tuple(first),
+            tuple(epochs),
+            tuple(hop.lead + wait for hop, wait in zip(way.hops, waits, strict=True)),
+            tuple(hop.lead + end for hop, end in zip(way.hops, ends, strict=True)),
+        )
+
+    def _epochs(self, hop: Hop, nbytes: float, first: int, took: float) -> int:
         """Count the epochs from `first` on over which a transmission is spread in equal parts.
 
-        Where windows leave too little for it in any number of epochs, as many as without.
+        They come to `took` µs at least. Where windows leave too little for it in any number of
+        epochs, they are as many as without.
         """
         tau = self._schedule.epoch_duration
-        least = max(1, math.ceil(hop.busy / tau - SAME_MOMENT))
+        least = max(1, math.ceil(took / tau - SAME_MOMENT))
         if hop.link not in self._slow.of:
             return least
         needed = nbytes * self._links[hop.link].beta * (1 - SAME_MOMENT)
-        share = 1.0
-        for epoch in range(first, self._schedule.horizon):
-            share = min(share, self._slow.share(hop.link, epoch * tau, (epoch + 1) * tau))
-            count = epoch + 1 - first
-            if count >= least and needed <= count * share * tau:
+        count = least
+        while first + count <= self._schedule.horizon:
+            share = self._slow.share(hop.link, first * tau, (first + count) * tau)
+            if needed <= count * share * tau:
                 return count
+            if not share:
+                return least
+            # What is more than the least share lets through is too much for fewer epochs.
+            count = max(count + 1, math.floor(needed / (share * tau)))
         return least

@@ -7,7 +7,7 @@ their ways into one another, device by device from the end that they share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -33,14 +33,16 @@ class Hop:
         Its number and its ends.
     alpha
         Its latency in µs.
+    lead
+        µs of latency from the common start until its first byte could be there.
     offset
-        µs from the common start until its first byte.
+        µs from the common start until its first byte: later than that where it waits until it can
+        send without a pause.
     busy
         µs for which it is held, at the rate of the tightest limit that it is under where that is
         less than its own.
     end
-        µs from the common start until its last byte has arrived when nothing slows it down: after
-        the last bytes that it takes on.
+        µs from the common start until its last byte has arrived when nothing slows it down.
     limited
         Whether it is under a shared limit that binds.
     after
@@ -50,6 +52,7 @@ class Hop:
     link: int
     ends: tuple[str, str]
     alpha: float
+    lead: float
     offset: float
     busy: float
     end: float
@@ -75,8 +78,6 @@ class Way:
         Of each send the places of the links that it crosses, in order.
     lags
         µs after the common start at which each send leaves its device.
-    latency
-        µs of alphas from the common start to the arrival of each send.
     durations
         µs after the common start at which each is there when nothing slows it down.
     """
@@ -87,12 +88,7 @@ class Way:
     limited: bool
     own: tuple[tuple[int, ...], ...]
     lags: tuple[float, ...]
-    latency: tuple[float, ...]
     durations: tuple[float, ...]
-
-    def brings(self, member: int) -> Sequence[int]:
-        """Return the places of all links that what a send brings has crossed."""
-        return range(len(self.hops)) if self.joins else self.own[member]
 
 
 class Ways:
@@ -125,68 +121,95 @@ class Ways:
     def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> Way:
         link = self._topology.link
         latency = [sum(link(*ends).alpha for ends in pairwise(route)) for route in routes]
-        longest = max(latency)
-        lags = [longest - each if joins else 0.0 for each in latency]
-        offset, after = self._trace(routes, lags)
+        late = [max(latency) - each if joins else 0.0 for each in latency]
+        lead, after = self._trace(routes, late)
         placed = sorted(after, key=lambda ends: _depth(ends, after))
         place = {ends: i for i, ends in enumerate(placed)}
-        hops: list[Hop] = []
-        for ends in placed:
-            those = tuple([place[before] for before in after[ends]])
-            late = max((hops[k].end for k in those), default=0.0)
-            hops.append(self._hop(ends, nbytes, offset=offset[ends], after=those, late=late))
+        links = [
+            self._hop(ends, nbytes, lead=lead[ends], after=tuple([place[b] for b in after[ends]]))
+            for ends in placed
+        ]
+        limited = any(hop.limited for hop in links)
+        stays = _ending_together(links) if joins and not limited else _without_pause(links)
+        hops = [
+            replace(hop, offset=hop.lead + wait, end=hop.lead + until + hop.alpha)
+            for hop, (wait, until) in zip(links, stays, strict=True)
+        ]
         own = [tuple(place[ends] for ends in pairwise(route)) for route in routes]
         return Way(
             hops=tuple(hops),
             nbytes=nbytes,
             joins=joins,
-            limited=any(hop.limited for hop in hops),
+            limited=limited,
             own=tuple(own),
-            lags=tuple(lags),
-            latency=tuple([longest] * len(routes) if joins else latency),
+            lags=tuple([hops[those[0]].offset for those in own] if joins else late),
             durations=tuple(hops[those[-1]].end for those in own),
         )
 
     def _trace(
         self, routes: Sequence[Route], lags: Sequence[float]
     ) -> tuple[dict[_Ends, float], dict[_Ends, list[_Ends]]]:
-        """Return of each link its first byte's µs after the start, and the links before it."""
-        offset: dict[_Ends, float] = {}
+        """Return of each link the alphas before it in µs, and the links before it."""
+        lead: dict[_Ends, float] = {}
         after: dict[_Ends, list[_Ends]] = {}
         for route, lag in zip(routes, lags, strict=True):
             before: _Ends | None = None
             late = lag
             for ends in pairwise(route):
-                offset.setdefault(ends, late)
+                lead.setdefault(ends, late)
                 those = after.setdefault(ends, [])
                 if before is not None and before not in those:
                     those.append(before)
                 late += self._topology.link(*ends).alpha
                 before = ends
-        return offset, after
+        return lead, after
 
     def _hop(
-        self,
-        ends: tuple[str, str],
-        nbytes: float,
-        *,
-        offset: float,
-        after: tuple[int, ...],
-        late: float,
+        self, ends: tuple[str, str], nbytes: float, *, lead: float, after: tuple[int, ...]
     ) -> Hop:
-        """Make a hop whose bytes are all there `late` µs after the start."""
+        """Make a hop that does not wait for more than its first byte."""
         link = self._topology.link(*ends)
         busy = nbytes * 1e-3 / min(link.bandwidth, self._caps.get(ends, link.bandwidth))
         return Hop(
             link=self._topology.link_index[ends],
             ends=ends,
             alpha=link.alpha,
-            offset=offset,
+            lead=lead,
+            offset=lead,
             busy=busy,
-            end=max(offset + busy, late) + link.alpha,
+            end=lead + busy + link.alpha,
             limited=ends in self._caps,
             after=after,
         )
+
+
+_Stays = list[tuple[float, float]]
+"""Of each link from when until when it is held after the start, in µs, latency apart."""
+
+
+def _without_pause(hops: Sequence[Hop]) -> _Stays:
+    """Let each link begin and end no earlier than those that its bytes come from.
+
+    It waits until it can send without a pause; a limited one sends what comes.
+    """
+    found: _Stays = []
+    for hop in hops:
+        wait = max([found[k][0] for k in hop.after], default=0.0)
+        until = max([found[k][1] for k in hop.after], default=0.0)
+        if not hop.limited:
+            wait = max(wait, until - hop.busy)
+        found.append((wait, max(wait + hop.busy, until)))
+    return found
+
+
+def _ending_together(hops: Sequence[Hop]) -> _Stays:
+    """Let ways that meet do what they do if they are read backwards, parting from their end."""
+    waits = [0.0] * len(hops)
+    for k in reversed(range(len(hops))):
+        for j in hops[k].after:
+            waits[j] = max(waits[k], waits[k] + hops[k].busy - hops[j].busy)
+    last = max(wait + hop.busy for wait, hop in zip(waits, hops, strict=True))
+    return [(last - wait - hop.busy, last - wait) for wait, hop in zip(waits, hops, strict=True)]
 
 
 def _depth(ends: _Ends, after: Mapping[_Ends, list[_Ends]]) -> int:

@@ -50,6 +50,9 @@ def _check_epochs(problem: Problem, schedule: Schedule) -> None:
     for limit in problem.topology.limits:
         rates |= {ends: min(rates[ends], limit.bandwidth) for ends in limit.links}
     size, tau = problem.collective.chunk_size, schedule.epoch_duration
+    if schedule.horizon > _MOST_EPOCHS:
+        msg = f"{schedule.horizon:.3g} epochs are more than can be counted exactly; use fewer"
+        raise ScheduleError(msg, where=problem.topology.name)
     latency = math.fsum(link.alpha for link in problem.topology.links)
     for (src, dst), rate in rates.items():
         took = latency + size * 1e-3 / rate

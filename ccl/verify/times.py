@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,7 +21,9 @@ from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link
+from ccl.verify.loads import Cap, Loads
 from ccl.verify.order import TOLERANCE, Order, Route
+from ccl.verify.through import Stay, limited, unlimited
 from ccl.verify.trees import trees
 from ccl.verify.windows import Windows
 
@@ -39,16 +41,16 @@ class _Hop(NamedTuple):
 
     It holds the link from `offset` after its start, for `busy`, which is at the full bandwidth of
     the link or of the tightest limit that it is under, and has left it `room` after the beginning
-    of its epoch at the latest, which is that of so many epochs; on a link that is limited, then
-    and not before.
+    of its epoch at the latest. Where it is limited it is spread over so many `epochs` from the one
+    that is `first` after its own.
     """
 
     link: int
     offset: float
     busy: float
-    epochs: int
     room: float
-    limited: bool
+    first: int
+    epochs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,17 @@ class _Crossing:
     """What a transmission of so many bytes does with its way; it holds each link once.
 
     `spare` is how many µs after the beginning of its epoch it can start at the latest. Of each
-    send: which of the hops it waits for, how many µs after the common start it leaves its device,
-    its alphas in µs, and where no limit binds, how many µs after the common start it is there.
+    send: how many µs after the common start it leaves its device and is there when no limit slows
+    it down, and how many after the beginning of its epoch it is there where one may.
     """
 
     nbytes: float
     hops: tuple[_Hop, ...]
     limited: bool
     spare: float
-    own: tuple[tuple[int, ...], ...]
     lags: tuple[float, ...]
-    latencies: tuple[float, ...]
     took: tuple[float, ...]
+    spread: tuple[float, ...]
 
 
 class Clock:
@@ -134,69 +135,67 @@ class Clock:
                 self.overload = self._overloaded(places, crossing, free)
             for hop in crossing.hops:
                 free[hop.link] = start + hop.offset + hop.busy
-            if crossing.limited:
-                self._spread(places, crossing, begin=begin, start=start)
-                continue
-            for place, lag, took in zip(places, crossing.lags, crossing.took, strict=True):
-                self.starts[place] = start + lag
-                self.ends[place] = start + took
-
-    def _spread(
-        self, places: tuple[int, ...], crossing: _Crossing, *, begin: float, start: float
-    ) -> None:
-        """Give times to what crosses a link under a limit that binds."""
-        left = [begin + hop.room if hop.limited else start + hop.busy for hop in crossing.hops]
-        for place, own, lag, latency in zip(
-            places, crossing.own, crossing.lags, crossing.latencies, strict=True
-        ):
-            self.starts[place] = begin + lag
-            self.ends[place] = max(left[number] for number in own) + latency
+            # Over limited links it leaves with its epoch, and may be as late as its last.
+            since = begin if crossing.limited else start
+            for place, lag, took, spread in zip(
+                places, crossing.lags, crossing.took, crossing.spread, strict=True
+            ):
+                self.starts[place] = since + lag
+                self.ends[place] = max(start + took, begin + spread)
 
     def _laid(self, ways: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
         """Lay out a way, or several that part or join, for so many bytes and an epoch."""
-        topology = self._problem.topology
+        topology, tau = self._problem.topology, self._schedule.epoch_duration
         routes = [[topology.link(*ends) for ends in pairwise(self._route(way))] for way in ways]
+        busy = {link.ends: self._busy(link, nbytes) for links in routes for link in links}
+        slowed = any(self._is_limited(ends) for ends in busy)
         alphas = [sum(link.alpha for link in links) for links in routes]
-        longest = max(alphas)
-        lags = [longest - alpha if joins else 0.0 for alpha in alphas]
-        hops: dict[tuple[str, str], _Hop] = {}
-        for links, lag in zip(routes, lags, strict=True):
-            offset = lag
-            for link in links:
-                if link.ends not in hops:
-                    hops[link.ends] = self._hop(link, nbytes, epoch, offset=offset)
-                offset += link.alpha
-        number_of = {ends: i for i, ends in enumerate(hops)}
-        every = tuple(range(len(hops)))
-        held = tuple(hops.values())
-        own = [every if joins else tuple(number_of[e.ends] for e in links) for links in routes]
-        latencies = [longest] * len(ways) if joins else alphas
+        lags = [max(alphas) - alpha if joins else 0.0 for alpha in alphas]
+        if slowed:
+            epochs = self._epochs(nbytes, epoch)
+            free, stays = (
+                limited(routes, busy, lags=lags, tau=tau, epochs=epochs, whole=whole)
+                for whole in (False, True)
+            )
+        else:
+            free = stays = unlimited(routes, busy, joins=joins)
+            lags = [free[links[0].ends].lead + free[links[0].ends].wait for links in routes]
+        hops = tuple(self._hop(stay) for stay in stays.values())
+        ends = [links[-1].ends for links in routes]
         return _Crossing(
             nbytes=nbytes,
-            hops=held,
-            limited=any(hop.limited for hop in held),
-            spare=min(hop.room - hop.busy for hop in held),
-            own=tuple(own),
+            hops=hops,
+            limited=slowed,
+            spare=min(hop.room - hop.busy for hop in hops),
             lags=tuple(lags),
-            latencies=tuple(latencies),
-            took=tuple(
-                max(held[number].busy for number in those) + latency
-                for those, latency in zip(own, latencies, strict=True)
-            ),
+            took=tuple(_arrival(free[each]) for each in ends),
+            spread=tuple(_arrival(stays[each]) if slowed else 0.0 for each in ends),
         )
 
-    def _hop(self, link: Link, nbytes: float, epoch: int, *, offset: float) -> _Hop:
-        """Make a hop that begins so many µs after a transmission of an epoch."""
+    def _busy(self, link: Link, nbytes: float) -> float:
         limits = self._limited.get(link.ends, [])
+        return nbytes * max([link.beta, *(1e-3 / each for each in limits)])
+
+    def _is_limited(self, ends: tuple[str, str]) -> bool:
+        return ends in self._limited or ends in self._windows.links
+
+    def _epochs(self, nbytes: float, epoch: int) -> Callable[[Link, int, int], int | None]:
+        """Return what counts the epochs of so many bytes on a link, for a send of an epoch."""
+
+        def count(link: Link, first: int, least: int) -> int | None:
+            if link.ends in self._windows.links:
+                return self._windows.epochs(link, nbytes, least, first=epoch + first)
+            return least if link.ends in self._limited else None
+
+        return count
+
+    def _hop(self, stay: Stay) -> _Hop:
         tau = self._schedule.epoch_duration
-        busy = nbytes * max([link.beta, *(1e-3 / each for each in limits)])
-        epochs = max(1, math.ceil(busy / tau - TOLERANCE))
-        slowed = link.ends in self._windows.links
-        if slowed:
-            first = epoch + math.floor(offset / tau + TOLERANCE)
-            epochs = self._windows.epochs(link, nbytes, epochs, first=first)
-        number = self._problem.topology.link_index[link.ends]
-        return _Hop(number, offset, busy, epochs, epochs * tau, slowed or bool(limits))
+        room = max(1, math.ceil(stay.busy / tau - TOLERANCE)) * tau
+        if stay.link.ends in self._windows.links:
+            room = stay.epochs * tau
+        number = self._problem.topology.link_index[stay.link.ends]
+        return _Hop(number, stay.lead + stay.wait, stay.busy, room, stay.first, stay.epochs)
 
     def _route(self, way: int) -> Route:
         return self._order.routes[way]
@@ -222,23 +221,18 @@ class Clock:
 
     def excess(self) -> ScheduleError | None:
         """Return the first epoch in which a limit or a link under one carries too much."""
+        if not self._limits and not self._problem.windows:
+            return None
         loads = self._loads()
-        tau = self._schedule.epoch_duration
-        caps = [(limit.name, limit.links, limit.bandwidth, False) for limit in self._limits]
-        for ends in loads:
-            link = self._problem.topology.link(*ends)
-            caps.append((str(link), (ends,), link.bandwidth, ends in self._windows.links))
-        found = []
-        for name, links, bandwidth, slowed in caps:
-            totals: defaultdict[int, float] = defaultdict(float)
-            for ends in links:
-                for epoch, load in loads.get(ends, {}).items():
-                    totals[epoch] += load
-            for epoch, total in totals.items():
-                share = self._windows.share(links[0], epoch) if slowed else 1.0
-                room = bandwidth * 1e3 * tau * share
-                if total > room * (1 + TOLERANCE):
-                    found.append((epoch, name, total, room))
+        topology, tau = self._problem.topology, self._schedule.epoch_duration
+        caps = [
+            Cap(limit.name, limit.links, limit.bandwidth * 1e3 * tau, slowed=False)
+            for limit in self._limits
+        ]
+        for ends in loads.links():
+            link, slowed = topology.link(*ends), ends in self._windows.links
+            caps.append(Cap(str(link), (ends,), link.bandwidth * 1e3 * tau, slowed))
+        found = [over for cap in caps if (over := loads.excess(cap, self._windows)) is not None]
         if not found:
             return None
         epoch, name, total, room = min(found)
@@ -249,19 +243,21 @@ class Clock:
         time = epoch * tau
         return ScheduleError(msg, where=name, time=time, epoch=epoch)
 
-    def _loads(self) -> dict[tuple[str, str], defaultdict[int, float]]:
-        """Sum up the bytes of each limited link in each epoch."""
-        loads: defaultdict[tuple[str, str], defaultdict[int, float]] = defaultdict(
-            lambda: defaultdict(float)
-        )
-        if not self._limits and not self._problem.windows:
-            return loads
-        tau = self._schedule.epoch_duration
-        for first, _, crossing in self._transmissions():
+    def _loads(self) -> Loads:
+        """Sum up the bytes of each limited link."""
+        loads, links = Loads(), self._problem.topology.links
+        for epoch, _, crossing in self._transmissions():
             for hop in crossing.hops:
-                if hop.limited:
-                    late = first + math.floor(hop.offset / tau + TOLERANCE)
-                    ends = self._problem.topology.links[hop.link].ends
-                    for epoch in range(late, late + hop.epochs):
-                        loads[ends][epoch] += crossing.nbytes / hop.epochs
+                if hop.epochs:
+                    loads.add(
+                        links[hop.link].ends,
+                        first=epoch + hop.first,
+                        epochs=hop.epochs,
+                        nbytes=crossing.nbytes,
+                    )
         return loads
+
+
+def _arrival(stay: Stay) -> float:
+    """µs until the last byte has crossed a link, latency included."""
+    return stay.lead + stay.until + stay.link.alpha

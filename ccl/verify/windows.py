@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from itertools import pairwise
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule
@@ -40,15 +42,27 @@ class Windows:
             )
         return self._shares[key]
 
+    def changes(self, ends: Ends) -> list[int]:
+        """Return the epochs that may have another share than those before them."""
+        windows = self.links.get(ends, ())
+        moments = {moment for each in windows for moment in (each.begin, each.end)}
+        near = {math.floor(moment / self._tau) + k for moment in moments for k in range(-1, 3)}
+        return sorted(epoch for epoch in near if 0 <= epoch < self._horizon)
+
     def epochs(self, link: Link, nbytes: float, least: int, *, first: int) -> int:
         """Count the epochs from `first` on of which each can carry an equal part of so many bytes.
 
         They are the fewest, from `least` on; `least` where there are none.
         """
         room = link.bandwidth * 1e3 * self._tau * (1 + TOLERANCE)
+        changes = [epoch for epoch in self.changes(link.ends) if epoch > first]
         slowest = 1.0
-        for count in range(1, self._horizon - first + 1):
-            slowest = min(slowest, self.share(link.ends, first + count - 1))
-            if count >= least and nbytes <= count * slowest * room:
+        # From one change to the next the slowest epoch stays the same.
+        for begin, end in pairwise((first, *changes, self._horizon)):
+            slowest = min(slowest, self.share(link.ends, begin))
+            if not slowest:
+                break
+            count = max(least, begin + 1 - first, math.ceil(nbytes / (slowest * room)))
+            if first + count <= end:
                 return count
         return least

@@ -33,10 +33,11 @@ class Task:
 
 @dataclass
 class Planner:
-    """Places tasks one after the other."""
+    """Places tasks one after the other; links of `shares` never have more of their bandwidth."""
 
     problem: Problem
     epoch_duration: float
+    shares: dict[tuple[str, str], float] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     starts: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     end: float = 0.0
@@ -58,7 +59,7 @@ class Planner:
 
     def fits_alone(self, task: Task) -> bool:
         """Say whether shared limits let a task through when there is nothing else."""
-        empty = Planner(self.problem, self.epoch_duration)
+        empty = Planner(self.problem, self.epoch_duration, self.shares)
         return empty._together(task, 0, [0.0] * (1 + len(task.along))) is not None
 
     def _place(self, task: Task, ready: list[float]) -> float:
@@ -121,39 +122,101 @@ class Planner:
         latency = [sum(topology.link(*hop).alpha for hop in send.hops) for send in sends]
         joins = len(sends) > 1 and len({send.dst for send in sends}) == 1
         lags = [max(latency) - each if joins else 0.0 for each in latency]
-        offset = {}
-        for send, late in zip(sends, lags, strict=True):
-            alphas = [topology.link(*hop).alpha for hop in send.hops]
-            for i, hop in enumerate(send.hops):
-                offset[hop] = late + sum(alphas[:i])
-        if any(self.last_epoch.get(hop, 0) > first.epoch for hop in offset):
+        busy = {hop: nbytes * 1e-3 / self._bandwidth(hop) for send in sends for hop in send.hops}
+        capped = any(self._capped(hop) for hop in busy)
+        spans = self._spans(sends, lags, busy, joins=joins, capped=capped)
+        if any(self.last_epoch.get(hop, 0) > first.epoch for hop in spans):
             return None
         begin = first.epoch * tau
-        start = max([begin, *(self.free.get(hop, 0.0) - offset[hop] for hop in offset)])
-        left = {}
-        held = start
-        for hop, late in offset.items():
-            busy = nbytes * 1e-3 / self._bandwidth(hop)
-            epochs = max(1, math.ceil(busy / tau - EPSILON))
-            if start + busy > begin + epochs * tau + EPSILON:
+        start = max([begin, *(self.free.get(hop, 0.0) - spans[hop][1] for hop in spans)])
+        for hop, (_, late, until) in spans.items():
+            epochs = max(1, math.ceil(busy[hop] / tau - EPSILON))
+            if start + busy[hop] > begin + epochs * tau + EPSILON:
                 return None
             since = first.epoch + int(late / tau + EPSILON)
-            limited = self._load(hop, since, epochs=epochs, nbytes=nbytes)
-            if limited is None:
+            wide = round((until - late) / tau)
+            if self._load(hop, since, epochs=wide, nbytes=nbytes) is None:
                 return None
-            left[hop] = begin + epochs * tau if limited else start + busy
-            held = begin if limited else held
-            self.free[hop] = start + late + busy
+            self.free[hop] = start + late + busy[hop]
             self.last_epoch[hop] = first.epoch
             self.starts.setdefault(hop, []).append(start + late)
+        held = begin if capped else start
+        if joins and not capped:
+            lags = [spans[send.hops[0]][1] for send in sends]
         if any(held + late < when - EPSILON for late, when in zip(lags, ready, strict=True)):
             return None
         self.sends += sends
-        own = [max(left.values()) if joins else max(left[hop] for hop in s.hops) for s in sends]
-        way = [max(latency)] * len(sends) if joins else latency
-        end = max(gone + alpha for gone, alpha in zip(own, way, strict=True))
-        self.end = max(self.end, end)
-        return end
+        ends = []
+        for send in sends:
+            *_, until = spans[send.hops[-1]]
+            quick = self._spans(sends, lags, busy, joins=joins, capped=capped, whole=False)
+            gone = max(held + until, start + quick[send.hops[-1]][2])
+            ends.append(gone + topology.link(*send.hops[-1]).alpha)
+        self.end = max(self.end, *ends)
+        return max(ends)
+
+    def _spans(
+        self,
+        sends: list[Send],
+        lags: list[float],
+        busy: dict[tuple[str, str], float],
+        *,
+        joins: bool,
+        capped: bool,
+        whole: bool = True,
+    ) -> dict[tuple[str, str], tuple[float, float, float]]:
+        """Return of each link the alphas before it, and from when until when it is held.
+
+        A sum that nothing limits is a multicast backwards: its times are counted from the end.
+        """
+        if joins and not capped:
+            return self._meeting(sends, busy)
+        tau = self.epoch_duration
+        came: dict[tuple[str, str], tuple[float, float]] = {}
+        frames: dict[tuple[str, str], tuple[float, float, float]] = {}
+        for send, lag in zip(sends, lags, strict=True):
+            lead, before, until = lag, 0.0, 0.0
+            for hop in send.hops:
+                # The last of the sends over a link knows all that come to it.
+                was = came.get(hop, (0.0, 0.0))
+                begin, end = came[hop] = max(was[0], before), max(was[1], until)
+                if capped and self._capped(hop):
+                    least = max(busy[hop] / self.shares.get(hop, 1.0), end - begin)
+                    many = max(1, math.ceil(least / tau - EPSILON))
+                    before = begin
+                    until = begin + many * tau if whole else max(begin + busy[hop], end)
+                else:
+                    before = max(begin, end - busy[hop])
+                    until = before + busy[hop]
+                frames[hop] = lead, lead + before, lead + until
+                lead += self.problem.topology.link(*hop).alpha
+        return frames
+
+    def _meeting(
+        self, sends: list[Send], busy: dict[tuple[str, str], float]
+    ) -> dict[tuple[str, str], tuple[float, float, float]]:
+        """Count the times of a sum from its end, as of a multicast backwards."""
+        alpha = {hop: self.problem.topology.link(*hop).alpha for hop in busy}
+        wait: dict[tuple[str, str], float] = {}
+        for send in sends:
+            before, until = 0.0, 0.0
+            for hop in send.hops[::-1]:
+                before = wait[hop] = max(before, until - busy[hop])
+                until = before + busy[hop]
+        whole = max(wait[hop] + busy[hop] for hop in busy)
+        longest = max(sum(alpha[hop] for hop in send.hops) for send in sends)
+        found = {}
+        for send in sends:
+            lead = longest
+            for hop in send.hops[::-1]:
+                lead -= alpha[hop]
+                until = lead + whole - wait[hop]
+                found[hop] = lead, until - busy[hop], until
+        return found
+
+    def _capped(self, hop: tuple[str, str]) -> bool:
+        limits = self.problem.topology.limits
+        return hop in self.shares or any(hop in limit.links for limit in limits)
 
     def _bandwidth(self, hop: tuple[str, str]) -> float:
         """Return the GB/s that a link has when all others of its limits are quiet."""
@@ -165,9 +228,9 @@ class Planner:
         """Count a send in its limits; say whether it has any, and None if they are exceeded."""
         topology = self.problem.topology
         caps = {limit.name: limit.bandwidth for limit in topology.limits if hop in limit.links}
-        if not caps:
+        if not self._capped(hop):
             return False
-        caps[f"{hop}"] = topology.link(*hop).bandwidth
+        caps[f"{hop}"] = topology.link(*hop).bandwidth * self.shares.get(hop, 1.0)
         for name, bandwidth in caps.items():
             for k in range(epoch, epoch + epochs):
                 load = self.loads.get((name, k), 0.0) + nbytes / epochs
