@@ -35,6 +35,9 @@ _NOTHING = 1e-12
 _LEFT = 1e-10
 """Likewise bytes below this share of a job; they must not wait for a rate when an epoch ends."""
 
+_NEWS = -(1 << 62)
+"""Version of the first news; of one moment those that were told first come first."""
+
 
 @dataclass(slots=True)
 class Job:
@@ -238,7 +241,7 @@ class Engine:
             if i < 0:
                 touched.update(self._shared)
             elif version < -1:
-                self._inflow[i].change(*self._news[-2 - version], now)
+                self._inflow[i].change(*self._news[version - _NEWS], now)
                 self._stale.add(i)
                 touched.add(self._jobs[i].link)
             elif version < 0:
@@ -274,7 +277,7 @@ class Engine:
         """Tell those that follow a job at which rate its bytes come from now on."""
         for j, source, alpha in self._followers.get(i, ()):
             if j in self._inflow:
-                self._push(now + alpha, j, -2 - len(self._news))
+                self._push(now + alpha, j, _NEWS + len(self._news))
                 self._news.append((source, rate))
 
     def _choose(self, link: int, now: float) -> None:
@@ -321,38 +324,62 @@ class Engine:
     def _share(self, now: float) -> None:
         """Give every job with a rate of its own that rate, in bytes per µs, from now on."""
         self._run_down(now)
-        room = [limit.bandwidth * 1e3 for limit in self._limits]
+        ended = {i for i, left in self._left.items() if left <= _LEFT * self._jobs[i].nbytes}
         rates = dict.fromkeys(sorted(self._rate), 0.0)
         coming = {i: self._coming(i, now) for i in rates if i in self._inflow}
+        room = [limit.bandwidth * 1e3 for limit in self._limits]
         for claim in (self._promised(now), None):
             for i in rates:
-                link = self._jobs[i].link
-                caps = self._caps.get(link, ())
-                most = self._speed(link, now) - rates[i]
-                if claim is not None:
-                    most = min(most, claim.get(i, 0.0))
-                more = taken = min([most, *(room[cap] for cap in caps)])
-                if i in coming:
-                    more = min(more, coming[i] - rates[i])
-                    taken = taken if claim is not None else more
-                if more * self._betas[link] > _NOTHING:
-                    rates[i] += more
-                if taken * self._betas[link] > _NOTHING:
-                    for cap in caps:
-                        room[cap] -= taken
+                if i not in ended:
+                    self._give(i, now, rates, room=room, most=(coming.get(i, math.inf), claim))
         for i, rate in rates.items():
-            if rate != self._rate[i] or i in self._stale:
+            if rate != self._rate[i] or i in self._stale or i in ended:
                 self._set_rate(i, rate, now)
         self._stale.clear()
 
+    def _give(
+        self,
+        i: int,
+        now: float,
+        rates: dict[int, float],
+        *,
+        room: list[float],
+        most: tuple[float, dict[int, float] | None],
+    ) -> None:
+        """Give a job what its link and limits have left, no more than comes to it or it claims."""
+        link, (coming, claim) = self._jobs[i].link, most
+        caps = self._caps.get(link, ())
+        more = self._speed(link, now) - rates[i]
+        if claim is not None:
+            more = min(more, claim.get(i, 0.0))
+        more = taken = min([more, *(room[cap] for cap in caps)])
+        more = min(more, coming - rates[i])
+        if claim is None:
+            taken = more
+        if more * self._betas[link] > _NOTHING:
+            rates[i] += more
+        if taken * self._betas[link] > _NOTHING:
+            for cap in caps:
+                room[cap] -= taken
+
     def _coming(self, i: int, now: float) -> float:
         """Return the rate that a job cannot exceed, as it has sent on all that has come."""
+        slow = [rate for backlog, rate in self._backlogs(i, now) if not backlog]
+        return min(slow, default=math.inf)
+
+    def _backlogs(self, i: int, now: float) -> list[tuple[float, float]]:
+        """Return what has come to a job and not been sent on, and at which rate more comes.
+
+        That of each that it follows and from which more comes.
+        """
         nbytes = self._jobs[i].nbytes
         sent = nbytes - self._left[i]
         # A backlog that is gone in less than a moment is none.
         least = max(_LEFT * nbytes, math.ulp(now) / self._betas[self._jobs[i].link])
-        slow = [rate for came, rate in self._inflow[i].open(now) if came - sent <= least]
-        return min(slow, default=math.inf)
+        return [
+            (came - sent if came - sent > least else 0.0, rate)
+            for came, rate in self._inflow[i].open(now)
+        ]
 
     def _speed(self, link: int, now: float) -> float:
         """Return the bytes per µs that a link has from now on, whatever its limits."""
@@ -373,10 +400,9 @@ class Engine:
                 self._begin(i, now)
             moment = left / rate
             if i in self._inflow:
-                sent = self._jobs[i].nbytes - left
-                for came, comes in self._inflow[i].open(now):
-                    if rate > comes:
-                        moment = min(moment, (came - sent) / (rate - comes))
+                for backlog, comes in self._backlogs(i, now):
+                    if backlog and rate > comes:
+                        moment = min(moment, backlog / (rate - comes))
             self._push(now + moment, i, self._version[i])
 
     def _promised(self, now: float) -> dict[int, float]:
