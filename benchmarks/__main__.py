@@ -24,6 +24,7 @@ from benchmarks import (
     sweep,
     table8,
     taccl,
+    truth,
     whatif,
 )
 
@@ -43,6 +44,7 @@ app.command("rivals")(rivals.main)
 app.command("formats")(formats.main)
 app.command("player")(player.main)
 app.command("sweep")(sweep.main)
+app.command("truth")(truth.main)
 app.command("whatif")(whatif.main)
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
         If nothing has to move, so that no time can be proved.
     """
     quick = quick_bounds(problem, whole_chunks=whole_chunks)
-    flow = flow_bounds(problem, proved=quick[0].makespan)
+    flow = flow_bounds(problem, known=quick)
     if flow:
         quick = tuple(each for each in quick if each.kind != "flow")
     return tuple(sorted((*quick, *flow), key=_order))
@@ -78,11 +78,11 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     if not found:
         msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
         raise ProblemError(msg)
-    found += _flow(network, proved=max(each.makespan for each in found), solved=False)
+    found += _flow(network, proved=_for_all(found), solved=False)
     return tuple(sorted(found, key=_order))
 
 
-def flow_bounds(problem: Problem, *, proved: float = math.inf) -> tuple[Bound, ...]:
+def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound, ...]:
     """Return what the best prices of links prove, by a linear program; nothing if it is too large.
 
     It takes CVXPY, which is slow to load, so ask for it when `quick_bounds` are not met.
@@ -91,10 +91,10 @@ def flow_bounds(problem: Problem, *, proved: float = math.inf) -> tuple[Bound, .
     ----------
     problem
         What is to be solved.
-    proved
-        The makespan in µs that is proved already: a better start.
+    known
+        What is proved already: the latencies of a link count as far as these reach.
     """
-    return tuple(_flow(Network(problem), proved=proved, solved=True))
+    return tuple(_flow(Network(problem), proved=_for_all(known), solved=True))
 
 
 def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
@@ -124,6 +124,11 @@ def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:
     still = _Still(network.problem)
     steady = [*cut_bounds(still, cuts, leaving), *joint_bounds(still), *total_bounds(still)]
     return [*found, _for_steady(_largest(steady))] if steady else found
+
+
+def _for_all(bounds: Iterable[Bound]) -> float:
+    """Return the µs that every plan takes, whether or not it splits chunks."""
+    return max((each.makespan for each in bounds if not each.whole_chunks), default=0.0)
 
 
 def _largest(bounds: Iterable[Bound | None]) -> Bound:

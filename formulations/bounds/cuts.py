@@ -8,15 +8,24 @@ link that leaves S. A byte that crosses e and is of use
 * has crossed no later than the makespan T minus the latency of e and of the nearest way from v
   to a GPU outside S that needs anything (`tail`).
 
-So e carries at most b(e) max(0, T - head(e) - tail(e)) useful bytes, whatever is split, copied
-or cut through on the way; the links of a shared limit carry at most what the limit allows in the
-longest of their windows. T must be so large that all of this together is D. This holds for every
-plan that is verified, at copying and reducing switches too, since D counts each byte once.
+So e is of use from head(e) to T - tail(e) and carries at most b(e) max(0, T - head(e) - tail(e))
+useful bytes, whatever is split, copied or cut through on the way. T must be so large that all of
+this together is D. This holds for every plan that is verified, at copying and reducing switches
+too, since D counts each byte once.
+
+The links of a shared limit L are of use at different times: one may open early, another close
+late, and together they keep L busy for longer than either is of use. At the moment t they carry at
+most a(t), the least of b(L) and the b(e) of those with head(e) <= t, and at most z(T - t), the same
+for the tails. Let h(r) and q(r) be when a and z come to the rate r. They carry r or more only from
+h(r) to T - q(r), hence in all at most the integral of max(0, T - h(r) - q(r)) over r from 0 to
+b(L), or to the sum of the b(e) if that is less: as if L were a few links of their own. Where any
+of the links could fill L alone that is one link, of use from the least head to T less the least
+tail. Links apart and limits are two views; the better one counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -178,21 +187,26 @@ def cut_bounds(
 def cut_makespan(network: Network, inside: Mask, nbytes: float) -> float:
     """Return the µs that a cut proves when `nbytes` must leave it."""
     links = network.crossing(inside)
-    rates, waits = _pipes(network, links, windows(network, inside, links))
-    return filled(rates * BYTES, waits, nbytes)
+    heads, tails = windows(network, inside, links)
+    proved = filled(network.bandwidth[links] * BYTES, heads + tails, nbytes)
+    joint = throttled(network, links)
+    if not joint:
+        return proved
+    rates, waits = _pipes(network, links, joint, heads=heads, tails=tails)
+    return max(proved, filled(rates * BYTES, waits, nbytes))
 
 
-def windows(network: Network, inside: Mask, links: np.ndarray) -> Floats:
-    """Return for each link that leaves a set the µs of the makespan in which it is of no use."""
+def windows(network: Network, inside: Mask, links: np.ndarray) -> tuple[Floats, Floats]:
+    """Return µs before links that leave a set are of use, and those before the end when not."""
     if not network.alpha.any():
-        return np.zeros(len(links))
+        return np.zeros(len(links)), np.zeros(len(links))
     at_gpus = inside[network.gpus]
     starts = at_gpus & network.demand.holding
     stops = ~at_gpus & network.demand.needing
     tails, heads = network.ends[links, 0], network.ends[links, 1]
     before = network.latency[np.ix_(starts, tails)].min(axis=0)
     after = network.latency_to[np.ix_(stops, heads)].min(axis=0)
-    return np.asarray(before + network.alpha[links] + after)
+    return np.asarray(before), np.asarray(network.alpha[links] + after)
 
 
 def filled(rates: Floats, waits: Floats, nbytes: float) -> float:
@@ -204,11 +218,36 @@ def filled(rates: Floats, waits: Floats, nbytes: float) -> float:
     return float(times.min())
 
 
+def narrowed(most: float, rates: Floats, *, heads: Floats, tails: Floats) -> tuple[Floats, Floats]:
+    """Return rates and waits of pipes that carry all that links can under a limit of `most`.
+
+    Parameters
+    ----------
+    most
+        GB/s of the limit.
+    rates, heads, tails
+        (links,): GB/s, and µs after the start and before the end in which a link is of no use.
+    """
+    useful = np.isfinite(heads + tails)
+    levels, times = [], []
+    for each in (heads[useful], tails[useful]):
+        order = np.argsort(each, kind="stable")
+        levels.append(np.minimum(np.cumsum(rates[useful][order]), most))
+        times.append(each[order])
+    steps = np.unique(np.concatenate(levels))
+    waits = np.zeros(len(steps))
+    for level, time in zip(levels, times, strict=True):
+        # The sums of both orders may differ in their last digits.
+        waits += time[np.minimum(np.searchsorted(level, steps), len(level) - 1)]
+    return np.diff(steps, prepend=0.0), waits
+
+
 def witness(network: Network, inside: Mask) -> Cut:
     """Return the cut as it is shown."""
     topology = network.problem.topology
     links = network.crossing(inside)
-    rates, _ = _pipes(network, links, np.zeros(len(links)))
+    always = np.zeros(len(links))
+    rates, _ = _pipes(network, links, throttled(network, links), heads=always, tails=always)
     return Cut(
         inside=tuple(topology.devices[i].name for i in np.flatnonzero(inside)),
         links=tuple(topology.links[i].ends for i in links),
@@ -265,12 +304,19 @@ def throttled(network: Network, links: np.ndarray) -> list[tuple[float, Mask]]:
     return found
 
 
-def _pipes(network: Network, links: np.ndarray, waits: Floats) -> tuple[Floats, Floats]:
-    """Return GB/s and waits of links, those that a limit throttles together taken as one."""
+def _pipes(
+    network: Network,
+    links: np.ndarray,
+    joint: Sequence[tuple[float, Mask]],
+    *,
+    heads: Floats,
+    tails: Floats,
+) -> tuple[Floats, Floats]:
+    """Return GB/s and waits of links, those that a limit throttles as `narrowed` has them."""
     rates = network.bandwidth[links]
-    joint = throttled(network, links)
     free = ~np.logical_or.reduce([np.zeros(len(links), dtype=bool), *(each for _, each in joint)])
-    return (
-        np.concatenate([rates[free], [bandwidth for bandwidth, _ in joint]]),
-        np.concatenate([waits[free], [waits[each].min() for _, each in joint]]),
-    )
+    found = [(rates[free], (heads + tails)[free])]
+    found += [
+        narrowed(most, rates[each], heads=heads[each], tails=tails[each]) for most, each in joint
+    ]
+    return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])

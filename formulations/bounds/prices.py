@@ -3,12 +3,15 @@
 Any plan sends each byte of such a chunk along some way. With prices p(e) >= 0 on links and
 q(L) >= 0 on shared limits, let P(e) be p(e) plus the prices of the limits that count e, and
 dist(s, d) the cheapest way from s to d under P. A byte from s to d costs at least dist(s, d) on
-its way. In a plan of makespan T a link carries at most b(e) (T - wait(e)) bytes of use and a
-limit at most b(L) (T - wait(L)), where wait(e) is the time in which e is of no use (latency from
-the nearest source to its tail, its own, and that from its head to the nearest destination; or,
-if that is less, a makespan already proved) and wait(L) is the least of its links. So
+its way. In a plan of makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use,
+where wait(e) is the time in which e is of no use: latency from the nearest source to its tail, its
+own, and that from its head to the nearest destination. A limit carries what the pipes r of
+`formulations.bounds.cuts.narrowed` carry, as its links are of use at different times. Where P is
+a makespan that every plan is known to take, max(0, T - wait) is at most T - min(wait, P), so with
+wait(L) the mean of min(wait(r), P), weighted by the rates of the pipes, and b(L) the sum of these,
 
-    sum of bytes(s, d) dist(s, d)  <=  sum p(e) b(e) (T - wait(e)) + sum q(L) b(L) (T - wait(L)),
+    sum of bytes(s, d) dist(s, d)  <=  sum p(e) b(e) (T - min(wait(e), P))
+                                       + sum q(L) b(L) (T - wait(L)),
 
 which gives a lower bound on T, whatever the prices. Equal prices weigh bytes by the links that
 they have to cross and are right for tori; the best prices are the duals of the linear program in
@@ -23,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from ccl.bound import Bound
-from formulations.bounds.cuts import BYTES, Network
+from formulations.bounds.cuts import BYTES, Network, narrowed
 from formulations.bounds.demand import Floats
 
 
@@ -37,15 +40,18 @@ class Rows:
 
 
 def rows_of(network: Network, proved: float) -> Rows:
-    """Return the rows of a problem of which a makespan of `proved` µs is already proved."""
+    """Return the rows of a problem all of whose plans take `proved` µs, as is known already."""
     links = len(network.bandwidth)
-    waits = np.minimum(_waits(network), proved)
+    heads, tails = _windows(network)
     places = [(link, link) for link in range(links)]
-    rates, held = [*network.bandwidth], [*waits]
+    rates, held = [*network.bandwidth], [*np.minimum(heads + tails, proved)]
     for row, (limit, members) in enumerate(network.limits, start=links):
         places += [(row, int(link)) for link in members]
-        rates.append(limit.bandwidth)
-        held.append(waits[members].min())
+        alone = network.bandwidth[members]
+        pipes, waits = narrowed(limit.bandwidth, alone, heads=heads[members], tails=tails[members])
+        rates.append(float(pipes.sum()))
+        waits = np.minimum(waits, proved)
+        held.append(float(np.average(waits, weights=pipes)) if len(pipes) else 0.0)
     at = np.array(places).T
     summed = sparse.csr_array((np.ones(len(places)), (at[0], at[1])), shape=(len(rates), links))
     return Rows(summed, np.array(rates), np.array(held))
@@ -65,8 +71,9 @@ def price_bound(network: Network, rows: Rows, prices: Floats) -> Bound | None:
     return Bound((needed + waited) / worth, "flow", None, "all chunks flowing together")
 
 
-def _waits(network: Network) -> Floats:
-    """Return the µs of the makespan in which each link is of no use to any chunk."""
+def _windows(network: Network) -> tuple[Floats, Floats]:
+    """Return the µs after the start, and before the end, in which links are of use to no chunk."""
     before = network.latency[network.demand.holding].min(axis=0)
     after = network.latency_to[network.demand.needing].min(axis=0)
-    return np.asarray(before[network.ends[:, 0]] + network.alpha + after[network.ends[:, 1]])
+    heads, tails = network.ends.T
+    return np.asarray(before[heads]), np.asarray(network.alpha + after[tails])

@@ -11,9 +11,9 @@ every plan, summed over time, satisfies
     sum over s of flow[e, s]            <= b(e) (T - wait(e))     for every link
     sum over e in L and s of flow[e, s] <= b(L) (T - wait(L))     for every shared limit L
 
-with the waits of `formulations.bounds.prices`. The least T is a bound: the time-free linear
-program for all-to-all (the thesis, section 4.2, without its time axis), with latencies added.
-The bound is worked out from the prices of its rows, so that no solver has to be trusted.
+with the rates and waits of `formulations.bounds.prices`. The least T is a bound: the time-free
+linear program for all-to-all (the thesis, section 4.2, without its time axis), with latencies
+added. The bound is worked out from the prices of its rows, so that no solver has to be trusted.
 """
 
 from __future__ import annotations

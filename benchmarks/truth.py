@@ -1,0 +1,352 @@
+"""Is what is told true? Random problems, every formulation, every bound: nothing may contradict.
+
+Of each problem (`benchmarks.random_problems`) all bounds and all verified plans are collected; then
+
+* no bound is above a plan that it speaks of: one of whole chunks above a schedule of whole chunks,
+  any other above any plan, one on the steady state above the steady state of a forest or a flow;
+* nothing called optimal is beaten by another plan of the kind of which it is said;
+* no formulation that takes a problem ends with a plan that breaks a rule, or with a bug;
+* no replay lets a link or a limit carry more than its bandwidth, or a switch send out what has not
+  come; all of this is looked at here again, without the code that verifies.
+
+What takes long is asked of every so many problems only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from multiprocessing import get_context
+from operator import attrgetter
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.random_problems import random_problem
+from benchmarks.replays import faults
+from ccl.bound import Bound
+from ccl.errors import SolveError
+from ccl.formats.topoloom import problem_to_json
+from ccl.problem import Problem
+from ccl.result import Result
+from ccl.schedule import Schedule
+from formulations.bounds import lower_bounds
+from formulations.registry import Formulation, available
+from formulations.solving import solved
+
+TOLERANCE = 1e-6
+"""Shares that may be rounding."""
+
+LIMIT = 0.3
+"""Seconds for one formulation on one problem."""
+
+EVERY = {
+    "auto": 16,
+    "blink-switch": 2,
+    "cp-sat": 64,
+    "dantzig-wolfe": 16,
+    "mirrored-dantzig-wolfe": 8,
+    "orbit-lp": 4,
+    "orbit-trees": 2,
+    "sccl": 16,
+    "taccl": 8,
+    "tacos": 2,
+    "te-ccl-astar": 32,
+    "te-ccl-lp": 16,
+    "te-ccl-milp": 32,
+    "thesis-fluid": 8,
+    "thesis-steps": 16,
+}
+"""Of so many problems one is asked of what takes long."""
+
+BATCH = 20
+"""Problems that a worker is given at once."""
+
+Kind = Literal["false bound", "false optimum", "own refusal", "impossible replay", "bug logged"]
+KINDS: tuple[Kind, ...] = (
+    "false bound",
+    "false optimum",
+    "own refusal",
+    "impossible replay",
+    "bug logged",
+)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that is told and is not so."""
+
+    seed: int
+    kind: Kind
+    words: str
+
+
+@dataclass
+class Seen:
+    """What was found of some problems."""
+
+    problems: int = 0
+    plans: int = 0
+    bounds: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    asked: Counter[str] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+
+    def add(self, other: Seen) -> None:
+        """Count what was found of others."""
+        self.problems += other.problems
+        self.plans += other.plans
+        self.bounds += other.bounds
+        self.statuses += other.statuses
+        self.asked += other.asked
+        for name, seconds in other.seconds.items():
+            self.seconds[name] += seconds
+        self.violations += other.violations
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result, and whether it is a plan of whole chunks of the very problem."""
+
+    name: str
+    result: Result
+    whole: bool
+
+    @property
+    def steady(self) -> float | None:
+        """µs of the steady state, where there is one."""
+        return self.result.steady_makespan
+
+
+class Examination:
+    """One problem, all that is told about it."""
+
+    def __init__(self, seed: int, problem: Problem) -> None:
+        self.seed = seed
+        self.problem = problem
+        self.seen = Seen(problems=1)
+        self.answers: list[Answer] = []
+        self._bounds: dict[bool, tuple[Bound, ...]] = {}
+        self._told: dict[Bound, str] = {}
+
+    def run(self, formulations: Iterable[Formulation], *, limit: float) -> Seen:
+        """Ask, and compare what is told."""
+        for whole in (False, True):
+            self._note("lower_bounds", self._proved(quick=False, whole_chunks=whole))
+        for each in formulations:
+            begin = time.perf_counter()
+            if each.why_not(self.problem) is None:
+                self._ask(each, limit=limit)
+                self.seen.asked[each.name] += 1
+            self.seen.seconds[each.name] += time.perf_counter() - begin
+        self._judge_bounds()
+        self._judge_optima()
+        self.seen.plans, self.seen.bounds = len(self.answers), len(self._told)
+        return self.seen
+
+    def _found(self, kind: Kind, words: str) -> None:
+        self.seen.violations.append(Violation(self.seed, kind, words))
+
+    def _proved(self, *, quick: bool, whole_chunks: bool) -> tuple[Bound, ...]:
+        """Return the bounds with which a solve begins, found once."""
+        del quick  # those that take a solver hold as well, and are better looked at often
+        if whole_chunks not in self._bounds:
+            self._bounds[whole_chunks] = lower_bounds(self.problem, whole_chunks=whole_chunks)
+        return self._bounds[whole_chunks]
+
+    def _note(self, name: str, bounds: Iterable[Bound]) -> None:
+        for each in bounds:
+            self._told.setdefault(each, name)
+
+    def _ask(self, chosen: Formulation, *, limit: float) -> None:
+        try:
+            found = solved(
+                self.problem, chosen, chosen.options(), bounds=self._proved, time_limit=limit
+            )
+        except SolveError:
+            return
+        except Exception as error:  # noqa: BLE001  whatever else comes out is what is sought
+            self._found("own refusal", f"{chosen.name}: {type(error).__name__}: {error}")
+            return
+        whole = (
+            isinstance(found.plan, Schedule)
+            and all(send.fraction == 1 for send in found.plan.sends)
+            and found.problem.collective.chunks == self.problem.collective.chunks
+        )
+        self.answers.append(Answer(chosen.name, found, whole))
+        self.seen.statuses[found.status.value] += 1
+        self._note(chosen.name, self._of_all(found))
+        for words in faults(found.problem, found.timeline):
+            self._found("impossible replay", f"{chosen.name}: {words}")
+
+    def _of_all(self, found: Result) -> list[Bound]:
+        """Return the bounds of a result that speak of the very problem, cut as it is."""
+        same = found.problem.collective.chunks == self.problem.collective.chunks
+        return [each for each in found.bounds if same or not each.whole_chunks]
+
+    def _judge_bounds(self) -> None:
+        for bound, name in self._told.items():
+            for each in self.answers:
+                if bound.whole_chunks and not each.whole:
+                    continue
+                if _less(each.result.makespan, bound.makespan):
+                    self._false(name, bound, f"{each.name} takes {each.result.makespan!r}")
+                    break
+                if bound.steady and each.steady is not None and _less(each.steady, bound.makespan):
+                    self._false(name, bound, f"the steady state of {each.name} {each.steady!r}")
+                    break
+
+    def _false(self, name: str, bound: Bound, beaten: str) -> None:
+        of = "of whole chunks " if bound.whole_chunks else ""
+        words = f"{bound.kind} bound {of}of {name}, {bound.makespan!r} µs, where {beaten} µs"
+        self._found("false bound", f"{words} ({bound.reference})")
+
+    def _judge_optima(self) -> None:
+        for each in self.answers:
+            status = each.result.status.value
+            whole = "whole chunks" in status
+            rivals = [one for one in self.answers if one.whole or not whole]
+            if "throughput" in status:
+                times = [(one.steady, one.name) for one in rivals if one.steady is not None]
+                own = each.steady
+            elif status.startswith("optimal") and (each.whole or not whole):
+                times = [(one.result.makespan, one.name) for one in rivals]
+                own = each.result.makespan
+            else:
+                continue
+            best, name = min(times)
+            if own is not None and _less(best, own):
+                words = f"{each.name} takes {own!r} µs, {status!r}, and {name} {best!r} µs"
+                self._found("false optimum", words)
+
+
+def _less(first: float, second: float) -> bool:
+    return first < second * (1 - TOLERANCE)
+
+
+class _Bugs(logging.Handler):
+    """What the program itself notes as a bug of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first line."""
+        self.heard.append(record.getMessage().partition("\n")[0])
+
+
+def chosen_for(seed: int, names: Sequence[str] = ()) -> list[Formulation]:
+    """Return the formulations that are asked about the problem of a number."""
+    return [
+        each
+        for turn, each in enumerate(available())
+        if (each.name in names if names else (seed + turn) % EVERY.get(each.name, 1) == 0)
+    ]
+
+
+def examined(seed: int, *, names: Sequence[str] = (), limit: float = LIMIT) -> Seen:
+    """Return what is found of the problem of a number.
+
+    Parameters
+    ----------
+    seed
+        The number.
+    names
+        Formulations to ask; by default all, the slow ones in turns.
+    limit
+        Seconds that each may take.
+    """
+    bugs = _Bugs()
+    logger = logging.getLogger("topoloom")
+    logger.addHandler(bugs)
+    try:
+        examination = Examination(seed, random_problem(seed))
+        seen = examination.run(chosen_for(seed, names), limit=limit)
+    finally:
+        logger.removeHandler(bugs)
+    seen.violations += [Violation(seed, "bug logged", words) for words in bugs.heard]
+    return seen
+
+
+def _batch(seeds: Sequence[int], *, names: Sequence[str], limit: float) -> Seen:
+    seen = Seen()
+    for seed in seeds:
+        seen.add(examined(seed, names=names, limit=limit))
+    return seen
+
+
+def _seen(
+    seeds: range, *, seconds: float, workers: int, names: Sequence[str], limit: float
+) -> Iterator[Seen]:
+    """Yield what workers find, until the time is over."""
+    end = time.monotonic() + seconds if seconds else float("inf")
+    work = partial(_batch, names=names, limit=limit)
+    batches = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        running: set[Future[Seen]] = set()
+        while True:
+            while len(running) <= workers and time.monotonic() < end:
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                running.add(pool.submit(work, batch))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (each.result() for each in done)
+
+
+def reproduction(seed: int) -> str:
+    """Return the problem of a number as JSON in one line."""
+    return json.dumps(problem_to_json(random_problem(seed)), separators=(",", ":"))
+
+
+def main(  # noqa: PLR0917  the options of a command
+    problems: Annotated[int, typer.Option(help="How many.")] = 20_000,
+    seed: Annotated[int, typer.Option(help="Number of the first.")] = 0,
+    seconds: Annotated[float, typer.Option(help="When to stop; 0 for never.")] = 0.0,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
+    only: Annotated[str, typer.Option(help="Formulations to ask, by commas.")] = "",
+    limit: Annotated[float, typer.Option(help="Seconds for each formulation.")] = LIMIT,
+) -> None:
+    """Ask every formulation about random problems; print what is not true, and counts."""
+    total = Seen()
+    names = [each for each in only.split(",") if each]
+    seeds = range(seed, seed + problems)
+    begin = time.monotonic()
+    for each in _seen(seeds, seconds=seconds, workers=workers, names=names, limit=limit):
+        total.add(each)
+        for number, found in groupby(each.violations, attrgetter("seed")):
+            for one in found:
+                print(f"{one.kind}, seed {number}: {one.words}")
+            print(f"  {reproduction(number)}", flush=True)
+    Console(width=120).print(_table(total))
+    counts = Counter(each.kind for each in total.violations)
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
+    print(
+        f"{total.problems:,} problems, {total.plans:,} plans, {total.bounds:,} bounds "
+        f"in {time.monotonic() - begin:.0f} s: {told}"
+    )
+    raise typer.Exit(bool(total.violations))
+
+
+def _table(total: Seen) -> Table:
+    """Return how often each formulation was asked, how long it took and what it said."""
+    table = Table(title="; ".join(f"{many:,} {name}" for name, many in total.statuses.items()))
+    for name in ("formulation", "asked", "ms each"):
+        table.add_column(name, justify="left" if name == "formulation" else "right")
+    for name, spent in sorted(total.seconds.items(), key=lambda each: -each[1]):
+        many = total.asked[name]
+        table.add_row(name, f"{many:,}", f"{spent / many * 1e3:.1f}" if many else "")
+    return table
