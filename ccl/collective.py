@@ -62,6 +62,13 @@ class Chunk:
     priority: float = 1.0
     tenant: str = ""
 
+    @property
+    def in_place(self) -> bool:
+        """Whether all who want it have it from the start, so that nothing of it moves."""
+        if len(self.holders) == 1:
+            return self.destinations == self.holders
+        return not self.reduced and set(self.destinations) <= set(self.holders)
+
 
 @dataclass(frozen=True)
 class Collective:

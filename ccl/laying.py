@@ -135,6 +135,8 @@ def _one_way(problem: Problem, forest: Forest) -> Iterator[Way]:
     """Yield the ways of chunks that all go out from their roots or all come to them."""
     of_root: defaultdict[int, list[int]] = defaultdict(list)
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
         ends = chunk.destinations if forest.reduces else chunk.holders
         of_root[ends[0]].append(number)
     found = []
@@ -153,15 +155,16 @@ def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Way]:
         laid = _joined(problem.topology, up, down)
         stop = at + weight
         while at < stop:
+            while ends[chunk + 1] == at:
+                chunk += 1
             upto = min(stop, ends[chunk + 1])
             yield Way(chunk, (upto - at) / (ends[chunk + 1] - ends[chunk]), *laid)
             at = upto
-            chunk += at == ends[chunk + 1]
 
 
 def _ends(collective: Collective) -> list[Fraction]:
-    """Return where the chunks end on a line of length 1, from 0 on."""
-    sizes = [exact(chunk.size) for chunk in collective.chunks]
+    """Return where the chunks end on a line of length 1, from 0 on; what is in place has none."""
+    sizes = [Fraction(0) if each.in_place else exact(each.size) for each in collective.chunks]
     whole = sum(sizes, Fraction(0))
     return [Fraction(0), *itertools.accumulate(size / whole for size in sizes)]
 

@@ -27,13 +27,15 @@ def paths(problem: Problem, flow: Flow) -> Iterator[tuple[int, list[tuple[float,
     ranks = problem.topology.ranks
     for number in sorted(amounts):
         chunk = problem.collective.chunks[number]
+        if chunk.in_place:
+            continue
         start, goal = ranks[chunk.holders[0]], ranks[chunk.destinations[0]]
         yield number, list(_taken(amounts[number], start, goal=goal))
 
 
 def _taken(amounts: _Amounts, start: str, *, goal: str) -> Iterator[tuple[float, list[str]]]:
     """Take paths with their shares off the amounts, which are used up, until none is left."""
-    while start != goal:
+    while True:
         came_from = {start: ""}
         front = [start]
         while front and goal not in came_from:

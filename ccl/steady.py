@@ -79,7 +79,7 @@ def forest_loads(problem: Problem, forest: Forest) -> tuple[NDArray[np.generic],
 
 def shares(problem: Problem, forest: Forest) -> Iterator[tuple[Tree, bool, Fraction]]:
     """Yield each tree of a forest, whether it reduces, and the bytes that take it."""
-    chunks = problem.collective.chunks
+    chunks = [each for each in problem.collective.chunks if not each.in_place]
     if forest.spread:
         whole = sum((exact(chunk.size) for chunk in chunks), Fraction(0))
         for trees, reduces in ((forest.trees, True), (forest.spread, False)):

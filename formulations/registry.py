@@ -98,6 +98,8 @@ class Formulation:
         kind = problem.collective.kind
         if kind not in self.collectives:
             return f"it does not solve {kind}; it solves {', '.join(sorted(self.collectives))}"
+        if all(chunk.in_place for chunk in problem.collective.chunks):
+            return f"{kind} moves nothing: all holders are destinations already"
         if problem.windows and not self.windows:
             return "links have less bandwidth for a time, and here every link keeps its own"
         return self.refuses(problem)

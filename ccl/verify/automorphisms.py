@@ -84,9 +84,11 @@ def check_kept(
 
 
 def _data(problem: Problem) -> list[Counter[tuple[float, float, str]]]:
-    """Return the size, priority and tenant of the chunks that have one end at each rank."""
+    """Return the size, priority and tenant of the chunks that move and have one end at each rank."""
     found: defaultdict[int, Counter[tuple[float, float, str]]] = defaultdict(Counter)
     for chunk in problem.collective.chunks:
+        if chunk.in_place:
+            continue
         for ends in (chunk.holders, chunk.destinations):
             if len(ends) == 1:
                 found[ends[0]][chunk.size, chunk.priority, chunk.tenant] += 1

@@ -24,7 +24,8 @@ def verify_forest(problem: Problem, forest: Forest) -> None:
 
     The chunks of a root take its trees in proportion of the weights: chunks that it alone holds,
     or in a reduction chunks of which it is the only destination. In an all-reduce all chunks
-    together take the in-trees, and what a root has added up takes its out-trees.
+    together take the in-trees, and what a root has added up takes its out-trees. Chunks that are
+    in place take none.
 
     Of a forest with a symmetry the representatives are checked, and that each generator leaves
     topology and collective as they are: so it brings a tree that reaches all that is wanted of its
@@ -57,15 +58,17 @@ def verify_forest(problem: Problem, forest: Forest) -> None:
 
 def _check_all_reduce(problem: Problem, forest: Forest) -> None:
     """Check in-trees that take all data to the roots, and out-trees from there."""
-    topology, chunks = problem.topology, problem.collective.chunks
-    kinds = {(each.holders, each.destinations, each.reduced) for each in chunks}
-    if not forest.reduces or len(kinds) > 1 or not chunks[0].reduced:
+    topology = problem.topology
+    chunks = [each for each in problem.collective.chunks if not each.in_place]
+    kinds = {(frozenset(each.holders), frozenset(each.destinations)) for each in chunks}
+    alike = len(kinds) == 1 and all(each.reduced for each in chunks)
+    if not (forest.reduces and alike):
         msg = (
             f"{problem.collective.kind} has chunks that are not all added up by the same ranks for "
             "the same ranks; in-trees with out-trees are for these alone"
         )
-        raise ScheduleError(msg, where=topology.ranks[chunks[0].holders[0]])
-    holders, destinations = frozenset(chunks[0].holders), frozenset(chunks[0].destinations)
+        raise ScheduleError(msg, where=topology.ranks[0])
+    [(holders, destinations)] = kinds
     if forest.symmetry is not None:
         for ranks in (holders, destinations):
             check_kept(problem, forest.symmetry, wanted=dict.fromkeys(ranks, ranks))
@@ -95,6 +98,8 @@ def _wanted(problem: Problem, forest: Forest) -> dict[int, frozenset[int]]:
     ranks = problem.topology.ranks
     wanted: defaultdict[int, set[int]] = defaultdict(set)
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
         ends, others = chunk.holders, chunk.destinations
         if forest.reduces:
             ends, others = others, ends
@@ -164,7 +169,8 @@ def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozen
 def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, reduces: bool) -> None:
     """Refuse a route that is not a way from one device that may branch to the next.
 
-    Memory that cannot add, or in out-trees not copy, is crossed as a switch is.
+    What has no rank and cannot add, or in out-trees not copy, is crossed whether it stores or not:
+    each route over it brings data of its own.
     """
     for ends in itertools.pairwise(route):
         if ends not in topology.link_index:
@@ -174,7 +180,7 @@ def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, redu
     inside = route[1:-1]
     for name in route:
         device = topology.device(name)
-        passes = device.kind == "memory" and not (device.reduces if reduces else device.copies)
+        passes = device.kind != "gpu" and not (device.reduces if reduces else device.copies)
         if device.stores == (name in inside) and not (passes and name in inside):
             what = "crosses" if name in inside else "ends at"
             msg = (

@@ -79,6 +79,8 @@ def _refuses(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     demands = demands_of(problem)
+    if demands.free:
+        return "a sum for everybody has no origin of its own: use thesis-fluid or orbit-trees"
     if any(len(each.others) == 1 for each in (*demands.spreads, *demands.sums)):
         return "some data goes from one rank to one other, which takes no tree: use orbit-lp"
-    return no_forest(problem, demands)
+    return no_forest(demands)

@@ -3,7 +3,8 @@
 Chunks that have the same origin and the same destinations are one group, whose bytes add up. A
 reduced chunk is a group too, of the reversed cluster: its sum is made at its destination of what
 comes from all holders, so reversed it spreads from there (thesis, section 3.2). A sum that
-everybody wants (all-reduce) has no root of its own: the model may choose.
+everybody wants (all-reduce) has no root of its own: the model may choose. Chunks that are in place
+are left out.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def demands_of(problem: Problem) -> Demands:
     spreads: defaultdict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
     sums: defaultdict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
     free = 0.0
-    for chunk in problem.collective.chunks:
+    for chunk in moving(problem):
         if not chunk.reduced:
             spreads[_group(chunk.holders, chunk.destinations)] += chunk.size
         elif len(chunk.destinations) == 1:
@@ -80,8 +81,13 @@ def only_pairs(problem: Problem) -> bool:
         len(each.holders) == len(each.destinations) == 1
         or (not each.reduced and len(_group(each.holders, each.destinations)[1]) <= 1)
         or (len(each.destinations) == 1 and len(_group(each.destinations, each.holders)[1]) <= 1)
-        for each in problem.collective.chunks
+        for each in moving(problem)
     )
+
+
+def moving(problem: Problem) -> list[Chunk]:
+    """Return the chunks of which something has to move."""
+    return [each for each in problem.collective.chunks if not each.in_place]
 
 
 def up_and_down(problem: Problem) -> bool:
@@ -94,6 +100,8 @@ def refusal(problem: Problem) -> str | None:
     ranks = problem.topology.ranks
     every = len(ranks)
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
         if not chunk.reduced and len(chunk.holders) > 1:
             return (
                 f"chunk {number} is held by {len(chunk.holders)} ranks at the start; "

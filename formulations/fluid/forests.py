@@ -18,20 +18,14 @@ from formulations.fluid.demands import Demands, demands_of
 from formulations.mirror import adding
 
 
-def no_forest(problem: Problem, demands: Demands) -> str | None:
+def no_forest(demands: Demands) -> str | None:
     """Say in words why one forest cannot carry the demands, or None."""
-    kinds = bool(demands.spreads) + bool(demands.sums) + bool(demands.free)
-    if kinds > 1 or len({chunk.reduced for chunk in problem.collective.chunks}) > 1:
+    if bool(demands.spreads) + bool(demands.sums) + bool(demands.free) > 1:
         return "some chunks are added up and others are not, which no forest does at once"
     if demands.free:
         return None
-    ends: dict[int, set[frozenset[int]]] = {}
-    for chunk in problem.collective.chunks:
-        # One that stays where it is counts too: a forest would take it along.
-        root = (chunk.destinations if chunk.reduced else chunk.holders)[0]
-        others = frozenset(chunk.holders if chunk.reduced else chunk.destinations) - {root}
-        ends.setdefault(root, set()).add(others)
-    if any(len(each) > 1 for each in ends.values()):
+    groups = (*demands.spreads, *demands.sums)
+    if len({each.root for each in groups}) < len(groups):
         return "chunks of one rank have different destinations, and its trees take all data alike"
     return None
 

@@ -149,6 +149,8 @@ def _flow(problem: Problem, paths: dict[tuple[int, int], Paths]) -> Flow:
     names = [each.name for each in problem.topology.devices]
     rates = []
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
         amounts: defaultdict[tuple[int, int], float] = defaultdict(float)
         for share, path in paths[chunk.holders[0], chunk.destinations[0]]:
             for ends in pairwise(path):

@@ -56,7 +56,7 @@ from formulations.explaining.anatomy import Anatomy
 from formulations.explaining.fluids import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.explaining.short import too_short
 from formulations.fluid.costs import COST_ROW, CostKind, link_costs
-from formulations.fluid.demands import demands_of, refusal
+from formulations.fluid.demands import demands_of, moving, refusal
 from formulations.fluid.forests import (
     carried_shares,
     joined_forest,
@@ -110,7 +110,7 @@ def refuses(problem: Problem) -> str | None:
     demands = demands_of(problem)
     if _of_pairs(problem):
         return None
-    reason = no_forest(problem, demands)
+    reason = no_forest(demands)
     if reason is not None:
         return reason
     groups = (*demands.spreads, *demands.sums)
@@ -167,8 +167,7 @@ def run(run: Run, options: Options) -> Result:
 
 def _of_pairs(problem: Problem) -> bool:
     """Say whether every chunk goes from one rank to one, so that the plan is a flow."""
-    chunks = problem.collective.chunks
-    return all(len(each.destinations) == 1 and not each.reduced for each in chunks)
+    return all(len(each.destinations) == 1 and not each.reduced for each in moving(problem))
 
 
 def _rate(result: Result) -> float:
@@ -257,6 +256,8 @@ def _flow(problem: Problem, found: FluidSolution) -> Flow:
             ways = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
             shares.update({(group.root, rank): links for rank, links in ways.items()})
     for number, chunk in enumerate(problem.collective.chunks):
+        if chunk.in_place:
+            continue
         for link, share in shares.get((chunk.holders[0], chunk.destinations[0]), {}).items():
             src, dst = topology.links[link].ends
             rates.append(Rate(number, src, dst, min(share, 1.0)))

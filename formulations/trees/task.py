@@ -22,7 +22,7 @@ from ccl.problem import Problem
 from ccl.steady import exact
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
-from formulations.fluid.demands import Demands, Group, demands_of
+from formulations.fluid.demands import Demands, Group, demands_of, moving
 from formulations.trees.side import Column, Ints, Side, side_of
 
 
@@ -185,7 +185,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
 def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], Fraction]:
     """Return the exact bytes by whether they are added up, root and others; -1 is a free root."""
     found: defaultdict[tuple[bool, int, tuple[int, ...]], Fraction] = defaultdict(Fraction)
-    for chunk in problem.collective.chunks:
+    for chunk in moving(problem):
         ends, others = chunk.holders, chunk.destinations
         if chunk.reduced:
             ends, others = others, ends
