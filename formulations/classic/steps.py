@@ -95,6 +95,9 @@ def walked(
         (moves.first, moves.link, moves.beta, moves.lead, moves.drag, moves.latency, moves.slowest),
         there,
     )
+    if there.size:
+        kept = _led_on(moves, made, chunk[of], place)
+        made, of, start = made[kept], of[kept], start[kept]
     timed = TimedMoves(made, chunk[of], start, np.arange(len(made)))
     pair = src * len(moves.topology.devices) + dst
     busiest, crowd = _busiest(ways, timed, step[of], pair[of])
@@ -111,6 +114,22 @@ def walked(
         busiest=busiest,
         crowd=crowd,
     )
+
+
+def _led_on(moves: Moves, made: np.ndarray, chunk: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Return the moves to places, or to devices from which their chunk goes on.
+
+    A chunk on its way over a memory may come to its place by another message first.
+    """
+    devices = len(moves.topology.devices)
+    wants = np.isin(np.arange(devices), place)
+    src, dst = chunk * devices + moves.src[made], chunk * devices + moves.dst[made]
+    kept = np.arange(len(made))
+    while True:
+        led = wants[moves.dst[made[kept]]] | np.isin(dst[kept], src[kept])
+        if led.all():
+            return kept
+        kept = kept[led]
 
 
 def _costs(moves: Moves, used: np.ndarray) -> np.ndarray:
