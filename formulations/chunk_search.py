@@ -201,11 +201,10 @@ def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
     if not options.store_and_forward:
         run.note("a schedule that stores and forwards is only a guess of the horizon")
         return False
+    limited = bool(memory(run.problem).limited.size)
     try:
-        run.offer(plan, message="a greedy schedule")
+        run.offer(plan, message="a greedy schedule", doubted=limited)
     except ScheduleError:
-        if not memory(run.problem).limited.size:
-            raise
         run.note("a greedy schedule that breaks a buffer is only a guess of the horizon")
         return False
     return True

@@ -201,6 +201,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
         gap=run.gap,
         progress=lambda news: run.report(news.message),
         log=run.log,
+        broken=run.broken,
     )
 
 

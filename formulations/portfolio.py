@@ -340,7 +340,7 @@ class Search:
             return
         self._tight = True
         run.report("a bound on all demands flowing together")
-        more = flow_bounds(run.problem, proved=run.proof.makespan)
+        more = flow_bounds(run.problem, known=run.bounds)
         if more:
             kept = [each for each in run.bounds if each.kind != "flow"]
             run.bounds = tuple(sorted((*kept, *more), key=lambda each: -each.makespan))

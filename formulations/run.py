@@ -6,6 +6,8 @@ better than the best so far, and reported. So a limit or a cancel never loses a 
 
 from __future__ import annotations
 
+import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
-from ccl.errors import LimitReached, SolveError
+from ccl.errors import LimitReached, ScheduleError, SolveError
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
 from ccl.schedule import Schedule
@@ -22,6 +24,11 @@ from ccl.simulate import simulate
 
 if TYPE_CHECKING:
     from formulations.backends import Backend
+
+_log = logging.getLogger("topoloom")
+
+_TOLD = 1_000_000
+"""Most characters of a problem that a log line repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,8 @@ class Run:
         Size of the largest model so far.
     closed_form
         The published formula of the plans that are offered, where there is one.
+    broken
+        What was wrong with plans that broke a rule and were dropped; each is a bug.
     begin
         When it began, on the clock of `time.perf_counter`.
     """
@@ -120,6 +129,7 @@ class Run:
     log: list[str] = field(default_factory=list)
     size: ModelSize | None = None
     closed_form: ClosedForm | None = None
+    broken: list[str] = field(default_factory=list)
     begin: float = field(default_factory=time.perf_counter)
 
     @cached_property
@@ -176,15 +186,33 @@ class Run:
         """Return the makespan of what `plan` comes to in µs, without verifying it."""
         return simulate(self.answers or self.problem, self.turn(plan)).makespan
 
-    def offer(self, plan: Plan, *, message: str = "a better schedule") -> bool:
+    def offer(
+        self, plan: Plan, *, message: str = "a better schedule", doubted: bool = False
+    ) -> bool:
         """Verify and replay `plan`; keep it if it is the best. Return whether it is good enough.
+
+        A plan that breaks a rule is a bug of the formulation: it is logged with what makes it
+        again, and dropped.
+
+        Parameters
+        ----------
+        plan, message
+            What is offered, and what is reported of it.
+        doubted
+            Whether it may break a rule and be no bug, as one that a user gives.
 
         Raises
         ------
         ScheduleError
-            If the plan breaks a rule, which is a bug of the formulation.
+            If a plan that is doubted breaks a rule.
         """
-        result = self._result(self.turn(plan), Stop.TIME_LIMIT, method=self.method)
+        try:
+            result = self._result(self.turn(plan), Stop.TIME_LIMIT, method=self.method)
+        except ScheduleError as error:
+            if doubted:
+                raise
+            self.drop(error)
+            return self.enough
         if self.best is None or self._cost(result) < self._cost(self.best) * (1 - 1e-9):
             self.best = result
             self.report(message, result)
@@ -213,6 +241,22 @@ class Run:
             self.best = result
             self.report("a better schedule", result)
         return self.enough
+
+    def drop(self, error: ScheduleError) -> None:
+        """Log what a plan of our own did wrong, and how to make it again."""
+        from ccl.formats.topoloom import problem_to_json  # noqa: PLC0415  it is rarely needed
+
+        problem = self.answers or self.problem
+        told = json.dumps(problem_to_json(problem))
+        _log.error(
+            "bug: a plan of %s with %s breaks a rule: %s; of %s",
+            self.method or self.formulation,
+            dict(self.options),
+            error,
+            told if len(told) <= _TOLD else f"problem {problem.fingerprint}",
+        )
+        self.broken.append(str(error))
+        self.note(f"a plan was dropped, as it breaks a rule, which is a bug: {error}")
 
     def _cost(self, result: Result) -> float:
         return result.makespan if self.merit is None else self.merit(result)
@@ -255,8 +299,14 @@ class Run:
         LimitReached
             If there is none.
         SolveError
-            If there is none because every model was too large.
+            If there is none because every model was too large, or because of a bug.
         """
+        if self.best is None and self.broken:
+            msg = (
+                f"{self.formulation} made a plan that breaks a rule, which is a bug and was "
+                f"logged: {self.broken[0]}; take another formulation"
+            )
+            raise SolveError(msg)
         if self.best is None and stop is Stop.TOO_LARGE:
             why = "; ".join(self.log)
             msg = f"{self.formulation} has no model that is small enough: {why}; make epochs longer"

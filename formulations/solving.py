@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
+from ccl.errors import ScheduleError
 from ccl.options import option_fields, plain
 from ccl.problem import Problem
-from ccl.result import Result
+from ccl.result import Result, Stop
 from formulations.registry import Formulation
 
 if TYPE_CHECKING:
@@ -86,4 +87,11 @@ def solved(
         whole=chosen.keeps_chunks(problem),
         begin=begin,
     )
-    return chosen.run(run, made)
+    try:
+        return chosen.run(run, made)
+    except ScheduleError as error:
+        if begin_with is not None:
+            raise
+        # Of a plan that was looked at before it was offered.
+        run.drop(error)
+        return run.finish(Stop.CONSTRUCTED)

@@ -84,14 +84,17 @@ def check_kept(
 
 
 def _data(problem: Problem) -> list[Counter[tuple[float, float, str]]]:
-    """Return the size, priority and tenant of the chunks that move and have one end at each rank."""
+    """Return size, priority and tenant of the chunks of each rank: it alone sends or gets them."""
     found: defaultdict[int, Counter[tuple[float, float, str]]] = defaultdict(Counter)
     for chunk in problem.collective.chunks:
         if chunk.in_place:
             continue
-        for ends in (chunk.holders, chunk.destinations):
-            if len(ends) == 1:
-                found[ends[0]][chunk.size, chunk.priority, chunk.tenant] += 1
+        ends, others = chunk.holders, chunk.destinations
+        if chunk.reduced:
+            ends, others = others, ends
+        for each in (set(ends), set(others) - set(ends)):
+            if len(each) == 1:
+                found[each.pop()][chunk.size, chunk.priority, chunk.tenant] += 1
     return [found[rank] for rank in range(len(problem.topology.ranks))]
 
 

@@ -129,7 +129,7 @@ def _begun(run: Run, options: Options) -> Run:
     if not (options.copy and options.store_and_forward):
         run.note("the plan given was not used: it may copy on the way, or store and forward")
         return replace(run, start=None)
-    run.offer(run.start, message="the plan given")
+    run.offer(run.start, message="the plan given", doubted=True)
     if run.problem.collective.reduces:
         run.note("no model began with the plan given: sums are found backwards in time")
         return replace(run, start=None)

@@ -18,7 +18,7 @@ def draw(seed: int) -> Problem | None:
     chance = random.Random(seed)
     gpus = [
         device("gpu", f"g{i}", host=f"h{i % 2}", reduces=chance.random() > 0.04)
-        for i in range(chance.randint(2, 4))
+        for i in range(chance.choice((2, 3, 3, 4, 4, 6)))
     ]
     others = [_other(chance, i) for i in range(chance.choice((0, 1, 1, 2, 2, 3)))]
     links = _links(chance, [each.name for each in gpus], [each.name for each in others])
