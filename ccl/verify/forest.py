@@ -107,7 +107,8 @@ def _wanted(problem: Problem, forest: Forest) -> dict[int, frozenset[int]]:
             kind = "adds up to one root" if forest.reduces else "spreads from one root"
             msg = f"chunk {number} of {problem.collective.kind} is not one that {kind} over trees"
             raise ScheduleError(msg, where=ranks[ends[0]])
-        wanted[ends[0]].update(others)
+        # What a root has nobody brings it; what it adds to a sum counts.
+        wanted[ends[0]].update(others if forest.reduces else {*others} - {*ends})
     return {root: frozenset(others) for root, others in wanted.items()}
 
 
