@@ -315,6 +315,8 @@ class Run:
             msg = f"{self.formulation} found no schedule within {self.seconds:.0f} s; allow more"
             raise LimitReached(msg)
         best = self.best
+        if stop is Stop.TIME_LIMIT and self.time_limit is None:
+            stop = Stop.EFFORT  # a limit of the formulation's own
         if stop is Stop.TIME_LIMIT and self.gap is not None and self._gap(best) <= self.gap:
             stop = Stop.GAP
         # The plan has been verified and replayed when it was offered.

@@ -46,7 +46,7 @@ class Closer(Finder):
     sole
         Whether a bound on the one side is a bound on the whole problem, if its model is complete.
     endings
-        Why the searches ended, in their order.
+        Why the last search of each side ended.
     asked
         What the sides so far were for.
     """
@@ -55,8 +55,18 @@ class Closer(Finder):
     until: float = 60.0
     sides: int = 1
     sole: bool = True
-    endings: list[Stop] = field(default_factory=list)
+    endings: dict[str, Stop] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+
+    @property
+    def stop(self) -> Stop:
+        """Why it ended, where nothing is proved of the whole."""
+        ended = set(self.endings.values())
+        if Stop.TIME_LIMIT in ended or self.run.seconds >= self.until:
+            return Stop.TIME_LIMIT if self.until == self.run.time_limit else Stop.EFFORT
+        if Stop.TOO_LARGE in ended:
+            return Stop.TOO_LARGE
+        return Stop.SEARCHED if ended else Stop.PASSES
 
     def plans(
         self,
@@ -130,7 +140,7 @@ class _Attempt:
                 self._bound(task, effort=replace(effort, seconds=left))
         except SolveError as error:
             run.note(f"constraint programming {name}: {error}")
-            finder.endings.append(Stop.TOO_LARGE)
+            finder.endings[self.part] = Stop.TOO_LARGE
 
     def _listed(self, task: Task, turn: int, *, seconds: float) -> tuple[TimedMoves | None, float]:
         """Return the best plan of some passes that is better than what is known."""
@@ -188,7 +198,7 @@ class _Attempt:
         self.finder.run.note(
             f"constraint programming: no plan {name} ends before {news.bound:.6g} µs{left}"
         )
-        self.finder.endings.append(Stop.SEARCHED if proved else Stop.TIME_LIMIT)
+        self.finder.endings[self.part] = Stop.SEARCHED if proved else Stop.TIME_LIMIT
 
     def _take(self, plan: TimedMoves, makespan: float, reduced: Quotient | None) -> None:
         if makespan < self.best * (1 - 1e-9):

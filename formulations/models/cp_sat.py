@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import Result
 from formulations.mirror import adding, halves, no_mirror
 from formulations.refusals import no_limits, no_stores
 from formulations.registry import Formulation
@@ -119,7 +119,7 @@ def run(run: Run, options: Options) -> Result:
     answer(closer)
     if run.enough:
         return run.finish(run.reached)
-    return run.finish(closer.endings[-1] if closer.endings else Stop.TIME_LIMIT)
+    return run.finish(closer.stop)
 
 
 FORMULATION = Formulation(

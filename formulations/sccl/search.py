@@ -114,8 +114,9 @@ class StepFinder(Finder):
     @property
     def stop(self) -> Stop:
         """Why it ended."""
-        late = Stop.TIME_LIMIT in self.endings
-        return Stop.TIME_LIMIT if late else Stop.MODEL_OPTIMAL
+        if Stop.TIME_LIMIT not in self.endings:
+            return Stop.MODEL_OPTIMAL
+        return Stop.TIME_LIMIT if self.until == self.run.time_limit else Stop.EFFORT
 
     def plans(
         self,

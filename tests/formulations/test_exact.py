@@ -284,3 +284,15 @@ def test_a_bound_is_not_above_the_time_that_it_is_counted_from():
 
     assert ticks.proved(7, waits=100) <= 0.7
     assert ticks.proved(7, waits=100) == pytest.approx(0.7, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("own", "limit", "stop"), [(1.0, None, Stop.EFFORT), (60.0, 1.0, Stop.TIME_LIMIT)]
+)
+def test_which_limit_ended_it_is_said(own, limit, stop):
+    """The two halves of an all-reduce on a ring of 4 prove nothing of the whole."""
+    problem = Problem(open_cluster("ring:gpus=4"), make_collective("all-reduce", 4, 1e6))
+
+    result = solve(problem, "cp-sat", options={"seconds": own}, time_limit=limit)
+
+    assert result.stop is stop

