@@ -10,6 +10,7 @@ same seed makes the same files.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import random
 import re
 import resource
@@ -19,6 +20,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +28,31 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from ccl.collective import make_collective  # noqa: E402  the repository is on the path only now
-from ccl.errors import CclError  # noqa: E402
+from ccl.errors import CclError, FormatError  # noqa: E402
 from ccl.formats.catalogue import readers, writers  # noqa: E402
 from ccl.formats.documents import document  # noqa: E402
-from ccl.formats.format import Asked, Question, Reader  # noqa: E402
+from ccl.formats.format import Asked, Imported, Question, Reader  # noqa: E402
 from ccl.problem import Problem  # noqa: E402
 from ccl.topology import Topology  # noqa: E402
+from designer.drawn.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402
 from gallery import open_cluster  # noqa: E402
 
 SAMPLES = ROOT / "tests" / "ccl" / "formats" / "samples"
 
 CLUSTERS = ("ring:gpus=4", "star:gpus=4", "dgx-1v", "dgx-a100:hosts=2")
+OWN = "topoloom"
+METHODS = {"forestcoll": ("forestcoll",), OWN: ("list", "forestcoll", "orbit-trees", "te-ccl-lp")}
+"""Reader -> what finds the plans that its good files hold; else one in epochs."""
+
 MOST_BYTES = 200_000
 """Of a good file that is broken; larger ones only slow it down."""
 
 SLOW = 20.0
 """Seconds that a read may take."""
+
+FROZEN = 90.0
+"""Seconds after which the whole process ends with a traceback, whatever holds its interpreter."""
 
 MOST_MEMORY = 256 * 2**20
 """Bytes that Python may take for a read of these sizes."""
@@ -50,7 +60,18 @@ MOST_MEMORY = 256 * 2**20
 ADDRESS_SPACE = 8 * 2**30
 """Bytes for the whole process: what takes more ends with a MemoryError, which is a finding."""
 
+NUMBERS = (
+    b"1e999999999", b"-1e999999999", b"1e-999999999", b"1E+999999999", b"1e999999999/3", b"1/0",
+    b"9" * 400, b"9" * 4_000, b"9" * 5_000, b"-" + b"9" * 400, b"0x" + b"f" * 5_000, b"0" * 5_000,
+    b"0." + b"0" * 5_000 + b"1", b"1_0", b"1e308", b"-1e308", b"5e-324", b"1e-300",
+    b"9007199254740993",
+    b"9223372036854775808", b"NaN", b"-Infinity", b"1:59:59:59:59:59:59", b"0b1", b"1e", b"--1",
+    "\u0661\u0662".encode(), "\u00b2".encode(),
+)  # fmt: skip
+"""Texts in the place of a number, each of which has stopped some program."""
+
 WORDS = (
+    b"a" * 1_000_000, b"[" * 100_000, b"{\"a\":" * 100_000, b"<a>" * 10_000, b"(" * 100_000,
     b"0", b"-1", b"1", b"2147483648", b"18446744073709551616", b"1e999", b"-1e999", b"NaN", b"nan",
     b"inf", b"Infinity", b"1e-320", b"0.1", b"999999999", b"100000", b"0x", b"0xffffffffffffffff",
     b"null", b"true", b"[]", b"{}", b'""', b'"', b"'", b"<", b">", b"&", b"&lol;", b"]]>", b"<!--",
@@ -117,21 +138,22 @@ def good_files(name: str) -> list[bytes]:
 
 
 def _written(name: str) -> Iterator[bytes]:
-    for writer in writers():
-        if writer.name != name:
+    writer = next((each for each in writers() if each.name == name), None)
+    if writer is None:
+        return
+    for cluster, method in product(CLUSTERS, METHODS.get(name, ("list",))):
+        topology = open_cluster(cluster)
+        problem = Problem(topology, make_collective("all-gather", len(topology.ranks), 1e6))
+        try:
+            result = solve(problem, method, time_limit=0.3)
+            made = writer.write(document(result), writer.options())
+        except CclError:
             continue
-        for cluster in CLUSTERS:
-            topology = open_cluster(cluster)
-            problem = Problem(topology, make_collective("all-gather", len(topology.ranks), 1e6))
-            result = solve(
-                problem, "forestcoll" if name == "forestcoll" else "list", time_limit=0.3
-            )
-            try:
-                made = writer.write(document(result), writer.options())
-            except CclError:
-                continue
-            if len(made.files) == 1 and len(made.content) <= MOST_BYTES:
-                yield made.content
+        if len(made.files) == 1 and len(made.content) <= MOST_BYTES:
+            yield made.content
+        if name == OWN:
+            bare = document(problem, plan=result.plan)
+            yield writer.write(bare, writer.options()).content[:MOST_BYTES]
 
 
 def broken(good: bytes, others: list[bytes], chance: random.Random) -> bytes:
@@ -158,7 +180,7 @@ def _number(content: bytes, _others: list[bytes], chance: random.Random) -> byte
         return content
     start, end = chance.choice(numbers)
     other = chance.choice(
-        [*WORDS[:20], b"%d" % chance.randrange(-3, 70), b"%g" % chance.gauss(0, 1e6)]
+        [*NUMBERS, *WORDS[5:25], b"%d" % chance.randrange(-3, 70), b"%g" % chance.gauss(0, 1e6)]
     )
     if chance.random() < 0.2:
         return content.replace(content[start:end], other)
@@ -215,7 +237,8 @@ def read_one(
     trouble = ""
     try:
         reader.recognises(content)
-        reader.read(content, Asked(name="fuzzed", topology=topology))
+        imported = reader.read(content, Asked(name="fuzzed", topology=topology))
+        _open(reader, imported, topology)
         tally.read += 1
     except Question:
         tally.asked += 1
@@ -235,6 +258,17 @@ def read_one(
     trouble = trouble or (f"took {grown / 2**20:.0f} MiB" if grown > MOST_MEMORY else "")
     if trouble:
         tally.findings.append(trouble)
+
+
+def _open(reader: Reader, imported: Imported, topology: Topology) -> None:
+    """Go on as the page does with a file that was read: its plan is verified and replayed."""
+    found = Found(reader, imported)
+    if found.brings not in ("sketch", "ways"):
+        try:
+            opened(found, topology)
+        except CclError as error:  # the page says which file it was
+            msg = f"fuzzed: {error}"
+            raise FormatError(msg) from None
 
 
 def fuzz(
@@ -263,11 +297,15 @@ def fuzz(
             content = broken(chances[name].choice(good[name]), every, chances[name])
             tally = tallies[name]
             had = len(tally.findings)
+            if keep is not None:
+                (keep / "last").write_bytes(content)
+            faulthandler.dump_traceback_later(FROZEN, exit=True)
             read_one(by_name[name], content, tally, topology=topology, watch=watch)
             if len(tally.findings) > had:
                 kinds[name, tally.findings[-1][:60]] += 1
                 if keep is not None and kinds[name, tally.findings[-1][:60]] == 1:
                     (keep / f"{name}-{len(tally.findings)}").write_bytes(content)
+    faulthandler.cancel_dump_traceback_later()
     tracemalloc.stop()
     return tallies
 

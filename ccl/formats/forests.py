@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,14 @@ from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 
 Json = dict[str, Any]
+
+MOST_DIGITS = 1_000
+"""Of a number in a weight. Python's own `Fraction` reads exponents as well, and computes with
+10**999999999 until the end of days."""
+
+_WEIGHT = re.compile(
+    rf"\d{{1,{MOST_DIGITS}}}(?:/\d{{1,{MOST_DIGITS}}}|\.\d{{1,{MOST_DIGITS}}})?", re.ASCII
+)
 
 
 def forest_to_json(forest: Forest) -> Json:
@@ -56,12 +64,7 @@ def _symmetry_of(value: wire.SymmetryJson, topology: Topology) -> Symmetry:
             "powers; give one for each"
         )
         raise FormatError(msg)
-    if math.prod(value.powers) > most:
-        msg = (
-            f"plan, at symmetry: its order is {math.prod(value.powers)}, and a group that leaves "
-            f"none of {most} GPUs in its place has at most as many elements"
-        )
-        raise FormatError(msg)
+    _check_order(value.powers, most)
     elements = np.arange(many)[None, :]
     for number, (generator, power) in enumerate(zip(value.generators, value.powers, strict=True)):
         if sorted(generator) != list(range(many)):
@@ -77,6 +80,19 @@ def _symmetry_of(value: wire.SymmetryJson, topology: Topology) -> Symmetry:
     return Symmetry(topology, elements, tuple(value.powers))
 
 
+def _check_order(powers: Iterable[int], most: int) -> None:
+    """Refuse a group of more elements than there are GPUs, before anything is multiplied out."""
+    order = 1
+    for power in powers:
+        order *= power
+        if order > most:
+            msg = (
+                f"plan, at symmetry: its order is {order}, and a group that leaves none of "
+                f"{most} GPUs in its place has at most as many elements"
+            )
+            raise FormatError(msg)
+
+
 def _trees(values: Iterable[wire.TreeJson]) -> tuple[Tree, ...]:
     return tuple(
         Tree(each.root, tuple(map(tuple, each.routes)), _fraction(each.weight)) for each in values
@@ -90,7 +106,10 @@ def _tree_to_json(tree: Tree) -> Json:
 
 def _fraction(text: str) -> Fraction:
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        msg = f"plan: a tree has the weight {text!r}; give a fraction such as 1/3"
-        raise FormatError(msg) from None
+        if _WEIGHT.fullmatch(text):
+            return Fraction(text)
+    except ZeroDivisionError:
+        pass
+    shown = text if len(text) <= 40 else f"{text[:37]}..."
+    msg = f"plan: a tree has the weight {shown!r}; give a fraction such as 1/3"
+    raise FormatError(msg)

@@ -10,8 +10,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+MOST = 2**53
+"""A whole number that every program reads as written; none that counts something is larger."""
+
 Positive = Annotated[float, Meta(gt=0)]
-Whole = Annotated[int, Meta(ge=0)]
+Whole = Annotated[int, Meta(ge=0, le=MOST)]
+Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 Ends = tuple[str, str]
 Positions = dict[str, tuple[float, float]]
@@ -37,7 +41,7 @@ class LinkJson(Struct, forbid_unknown_fields=True):
     bandwidth: float
     alpha: float = 0.0
     medium: str = ""
-    count: int = 1
+    count: Number = 1
 
 
 class LimitJson(Struct, forbid_unknown_fields=True):
@@ -90,8 +94,8 @@ class CollectiveJson(Struct, forbid_unknown_fields=True):
         "custom",
     ]
     size: float
-    chunks: int | list[ChunkJson] = 1
-    root: int = 0
+    chunks: Number | list[ChunkJson] = 1
+    root: Number = 0
     whole: bool = False
 
 
@@ -116,7 +120,7 @@ class ScheduleJson(Struct, forbid_unknown_fields=True, tag="schedule", tag_field
     """Sends as (epoch, chunk, route from device to device, fraction)."""
 
     epoch_duration: Positive
-    horizon: Annotated[int, Meta(ge=1)]
+    horizon: Annotated[int, Meta(ge=1, le=MOST)]
     sends: list[tuple[Whole, Whole, list[str], Share]]
 
 
@@ -136,7 +140,7 @@ class SymmetryJson(Struct, forbid_unknown_fields=True):
     """
 
     generators: list[list[Whole]]
-    powers: list[Annotated[int, Meta(ge=2)]]
+    powers: list[Annotated[int, Meta(ge=2, le=MOST)]]
 
 
 class ForestJson(Struct, forbid_unknown_fields=True, tag="forest", tag_field="plan"):
@@ -188,9 +192,9 @@ class BoundJson(Struct, forbid_unknown_fields=True):
 class SizeJson(Struct, forbid_unknown_fields=True):
     """Size of the largest model solved."""
 
-    variables: int
-    constraints: int
-    nonzeros: int
+    variables: Number
+    constraints: Number
+    nonzeros: Number
 
 
 class ClosedFormJson(Struct, forbid_unknown_fields=True):

@@ -27,6 +27,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
 from designer.serving.guard import MOST_BODY, TOO_LARGE, Application
+from designer.serving.watchdog import Watchdog
 
 THREADS = 12
 """Questions that are answered at once; a page asks some six."""
@@ -210,13 +211,17 @@ def _signals(server: Server) -> Iterator[None]:
         server.stop()
 
     before = {each: signal.signal(each, told) for each in (signal.SIGINT, signal.SIGTERM)}
+    # Windows has no such pipe, and ends a process without asking it.
+    watchdog = None if os.name == "nt" else Watchdog(LAST + 1)
     try:
         yield
     finally:
-        if server.stopping:
+        if server.stopping:  # it watches the rest of the way as well
             # The interpreter's last search for garbage takes seconds, in which no timer runs.
             gc.freeze()
         else:
+            if watchdog is not None:
+                watchdog.leave()
             for each, handler in before.items():
                 signal.signal(each, handler)
 

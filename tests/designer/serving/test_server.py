@@ -14,7 +14,7 @@ import pytest
 from ccl.errors import ProblemError
 from designer.serving import server as serving
 from designer.serving.address import bound
-from designer.serving.server import MOST_HEADER, Server
+from designer.serving.server import LAST, MOST_HEADER, Server
 
 ANSWER = b"0123456789" * 400_000
 """More than the system takes of an answer that nobody reads."""
@@ -189,5 +189,43 @@ def test_the_end_does_not_wait_for_a_search_through_all_that_the_process_holds()
             assert process.stdout.readline() == "ready\n"
             process.terminate()
             assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+FROZEN = """
+import sys
+from designer.serving.address import bound
+from designer.serving.server import run
+
+def application(environ, start):
+    print("asked", flush=True)
+    return 7 ** 10**9  # nothing else runs in this process until it is there
+
+with bound("127.0.0.1", 0) as on:
+    port = on.getsockname()[1]
+    run(application, on, ready=lambda: print(port, flush=True))
+"""
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_signal_ends_the_server_though_a_thread_holds_the_interpreter(signals):
+    """No handler of Python's runs then; the second signal ends it at once."""
+    process = subprocess.Popen([sys.executable, "-c", FROZEN], stdout=subprocess.PIPE, text=True)
+    with process:
+        try:
+            port = int(process.stdout.readline())
+            with socket.create_connection(("127.0.0.1", port), 5) as line:
+                line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert process.stdout.readline() == "asked\n"
+                time.sleep(0.2)  # until the power is being computed
+                began = time.monotonic()
+                process.terminate()
+                if signals == 2:
+                    time.sleep(0.2)
+                    process.terminate()
+                assert process.wait(30) == -signal.SIGKILL
+                took = time.monotonic() - began
+                assert took < LAST if signals == 2 else took > LAST
         finally:
             process.kill()
