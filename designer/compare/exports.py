@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 from ccl.formats.documents import Positions
+from ccl.formats.tables import csv_text
 from ccl.layout import layout
 from formulations.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity
@@ -49,12 +48,8 @@ def export_json(comparison: Comparison) -> str:
 def export_csv(comparison: Comparison) -> str:
     """Return a row per method and size: bytes, µs, GB/s and s; what is not there is empty."""
     rows = comparison.table()
-    file = io.StringIO()
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
+    return csv_text([columns, *([row.get(key, "") for key in columns] for row in rows)])
 
 
 def export_page(comparison: Comparison, positions: Positions | None) -> str:

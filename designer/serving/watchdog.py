@@ -1,4 +1,4 @@
-"""A process that ends the server where it cannot end itself: ``python -m designer.serving.watchdog``.
+"""A process that ends the server where it cannot: ``python -m designer.serving.watchdog``.
 
 As long as a thread computes without giving back Python's interpreter, no handler of a signal runs.
 The system writes the number of every signal into a pipe all the same (`signal.set_wakeup_fd`). At
@@ -52,7 +52,7 @@ class Watchdog:
 
 def watch(server: int, seconds: float) -> None:
     """Wait for signals from the standard input, and end the server where it stays."""
-    until = None
+    until: float | None = None
     while True:
         left = None if until is None else max(0.0, until - time.monotonic())
         if not select.select([0], [], [], left)[0]:

@@ -6,12 +6,11 @@ the names of collectives that runtimes use; ``docs/catalog.md`` describes both.
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from typing import Any
 
 from ccl.collective import CollectiveKind
+from ccl.formats.tables import csv_text
 from formulations.catalog.entry import Entry
 
 FORMAT = "topoloom-tuner/1"
@@ -114,19 +113,15 @@ class TunerTable:
 
     def to_csv(self) -> str:
         """Return a heading and one line for each range."""
-        told = io.StringIO()
-        lines = csv.writer(told, lineterminator="\n")
-        lines.writerow(COLUMNS)
-        for each in self.ranges:
-            times = (*each.makespans, *each.bounds)
-            lines.writerow(
-                [
-                    self.kind.replace("-", ""), each.begin, self._last(each), each.algorithm,
-                    each.entry.formulation, each.entry.chunks, each.entry.number,
-                    self.ranks, self.root, *(f"{time:.6g}" for time in times),
-                ]
-            )  # fmt: skip
-        return told.getvalue()
+        rows = [
+            (
+                self.kind.replace("-", ""), each.begin, self._last(each), each.algorithm,
+                each.entry.formulation, each.entry.chunks, each.entry.number, self.ranks, self.root,
+                *(f"{time:.6g}" for time in (*each.makespans, *each.bounds)),
+            )
+            for each in self.ranges
+        ]  # fmt: skip
+        return csv_text([COLUMNS, *rows])
 
     def _last(self, each: TunerRange) -> int:
         """Return the last byte that belongs to a range."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ccl.errors import FormatError
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
+from ccl.formats.tables import csv_text
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 
@@ -32,9 +31,10 @@ def sends_csv(problem: Problem, schedule: Schedule) -> str:
     `via` lists the devices that are crossed without a stop, `holders` and `destinations` the ranks
     of the chunk; lists are CSV again, with semicolons.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    return csv_text([COLUMNS, *_rows(problem, schedule)])
+
+
+def _rows(problem: Problem, schedule: Schedule) -> Iterator[tuple[object, ...]]:
     ends = [
         (_listed(each.holders), _listed(each.destinations), "yes" if each.reduced else "no")
         for each in problem.collective.chunks
@@ -42,8 +42,7 @@ def sends_csv(problem: Problem, schedule: Schedule) -> str:
     for send in schedule.sends:
         nbytes = problem.collective.chunks[send.chunk].size * send.fraction
         row = (send.epoch, send.chunk, send.src, _listed(send.via), send.dst, send.fraction)
-        writer.writerow([*row, f"{nbytes:.9g}", *ends[send.chunk]])
-    return text.getvalue()
+        yield (*row, f"{nbytes:.9g}", *ends[send.chunk])
 
 
 def write(content: Document, _options: NoOptions) -> Written:
@@ -62,9 +61,7 @@ def write(content: Document, _options: NoOptions) -> Written:
 
 
 def _listed(values: Iterable[object]) -> str:
-    text = io.StringIO()
-    csv.writer(text, delimiter=";", lineterminator="").writerow(list(values))
-    return text.getvalue()
+    return csv_text([values], delimiter=";", line_end="")
 
 
 WRITER = Writer(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 
 from ccl.formats.documents import Document
 from ccl.formats.format import NoOptions, Writer, Written, one_file, replayed
+from ccl.formats.tables import csv_text
 from ccl.timeline import Timeline
 
 COLUMNS = ("chunk", "src", "dst", "start_us", "sent_us", "end_us", "bytes", "epoch")
@@ -18,14 +18,14 @@ def transfers_csv(timeline: Timeline) -> str:
     `start_us` to `sent_us` is when the link is held, `end_us` when the last byte is there; the
     epoch is empty where the plan has none.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    return csv_text([COLUMNS, *_rows(timeline)])
+
+
+def _rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
     for each in timeline.transfers:
         times = [f"{time:.9g}" for time in (each.start, each.sent, each.end)]
         epoch = each.epoch if each.epoch >= 0 else ""
-        writer.writerow([each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", epoch])
-    return text.getvalue()
+        yield (each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", epoch)
 
 
 def write(content: Document, _options: NoOptions) -> Written:
