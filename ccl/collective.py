@@ -31,6 +31,9 @@ COLLECTIVES: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 CHUNK_LIMIT = 1_000_000
 """Most chunks that one collective may have; every one of them is kept in memory."""
 
+END_LIMIT = 50_000_000
+"""Most holders and destinations of all chunks together; a plan has as many sends or more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -108,8 +111,13 @@ class Collective:
         if not self.chunks:
             msg = f"{self.kind} over {self.ranks} ranks moves nothing; use 2 ranks or more"
             raise ProblemError(msg)
+        _few(len(self.chunks), self.kind)
+        _few_ends(
+            sum(len(each.holders) + len(each.destinations) for each in self.chunks), self.kind
+        )
+        checked: set[int] = set()
         for number, chunk in enumerate(self.chunks):
-            _check(number, chunk, self.ranks)
+            _check(number, chunk, self.ranks, checked)
 
     @cached_property
     def chunk_size(self) -> float:
@@ -138,6 +146,8 @@ class Collective:
             msg = f"{self.kind} needs 1 part per chunk or more, got {parts}"
             raise ProblemError(msg)
         _few(len(self.chunks) * parts, self.kind)
+        ends = sum(len(each.holders) + len(each.destinations) for each in self.chunks)
+        _few_ends(ends * parts, self.kind)
         chunks = tuple(
             piece
             for chunk in self.chunks
@@ -157,7 +167,9 @@ class Collective:
         ProblemError
             If a reduced chunk has several destinations, as in an all-reduce.
         """
-        chunks = tuple(self._mirrored(number) for number in range(len(self.chunks)))
+        same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        made = map(self._mirrored, range(len(self.chunks)))
+        chunks = tuple(shared(chunk, same) for chunk in made)
         kind = _MIRRORS.get(self.kind, self.kind)
         return Collective(kind, self.ranks, self.size, chunks, whole=self.whole)
 
@@ -189,11 +201,29 @@ _MIRRORS: dict[CollectiveKind, CollectiveKind] = {
 }
 
 
-def _check(number: int, chunk: Chunk, ranks: int) -> None:
+def shared(chunk: Chunk, same: dict[tuple[int, ...], tuple[int, ...]]) -> Chunk:
+    """Return a chunk whose ends are the same objects as those of others with equal ends.
+
+    Parameters
+    ----------
+    chunk
+        Just made.
+    same
+        The ends of all chunks before, to which its own are added.
+    """
+    ends = [same.setdefault(each, each) for each in (chunk.holders, chunk.destinations)]
+    return replace(chunk, holders=ends[0], destinations=ends[1])
+
+
+def _check(number: int, chunk: Chunk, ranks: int, checked: set[int]) -> None:
+    """Check a chunk; ends that chunks share, by the address of the tuple, are looked at once."""
     if not (chunk.size > 0 and math.isfinite(chunk.size)):
         msg = f"chunk {number} has {chunk.size} bytes; give a positive size"
         raise ProblemError(msg)
     for what, where in (("holder", chunk.holders), ("destination", chunk.destinations)):
+        if id(where) in checked:
+            continue
+        checked.add(id(where))
         if not where or len(set(where)) < len(where):
             msg = f"chunk {number} needs distinct {what}s, at least one; got {list(where)}"
             raise ProblemError(msg)
@@ -207,7 +237,7 @@ def _check(number: int, chunk: Chunk, ranks: int) -> None:
 
 def all_gather(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give every rank every shard; `size` bytes is the gathered vector."""
-    nbytes = _shard("all-gather", ranks, size, parts=ranks, many=ranks)
+    nbytes = _shard("all-gather", ranks, size, parts=ranks, many=ranks, ends=ranks)
     every = tuple(range(ranks))
     shards = tuple(Chunk(nbytes, (rank,), _others(every, rank)) for rank in every)
     return _in_chunks(Collective("all-gather", ranks, size, shards), chunks)
@@ -215,7 +245,7 @@ def all_gather(ranks: int, size: float, *, chunks: int | None = None) -> Collect
 
 def reduce_scatter(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give each rank the sum of its shard; `size` bytes is one rank's whole input."""
-    nbytes = _shard("reduce-scatter", ranks, size, parts=ranks, many=ranks)
+    nbytes = _shard("reduce-scatter", ranks, size, parts=ranks, many=ranks, ends=ranks + 1)
     every = tuple(range(ranks))
     shards = tuple(Chunk(nbytes, every, (rank,), reduced=True) for rank in every)
     return _in_chunks(Collective("reduce-scatter", ranks, size, shards), chunks)
@@ -223,7 +253,7 @@ def reduce_scatter(ranks: int, size: float, *, chunks: int | None = None) -> Col
 
 def all_reduce(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Give every rank the sum of all vectors of `size` bytes, in ``ranks * chunks`` chunks."""
-    nbytes = _shard("all-reduce", ranks, size, parts=ranks, many=ranks)
+    nbytes = _shard("all-reduce", ranks, size, parts=ranks, many=ranks, ends=2 * ranks)
     every = tuple(range(ranks))
     shards = (Chunk(nbytes, every, every, reduced=True),) * ranks
     return _in_chunks(Collective("all-reduce", ranks, size, shards), chunks)
@@ -243,14 +273,14 @@ def all_to_all(ranks: int, size: float, *, chunks: int | None = None) -> Collect
 
 def broadcast(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give every rank the root's `size` bytes."""
-    nbytes = _shard("broadcast", ranks, size, parts=1, many=1, root=root)
+    nbytes = _shard("broadcast", ranks, size, parts=1, many=1, ends=ranks, root=root)
     whole = (Chunk(nbytes, (root,), _others(range(ranks), root)),)
     return _in_chunks(Collective("broadcast", ranks, size, whole), chunks)
 
 
 def reduce(ranks: int, size: float, *, root: int = 0, chunks: int | None = None) -> Collective:
     """Give the root the sum of every rank's `size` bytes."""
-    nbytes = _shard("reduce", ranks, size, parts=1, many=1, root=root)
+    nbytes = _shard("reduce", ranks, size, parts=1, many=1, ends=ranks + 1, root=root)
     whole = (Chunk(nbytes, tuple(range(ranks)), (root,), reduced=True),)
     return _in_chunks(Collective("reduce", ranks, size, whole), chunks)
 
@@ -329,8 +359,20 @@ def _others(ranks: Iterable[int], rank: int) -> tuple[int, ...]:
     return tuple(each for each in ranks if each != rank)
 
 
-def _shard(kind: str, ranks: int, size: float, *, parts: int, many: int, root: int = 0) -> float:
-    """Bytes of one of `many` shards, once everything that the caller was given is in range."""
+def _shard(
+    kind: str,
+    ranks: int,
+    size: float,
+    *,
+    parts: int,
+    many: int,
+    ends: int = 2,
+    root: int = 0,
+) -> float:
+    """Bytes of one of `many` shards, once everything that the caller was given is in range.
+
+    Each shard has so many `ends`: holders and destinations.
+    """
     if ranks < 2:
         msg = f"{kind} needs 2 GPUs or more, got {ranks}; add GPUs"
         raise ProblemError(msg)
@@ -341,6 +383,7 @@ def _shard(kind: str, ranks: int, size: float, *, parts: int, many: int, root: i
         msg = f"{kind} has the root {root}; ranks go from 0 to {ranks - 1}"
         raise ProblemError(msg)
     _few(many, kind)
+    _few_ends(many * ends, kind)
     return size / parts
 
 
@@ -359,5 +402,14 @@ def _few(chunks: int, kind: str) -> None:
         msg = (
             f"{kind} would have {chunks:,} chunks and at most {CHUNK_LIMIT:,} are kept; "
             "ask for fewer chunks per shard"
+        )
+        raise ProblemError(msg)
+
+
+def _few_ends(ends: int, kind: str) -> None:
+    if ends > END_LIMIT:
+        msg = (
+            f"{kind} would have chunks with {ends:,} holders and destinations in all, and at most "
+            f"{END_LIMIT:,} are handled; ask for fewer chunks per shard"
         )
         raise ProblemError(msg)

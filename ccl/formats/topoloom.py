@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ccl.closed_form import ClosedForm
-from ccl.collective import Chunk, Collective, custom, made_of, make_collective
+from ccl.collective import Chunk, Collective, custom, made_of, make_collective, shared
 from ccl.errors import FormatError
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest
@@ -257,20 +257,22 @@ def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
     if isinstance(value.chunks, int):
         made = make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
         return replace(made, whole=value.whole)
-    chunks = tuple(
-        Chunk(
-            each.size,
-            tuple(each.holders),
-            tuple(each.destinations),
-            each.reduced,
-            each.priority,
-            each.tenant,
-        )
-        for each in value.chunks
-    )
+    same: dict[tuple[int, ...], tuple[int, ...]] = {}
+    chunks = tuple(shared(_chunk_of(each), same) for each in value.chunks)
     if value.kind == "custom":
         return replace(custom(ranks, chunks), whole=value.whole)
     return Collective(value.kind, ranks, value.size, chunks, whole=value.whole)
+
+
+def _chunk_of(value: wire.ChunkJson) -> Chunk:
+    return Chunk(
+        value.size,
+        tuple(value.holders),
+        tuple(value.destinations),
+        value.reduced,
+        value.priority,
+        value.tenant,
+    )
 
 
 def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
