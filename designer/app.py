@@ -24,6 +24,7 @@ from designer.page.notes import note
 from designer.serving.address import Names, address, bound, names
 from designer.serving.guard import ALIVE
 from designer.serving.protect import protect
+from designer.serving.reading import Apart
 from designer.serving.server import run
 from designer.solves.line import Limits
 from designer.solves.places import jobs_at
@@ -60,6 +61,7 @@ def create_app(
     known: Names | None = None,
     sweeps: Sequence[Path] = (),
     holdings: Holdings | None = None,
+    apart: Apart | None = None,
 ) -> Dash:
     """Return the application.
 
@@ -76,6 +78,8 @@ def create_app(
         Folders of sweeps whose rows are shown.
     holdings
         What the catalog holds that is shown, None without one.
+    apart
+        Where files of others are read; by default in processes of their own.
 
     Raises
     ------
@@ -98,6 +102,7 @@ def create_app(
         jobs or Jobs(start),
         comparisons or Comparisons(start_comparison),
         studies or Studies(),
+        apart=apart or Apart(),
     )
     protect(app, known or Names())
     return app
@@ -164,7 +169,8 @@ def serve(
     """
     known, given = names(host, port, allowed), offer or Offer()
     with bound(host, port) as on, ExitStack() as ends:
-        app = create_app(drawing, known=known, sweeps=given.sweeps, **_places(given, ends))
+        places = _places(given, ends)
+        app = create_app(drawing, known=known, sweeps=given.sweeps, **places)
         page = f"{address(host, port)}{fragment}"
 
         def listening() -> None:
@@ -185,7 +191,9 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
         "jobs": jobs_at(offer.queue, offer.limits, catalog=offer.catalog),
         "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
         "studies": Studies(limits=offer.limits),
+        "apart": Apart(),
     }
+    places["apart"].warm()
     if offer.catalog is not None:
         places["holdings"] = Holdings(offer.catalog)
     for each in places.values():

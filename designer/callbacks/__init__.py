@@ -26,31 +26,32 @@ from designer.callbacks import (
     whatif,
 )
 from designer.compare.running import Comparisons
+from designer.serving.reading import Apart
 from designer.solves.solving import Jobs
 from designer.whatif.running import Studies
 
 
-def register(app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies) -> None:
+def register(
+    app: Dash, jobs: Jobs, comparisons: Comparisons, studies: Studies, *, apart: Apart
+) -> None:
     """Wire the whole page."""
     for room in (
         about,
         asking,
         drawing,
         exporting,
-        files,
         gallery,
-        importing,
         inspecting,
         live,
         panels,
         remedies,
-        sharing,
-        sketch,
         tables,
         trees,
         ways,
     ):
         room.register(app)
+    for reading in (files, importing, sharing, sketch):
+        reading.register(app, apart)
     solve.register(app, jobs)
     compare.register(app, comparisons)
     whatif.register(app, studies)

@@ -12,20 +12,22 @@ from designer.callbacks import commands
 from designer.drawn import files
 from designer.page import ids
 from designer.page.notes import note
+from designer.serving.reading import Apart
+from designer.serving.sessions import visitor
 from designer.solves import answers
 from widgets.pages.player import standalone_html
 
 NO_RESULT = "there is no schedule to export; solve first"
 
 
-def register(app: Dash) -> None:
+def register(app: Dash, apart: Apart) -> None:
     """Wire the files."""
-    _keep(app)
+    _keep(app, apart)
     _save(app)
     _export(app)
 
 
-def _keep(app: Dash) -> None:
+def _keep(app: Dash, apart: Apart) -> None:
     app.clientside_callback(
         ClientsideFunction("topoloom", "keepResult"),
         Input(ids.RESULT, "data"),
@@ -49,11 +51,18 @@ def _keep(app: Dash) -> None:
         if not kept or job:  # a solve that runs shows its own
             return (no_update,) * 5
         try:
-            shown = answers.shown(result_from_json(kept["result"]), kept["asked"])
+            shown = apart.call(
+                "the result", shown_again, kept["result"], kept["asked"], session=visitor()
+            )
         except CclError:  # of another version
             return (no_update,) * 5
         course = kept["course"] or no_update
         return shown["scene"], shown["summary"], shown["load"], kept["result"], course
+
+
+def shown_again(result: Any, asked: Any) -> dict[str, Any]:
+    """Return what the page shows of a result that its browser has kept, verified again."""
+    return answers.shown(result_from_json(result), asked)
 
 
 def _save(app: Dash) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
@@ -18,6 +17,7 @@ from designer.page import ids, import_card
 from designer.page.header import collective_choices
 from designer.page.notes import note
 from designer.serving.reading import Apart
+from designer.serving.sessions import visitor
 from designer.solves import answers
 
 Json = dict[str, Any]
@@ -52,10 +52,9 @@ DONE: Json = {"file": None, "open": False, "trouble": None}
 """The dialog closes and the content of the file is let go."""
 
 
-def register(app: Dash) -> None:
+def register(app: Dash, apart: Apart) -> None:
     """Wire the import; what is kept of a file while it is asked about stays in the page."""
     _in_page(app)
-    apart = Apart()
 
     @app.callback(
         output=OUTPUTS,
@@ -69,7 +68,7 @@ def register(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_file(file: Json | None, **page: Any) -> Json:
-        changes = changes_of(file, read=apart.read, **page) if file else {}
+        changes = _apart(apart, file, page) if file else {}
         return {key: changes.get(key, no_update) for key in OUTPUTS}
 
 
@@ -112,6 +111,18 @@ def _in_page(app: Dash) -> None:
     )
 
 
+def _apart(apart: Apart, file: Json, page: Json) -> Json:
+    """Return what a file changes on the page, read by a process of its own."""
+    name, many = str(file["name"]), len(file["contents"]) * 3 // 4
+    try:
+        importing.check_size(name, many)
+        found: Json = apart.call(name, changes_of, file, nbytes=many, session=visitor(), **page)
+    except CclError as error:
+        fresh = file["act"] == "read" and not file["settings"]
+        return _trouble(error, asking=page["asking"], fresh=fresh)
+    return found
+
+
 def changes_of(
     file: Json,
     *,
@@ -119,7 +130,6 @@ def changes_of(
     asking: bool,
     sketches: Json | None,
     formulation: str,
-    read: Callable[..., Found] = importing.read,
 ) -> Json:
     """Return what a file changes on the page, by the names of `OUTPUTS`.
 
@@ -131,15 +141,13 @@ def changes_of(
         What is on the page.
     asking
         Whether the dialog is open, so that errors belong there.
-    read
-        Reads a file as `importing.read` does.
     """
     name, settings = str(file["name"]), file["settings"]
     now = importing.topology_drawn(drawing)
     content = b""
     try:
         content = importing.decoded(file["contents"])
-        found = read(name, content, topology=now, settings=settings)
+        found = importing.read(name, content, topology=now, settings=settings)
         if found.own or file["act"] == "take":
             return {**_taken(found, now, sketches, formulation), **DONE}
         if file["act"] == "add":
@@ -148,17 +156,21 @@ def changes_of(
         reader = importing.reader_of(name, content)
         told = import_card.question_card(question, name, reader=reader)
     except CclError as error:
-        fresh = file["act"] == "read" and not settings
-        if asking and not fresh:
-            return {"trouble": import_card.trouble(str(error))}
-        return {
-            **(DONE if asking else {"file": None}),
-            "notes": note(str(error), title="Cannot open"),
-        }
+        return _trouble(error, asking=asking, fresh=file["act"] == "read" and not settings)
     else:
         merges = importing.mergeable(found, now)
         told = import_card.found_card(found, name, settings=settings, merges=merges)
     return {"open": True, "body": told, "trouble": None}
+
+
+def _trouble(error: CclError, *, asking: bool, fresh: bool) -> Json:
+    """Return the changes of a file that cannot be opened; a fresh one has no dialog yet."""
+    if asking and not fresh:
+        return {"trouble": import_card.trouble(str(error))}
+    return {
+        **(DONE if asking else {"file": None}),
+        "notes": note(str(error), title="Cannot open"),
+    }
 
 
 def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:

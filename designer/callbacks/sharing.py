@@ -15,6 +15,8 @@ from designer.drawn import files, sharing
 from designer.page import ids, text
 from designer.page.forms import option_form
 from designer.page.notes import note
+from designer.serving.reading import Apart
+from designer.serving.sessions import visitor
 
 Json = dict[str, Any]
 
@@ -43,10 +45,10 @@ OUTPUTS = {
 """What a link can change, by a short name."""
 
 
-def register(app: Dash) -> None:
+def register(app: Dash, apart: Apart) -> None:
     """Wire links."""
     _copy(app)
-    _open(app)
+    _open(app, apart)
 
 
 def _copy(app: Dash) -> None:
@@ -109,7 +111,7 @@ def _as_file(sentence: str) -> list[Json]:
     return [{**shown, "message": save}]
 
 
-def _open(app: Dash) -> None:
+def _open(app: Dash, apart: Apart) -> None:
     app.clientside_callback(
         ClientsideFunction("share", "opened"),
         Output(ids.LINKED, "data"),
@@ -130,8 +132,19 @@ def _open(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_link(link: Json | None, options: Json | None, sketches: Json | None) -> Json:
-        changes = changes_of(link["fragment"], options, sketches=sketches) if link else {}
+        changes = _apart(apart, link["fragment"], options, sketches) if link else {}
         return {key: changes.get(key, no_update) for key in OUTPUTS}
+
+
+def _apart(apart: Apart, fragment: str, options: Json | None, sketches: Json | None) -> Json:
+    """Return what a link changes on the page, read by a process of its own."""
+    try:
+        found: Json = apart.call(
+            NAME, changes_of, fragment, options, sketches=sketches, session=visitor()
+        )
+    except CclError as error:
+        return _refused(fragment, error)
+    return found
 
 
 def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) -> Json:
@@ -147,8 +160,7 @@ def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) ->
     try:
         found = sharing.linked(fragment)
     except CclError as error:
-        told = str(error).removeprefix(f"{NAME}: ")
-        return {"refused": fragment, "notes": note(told, title="Cannot open the link")}
+        return _refused(fragment, error)
     changes = importing.shown(found.opened)
     name = found.formulation
     if name is not None:
@@ -169,3 +181,8 @@ def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) ->
     drawn = found.opened.drawing or {}
     opened = f"{drawn['topology']['name']} came with the link"
     return {**changes, "notes": note(f"{opened}; {told}", "plain", title="Opened from a link")}
+
+
+def _refused(fragment: str, error: CclError) -> Json:
+    told = str(error).removeprefix(f"{NAME}: ")
+    return {"refused": fragment, "notes": note(told, title="Cannot open the link")}

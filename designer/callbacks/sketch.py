@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
@@ -10,22 +9,26 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 from ccl.errors import CclError
 from ccl.formats.sketches import read_sketch, sketch_to_json
 from ccl.formats.topoloom import topology_from_json
+from ccl.sketch import Sketch
 from designer.callbacks import commands
+from designer.drawn.importing import check_size, decoded
 from designer.page import ids, sketch_card
 from designer.page.notes import note
+from designer.serving.reading import Apart
+from designer.serving.sessions import visitor
 from designer.solves import sketch
 
 Json = dict[str, Any]
 NOTHING = (no_update, no_update)
 
 
-def register(app: Dash) -> None:
+def register(app: Dash, apart: Apart) -> None:
     """Wire the sketch."""
     _shown(app)
     _drawn(app)
     _picked(app)
     _typed(app)
-    _read(app)
+    _read(app, apart)
     _fitted(app)
 
 
@@ -173,7 +176,7 @@ def _typed(app: Dash) -> None:
         return sketch.keep(sketches, name, changed), no_update
 
 
-def _read(app: Dash) -> None:
+def _read(app: Dash, apart: Apart) -> None:
     @app.callback(
         _sketches(),
         Output(ids.CHUNKS, "value", allow_duplicate=True),
@@ -193,15 +196,22 @@ def _read(app: Dash) -> None:
             return no_update, no_update, no_update
         file = names[0] or "sketch"
         try:
-            topology = topology_from_json(drawing["topology"])
-            content = base64.b64decode((contents[0] or "").partition(",")[2])
-            found, sentences = read_sketch(content, topology, name=file)
+            found, sentences = apart.call(
+                file, read_drawn, file, contents[0] or "", drawing, session=visitor()
+            )
         except CclError as error:
             return no_update, no_update, note(str(error), title="Cannot read")
         told = "; ".join(sentences) or sketch.told(sketch_to_json(found))
         kept = sketch.keep(sketches, name, sketch_to_json(found))
         chunks = no_update if found.chunks is None else found.chunks * found.instances
         return kept, chunks, note(told, "good", title=f"Read {file}")
+
+
+def read_drawn(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple[str, ...]]:
+    """Read a sketch of the cluster that is drawn, from the data URL of its file."""
+    content = decoded(contents)
+    check_size(name, len(content))
+    return read_sketch(content, topology_from_json(drawing["topology"]), name=name)
 
 
 def _fitted(app: Dash) -> None:

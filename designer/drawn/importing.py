@@ -23,6 +23,7 @@ from ccl.sketch import Sketch
 from ccl.topology import Topology
 from designer.drawn.files import Opened, drawing_of, settings_of
 from designer.page import text
+from designer.serving.guard import MOST_UPLOAD
 from designer.solves import sketch
 from designer.solves.results import IMPORTED
 from formulations import available
@@ -98,6 +99,20 @@ def decoded(contents: str) -> bytes:
     except binascii.Error:
         msg = "the browser sent what is no file; try again"
         raise FormatError(msg) from None
+
+
+def check_size(name: str, nbytes: int) -> None:
+    """Refuse a file that is larger than a page may send.
+
+    Raises
+    ------
+    FormatError
+        If it is.
+    """
+    if nbytes > MOST_UPLOAD:
+        has, most = f"{nbytes / 1e6:,.0f}", MOST_UPLOAD // 10**6
+        msg = f"{name} has {has} MB; at most {most} MB are read here"
+        raise FormatError(msg)
 
 
 def read(
