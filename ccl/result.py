@@ -210,12 +210,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """The status in words for the user, with the size of the chunks or the gap it is about."""
-        status = self.status
-        if status is Status.WHOLE:
-            return f"{status} of {text.size(self.problem.collective.chunk_size)}"
-        if status is Status.FEASIBLE and self.gap <= NEAR:
-            return f"within {text.share(self.gap)} of the bound"
-        return str(status)
+        return verdict_of(self.status, gap=self.gap, chunk=self.problem.collective.chunk_size)
 
     def stopped(self) -> Result:
         """Return the same result, with a proof as the reason why it stopped if there is one."""
@@ -306,6 +301,15 @@ def conclude(
         log=log,
         size=size,
     ).stopped()
+
+
+def verdict_of(status: Status, *, gap: float, chunk: float) -> str:
+    """Return what `Result.verdict` says of a plan whose largest chunk has `chunk` bytes."""
+    if status is Status.WHOLE:
+        return f"{status} of {text.size(chunk)}"
+    if status is Status.FEASIBLE and gap <= NEAR:
+        return f"within {text.share(gap)} of the bound"
+    return str(status)
 
 
 def keeps_chunks(plan: Plan) -> bool:

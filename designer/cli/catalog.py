@@ -12,7 +12,7 @@ from ccl.errors import ProblemError
 from ccl.formats.documents import document, write_document
 from designer.cli import regimes
 from designer.cli.asked import JsonOption, open_document, writable
-from designer.cli.show import print_facts, print_json, print_table, remark
+from designer.cli.show import print_facts, print_json, print_table, remark, whole_chunk_rows
 from designer.cli.stored import FileOption, opened
 from designer.page import text
 
@@ -100,6 +100,7 @@ def show(
             ("found by", entry.found_by if entry.found_by != entry.formulation else ""),
             ("makespan", f"{result.makespan:.6g} µs"),
             ("bound", f"{result.bound.makespan:.6g} µs ({result.bound.kind})"),
+            *whole_chunk_rows(result),
             ("status", result.verdict),
             ("algbw", text.bandwidth(result.algbw)),
             ("stopped", entry.stop.value),
@@ -194,7 +195,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
         f"{entry.formulation} ({entry.found_by})" if other else entry.formulation,
         f"{entry.makespan:.6g} µs",
         text.share(entry.gap),
-        str(entry.status),
+        entry.verdict,
     )
 
 
@@ -205,6 +206,7 @@ def _line(entry: Entry) -> dict[str, Any]:
         "collective": entry.kind,
         "ranks": entry.ranks,
         "chunks": entry.chunks,
+        "whole": entry.whole,
         "root": entry.root,
         "size": entry.size,
         "formulation": entry.formulation,
@@ -212,7 +214,8 @@ def _line(entry: Entry) -> dict[str, Any]:
         "found_by": entry.found_by or entry.formulation,
         "makespan_us": entry.makespan,
         "bound_us": entry.bound,
-        "status": str(entry.status),
+        "whole_bound_us": entry.whole_bound,
+        "status": entry.verdict,
         "stop": entry.stop.name,
         "solve_s": entry.solve_time,
         "version": entry.version,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ccl import text
+
+if TYPE_CHECKING:
+    from ccl.result import Result
 
 WIDE = 160
 """Columns for whoever reads a pipe: few cells are broken."""
@@ -42,6 +47,14 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     console = Console(highlight=False)
     console.print(Text(title, style="bold"))
     console.print(table)
+
+
+def whole_chunk_rows(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield the bound of the plans that send these chunks whole, where it says more."""
+    bound, gap = result.whole_bound, result.whole_gap
+    if bound is not None:
+        what = f"bound for whole chunks of {text.size(result.problem.collective.chunk_size)}"
+        yield what, f"{bound.makespan:.6g} µs ({bound.kind}), gap {text.share(gap)}"
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

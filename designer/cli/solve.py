@@ -37,7 +37,7 @@ from designer.cli.asked import (
     writable,
 )
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
-from designer.cli.show import print_facts, print_json, remark
+from designer.cli.show import print_facts, print_json, remark, whole_chunk_rows
 from designer.cli.stored import CatalogOption, Store
 from designer.page import text
 from formulations import Formulation, OptionField, pareto
@@ -385,7 +385,7 @@ def _print(result: Result) -> None:
             ("makespan", _micro(result.makespan)),
             ("bound", f"{_micro(result.bound.makespan)} ({result.bound.kind}), for every plan"),
             ("gap", text.share(result.gap)),
-            *_for_whole_chunks(result),
+            *whole_chunk_rows(result),
             ("chunks per shard", f"{chunks_per_shard(result)}" if _in_chunks(result) else ""),
             ("steady state", _steady(result)),
             ("found by", result.found_by if result.found_by != result.formulation else ""),
@@ -403,15 +403,6 @@ def _print(result: Result) -> None:
 
 def _in_chunks(result: Result) -> bool:
     return isinstance(result.plan, Schedule) and result.problem.collective.kind != "custom"
-
-
-def _for_whole_chunks(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the bound of the plans that send these chunks whole, where it says more."""
-    bound, gap = result.whole_bound, result.whole_gap
-    if bound is not None:
-        size = text.size(result.problem.collective.chunk_size)
-        what = f"bound for whole chunks of {size}"
-        yield what, f"{_micro(bound.makespan)} ({bound.kind}), gap {text.share(gap)}"
 
 
 def _model(variables: int, constraints: int) -> str:

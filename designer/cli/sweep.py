@@ -17,6 +17,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from ccl.result import Status
 from designer.cli.asked import JsonOption
 from designer.cli.compare import WIDE
 from designer.cli.show import print_facts, print_json, remark
@@ -226,12 +227,13 @@ def _print(found: Sweep) -> None:
     chosen = best(rows)
     if chosen:
         _print_best(chosen)
-    proved = sum(row.status == "optimal" for row in rows)
+    proved = Counter(row.status for row in rows)
     print_facts(
         f"{len(found.rows):,} rows of {text.count(found.tasks, 'task')} in {found.folder}",
         [
             ("with a plan", f"{len(rows):,}"),
-            ("of these optimal", f"{proved:,}"),
+            ("of these optimal", f"{proved[Status.OPTIMAL]:,}"),
+            ("for whole chunks", _many(proved[Status.WHOLE])),
             ("without", _many(len(found.rows) - len(rows))),
         ],
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dash import html
 
 from ccl.formats.size import format_size
+from ccl.result import Status
 from designer.drawn.presets import COLLECTIVE_LABELS, ROOTED
 from designer.page import text
 from designer.page.markup import attributes
@@ -93,7 +94,7 @@ def _plan(entry: Entry, name: str) -> html.Tr:
     kind = COLLECTIVE_LABELS.get(entry.kind, entry.kind)
     root = f" from {entry.root}" if entry.kind in ROOTED and entry.root else ""
     chunks = f", {entry.chunks} chunks" if entry.chunks > 1 else ""
-    status = "proved" if entry.status.value == "optimal" else text.share(entry.gap)
+    status = text.share(entry.gap) if entry.status is Status.FEASIBLE else entry.verdict
     cells = (
         text.size(entry.size),
         method(entry),

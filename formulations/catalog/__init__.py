@@ -5,8 +5,9 @@
 >>> result = catalog.solve(problem, catalog=kept, time_limit=60)  # doctest: +SKIP
 >>> kept.find(relabelled).makespan  # doctest: +SKIP
 
-``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it, ``rows``,
-``packed`` and ``tables`` are how it lies in the file. ``tuning`` finds the best plan of each range
+``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it,
+``questions`` says what is one question, ``rows``, ``packed``, ``tables`` and ``migrations`` are how
+it lies in the file. ``tuning`` finds the best plan of each range
 of sizes and ``tuner`` is the table of them, ``atlas`` finds the best method of each collective and
 size, ``lines`` writes and reads plans.
 """

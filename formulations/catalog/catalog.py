@@ -16,21 +16,19 @@ from ccl import __version__
 from ccl.errors import CclError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
-from ccl.result import Result, Status
+from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
 from ccl.topology import Topology
 from formulations.catalog.entry import Entry, given_to, options_text
+from formulations.catalog.questions import exact, form_of, size_of
 from formulations.catalog.rows import (
     Line,
     entry_of,
-    exact,
     faults_in,
-    form_of,
     known_in,
     listed,
     put,
     result_in,
-    size_of,
     whole,
 )
 from formulations.catalog.tables import PLANS, QUESTIONS, opened, told, writing
@@ -120,7 +118,8 @@ class Catalog:
         Parameters
         ----------
         problem
-            What is asked; names and the order of devices do not matter.
+            What is asked; names and the order of devices do not matter. Where its chunks are
+            automatic its bytes are asked for, and what is found may answer it in equal parts.
         formulation
             Only of this one, by this version of Topoloom or proved; None takes the best of all.
         options
@@ -199,8 +198,8 @@ class Catalog:
         entry
             It, or its number.
         problem
-            The problem to relabel it onto, isomorphic to its own and of its size; by default its
-            own, on the cluster that it was first kept for.
+            The problem to relabel it onto, isomorphic to its own and of its size, whether its
+            chunks are fixed or not; by default its own, on the cluster that it was first kept for.
         """
         number = entry if isinstance(entry, int) else entry.number
         with told(self.path), self._engine.connect() as connection:
@@ -209,7 +208,10 @@ class Catalog:
             return None
         if problem is None:
             known = known_in(row)
-            return self._loaded(row, entry_of(row), known.at(row.size), known.form)
+            own = known.at(row.size, row.parts)
+            return self._loaded(row, entry_of(row), own, known.form)
+        kept = replace(problem.collective, whole=bool(row.whole))
+        problem = replace(problem, collective=kept)
         return self._loaded(row, entry_of(row), problem, form_of(problem))
 
     def count(self) -> int:
@@ -282,7 +284,7 @@ class Catalog:
         chosen = formulation_called(formulation)
         made = make_options(chosen.options, options or {})
         full = plain({row.name: getattr(made, row.name) for row in option_fields(chosen.options)})
-        proved = PLANS.c.status == str(Status.OPTIMAL)
+        proved = (PLANS.c.status == str(Status.OPTIMAL)) | (PLANS.c.stop == Stop.PROVED.name)
         return by_makespan.where(
             PLANS.c.formulation == chosen.name,
             PLANS.c.options == options_text(full, exact=exact(problem.topology)),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ccl.collective import CollectiveKind
-from ccl.result import Result, Status, Stop
+from ccl.result import Result, Status, Stop, verdict_of
+from formulations import DEFAULT
 
 _CUT_SHORT = (Stop.TIME_LIMIT, Stop.MEMORY, Stop.CANCELLED)
 _LIMITED = (Stop.EFFORT, Stop.PASSES)
@@ -29,8 +30,10 @@ class Entry:
     cluster
         Name of the cluster that it was first kept for; others may be isomorphic to it.
     kind, ranks, chunks, root
-        Of the collective: its kind, ranks, chunks per shard (all chunks of a custom one), and the
-        rank of the root on that cluster.
+        Of the collective: its kind, ranks, chunks per shard (all chunks of a custom one) in the
+        plan, and the rank of the root on that cluster.
+    whole
+        Whether these chunks were fixed; else they are what the plan was found with.
     size
         Bytes of the whole buffer.
     formulation, options
@@ -38,9 +41,13 @@ class Entry:
     version
         Of Topoloom, when it was found.
     makespan, bound
-        µs: of the replay, and the largest lower bound.
+        µs: of the replay, and the largest lower bound for every plan.
+    whole_bound
+        µs: the largest for plans that send these chunks whole, None where that says no more.
     status, stop
-        Whether it is proved, and why the solve stopped.
+        Among which plans it is proved, and why the solve stopped.
+    chunk
+        Bytes of the largest chunk.
     found_by
         Which method found it, where the formulation tries several.
     solve_time
@@ -58,6 +65,7 @@ class Entry:
     kind: CollectiveKind
     ranks: int
     chunks: int
+    whole: bool
     root: int
     size: float
     formulation: str
@@ -65,7 +73,9 @@ class Entry:
     version: str
     makespan: float
     bound: float
+    whole_bound: float | None
     status: Status
+    chunk: float
     stop: Stop
     found_by: str
     solve_time: float
@@ -79,6 +89,11 @@ class Entry:
         return max(0.0, self.makespan / self.bound - 1.0)
 
     @property
+    def verdict(self) -> str:
+        """The status in words for the user, as `Result.verdict` says it."""
+        return verdict_of(self.status, gap=self.gap, chunk=self.chunk)
+
+    @property
     def algbw(self) -> float:
         """GB/s: size over makespan."""
         return self.size / self.makespan * 1e-3
@@ -89,13 +104,20 @@ class Entry:
         It could not where the plan is proved or near enough, where the solve came to its own end,
         or was cut short after at least as many seconds.
         """
-        if self.status in (Status.OPTIMAL, Status.WHOLE) or (gap is not None and self.gap <= gap):
+        if self.status is Status.OPTIMAL or (gap is not None and self._reached <= gap):
             return True
         if self.stop in _NEAR:
             return False
         if self.given is None:
             return True
         return time_limit is not None and self.given >= time_limit * _ABOUT
+
+    @property
+    def _reached(self) -> float:
+        """The gap by which its solve is done: where others may cut, to every plan."""
+        if self.whole_bound is None or (self.formulation == DEFAULT and not self.whole):
+            return self.gap
+        return max(0.0, self.makespan / self.whole_bound - 1.0)
 
 
 def given_to(result: Result, time_limit: float | None) -> float | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -14,57 +12,38 @@ from sqlalchemy.sql import Select
 
 from ccl.collective import CollectiveKind, made_of
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
 from ccl.symmetry.relabelling import Relabelling
-from ccl.topology import Topology
 from formulations.catalog.entry import Entry, options_in, options_text
 from formulations.catalog.packed import pack, problem_bytes, problem_in, unpack
+from formulations.catalog.questions import asked_by, exact, in_parts, parts_of, size_of
 from formulations.catalog.tables import PLANS, QUESTIONS
 from formulations.comparing.asked import resized
 
 SAME = 1e-9
 """Times within this share of each other are the same."""
 
-_DIGITS = 12
-"""Digits of a size that count: sums in another order may differ in the last."""
-
 Line = Row[*tuple[Any, ...]]
 """What a query returns."""
 
 _BRIEF = [each for each in PLANS.c if each.name != "content"]
-_ABOUT = [QUESTIONS.c[name] for name in ("cluster", "kind", "ranks", "chunks", "root")]
+_ABOUT = [QUESTIONS.c[name] for name in ("cluster", "kind", "ranks", "chunks", "root", "whole")]
 
 
 @dataclass(frozen=True)
 class Known:
-    """A problem that a catalog knows: one drawing of it, and its canonical form."""
+    """A question that a catalog knows: one drawing of its problem, and its canonical form."""
 
     number: int
     problem: Problem
     form: Canonical
 
-    def at(self, size: float) -> Problem:
-        """Return the problem at `size` bytes."""
-        return replace(self.problem, collective=resized(self.problem.collective, size))
-
-
-def form_of(problem: Problem) -> Canonical:
-    """Return the canonical form of a problem."""
-    return canonical(problem.topology, problem.collective, windows=problem.windows)
-
-
-def size_of(problem: Problem) -> float:
-    """Return the bytes of a problem as a catalog counts them."""
-    return float(f"{problem.collective.size:.{_DIGITS}g}")
-
-
-def exact(topology: Topology) -> str:
-    """Return what tells one drawing of a cluster from others."""
-    text = json.dumps(topology_to_json(topology), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    def at(self, size: float, parts: int) -> Problem:
+        """Return the problem at `size` bytes, with every chunk in `parts` parts."""
+        problem = replace(self.problem, collective=resized(self.problem.collective, size))
+        return in_parts(problem, parts)
 
 
 def listed() -> Select[Any]:
@@ -87,7 +66,8 @@ def entry_of(row: Line) -> Entry:
         cluster=row.cluster,
         kind=cast(CollectiveKind, row.kind),
         ranks=row.ranks,
-        chunks=row.chunks,
+        chunks=row.chunks * row.parts,
+        whole=bool(row.whole),
         root=row.root,
         size=row.size,
         formulation=row.formulation,
@@ -95,7 +75,9 @@ def entry_of(row: Line) -> Entry:
         version=row.version,
         makespan=row.makespan,
         bound=row.bound,
+        whole_bound=row.whole_bound,
         status=Status(row.status),
+        chunk=row.chunk,
         stop=Stop[row.stop],
         found_by=row.found_by,
         solve_time=row.solve_time,
@@ -106,7 +88,7 @@ def entry_of(row: Line) -> Entry:
 
 
 def known_in(row: Line) -> Known:
-    """Return the problem of a row of `whole`, in its own names."""
+    """Return the question of a row of `whole`, in its own names."""
     order = np.frombuffer(row.places, dtype="<i4").astype(np.int64)
     return Known(row.question, problem_in(row.problem), Canonical(row.digest, row.family, order))
 
@@ -114,14 +96,16 @@ def known_in(row: Line) -> Known:
 def result_in(row: Line, problem: Problem, form: Canonical) -> Result:
     """Return the plan of a row of `whole` as one of `problem`, verified and replayed.
 
+    Where chunks are automatic it answers the problem in as many parts as it was found for.
+
     Raises
     ------
     CclError
         If it is damaged, breaks a rule or beats its bound.
     """
     known = known_in(row)
-    source = known.at(row.size)
-    onto = Relabelling.between(source, problem, known=known.form, asked=form)
+    source, target = known.at(row.size, row.parts), in_parts(problem, row.parts)
+    onto = Relabelling.between(source, target, known=known.form, asked=form)
     return unpack(row.content, onto)
 
 
@@ -129,7 +113,7 @@ def faults_in(row: Line) -> list[str]:
     """Say what is wrong with the plan of a row of `whole`."""
     try:
         known = known_in(row)
-        found = result_in(row, known.at(row.size), known.form)
+        found = result_in(row, known.at(row.size, row.parts), known.form)
     except CclError as error:
         return [f"plan {row.id}: {error}"]
     if abs(found.makespan / row.makespan - 1) <= SAME:
@@ -156,16 +140,17 @@ def put(
     }
     same = [PLANS.c[name] == value for name, value in key.items()]
     there = connection.execute(
-        select(PLANS.c.id, PLANS.c.makespan, PLANS.c.bound, PLANS.c.given).where(*same)
+        select(
+            PLANS.c.id, PLANS.c.makespan, PLANS.c.bound, PLANS.c.whole_bound, PLANS.c.given
+        ).where(*same)
     ).first()
     if there is not None and not _better(result, there):
         longer = None if None in (given, there.given) else max(given or 0.0, there.given)
         if longer != there.given:
             connection.execute(update(PLANS).where(*same).values(given=longer))
         return False
-    onto = Relabelling.between(
-        result.problem, known.at(result.problem.collective.size), known=form, asked=known.form
-    )
+    source = known.at(result.problem.collective.size, parts_of(result.problem))
+    onto = Relabelling.between(result.problem, source, known=form, asked=known.form)
     values = _values(result, given) | {"content": pack(result, None if onto.identical else onto)}
     if there is None:
         connection.execute(insert(PLANS).values(**key, **values))
@@ -178,15 +163,24 @@ def _better(result: Result, there: Line) -> bool:
     """Whether a result takes less than what is there, or the same with a larger bound."""
     if result.makespan < there.makespan * (1 - SAME):
         return True
-    same = result.makespan <= there.makespan * (1 + SAME)
-    return bool(same and result.bound.makespan > there.bound * (1 + SAME))
+    if result.makespan > there.makespan * (1 + SAME):
+        return False
+    pairs = ((result.bound.makespan, there.bound), (_whole_bound(result), there.whole_bound))
+    return any((new or 0.0) > (old or 0.0) * (1 + SAME) for new, old in pairs)
+
+
+def _whole_bound(result: Result) -> float | None:
+    return None if result.whole_bound is None else result.whole_bound.makespan
 
 
 def _values(result: Result, given: float | None) -> dict[str, Any]:
     return {
         "makespan": result.makespan,
+        "parts": parts_of(result.problem),
         "bound": result.bound.makespan,
+        "whole_bound": _whole_bound(result),
         "status": str(result.status),
+        "chunk": result.problem.collective.chunk_size,
         "stop": result.stop.name,
         "found_by": result.found_by,
         "solve_time": result.solve_time,
@@ -196,7 +190,7 @@ def _values(result: Result, given: float | None) -> dict[str, Any]:
 
 
 def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
-    """Return the drawing that stands for a problem; where there is none, this becomes it."""
+    """Return the drawing that stands for a question; where there is none, this becomes it."""
     row = connection.execute(
         select(
             QUESTIONS.c.id.label("question"),
@@ -208,6 +202,7 @@ def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
     ).first()
     if row is not None:
         return known_in(row)
+    problem = asked_by(problem)
     collective = problem.collective
     chunks, root = made_of(collective) or (len(collective.chunks), 0)
     made = connection.execute(
@@ -220,6 +215,7 @@ def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
             ranks=collective.ranks,
             chunks=chunks,
             root=root,
+            whole=collective.whole,
             content=problem_bytes(problem),
             places=form.order.astype("<i4").tobytes(),
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlalchemy import (
     URL,
+    Boolean,
     Column,
     Connection,
     Engine,
@@ -38,6 +39,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ccl.errors import CatalogError
+from formulations.catalog.migrations import among_which_plans
 
 PATIENCE = 60.0
 """Seconds that a writer waits for another."""
@@ -59,10 +61,14 @@ QUESTIONS = Table(
     Column("ranks", Integer, nullable=False),
     Column("chunks", Integer, nullable=False),
     Column("root", Integer, nullable=False),
+    Column("whole", Boolean, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Column("places", LargeBinary, nullable=False),
 )
-"""Problems up to isomorphism and size: `content` stands for all, `places` in canonical order."""
+"""Questions up to isomorphism and size: `content` stands for all, `places` in canonical order.
+
+Where chunks are `whole` they are part of the question, else it has one for each shard.
+"""
 
 PLANS = Table(
     "plans",
@@ -73,9 +79,12 @@ PLANS = Table(
     Column("formulation", String, nullable=False),
     Column("options", String, nullable=False),
     Column("version", String, nullable=False),
+    Column("parts", Integer, nullable=False),
     Column("makespan", Float, nullable=False),
     Column("bound", Float, nullable=False),
+    Column("whole_bound", Float),
     Column("status", String, nullable=False),
+    Column("chunk", Float, nullable=False),
     Column("stop", String, nullable=False),
     Column("found_by", String, nullable=False),
     Column("solve_time", Float, nullable=False),
@@ -85,7 +94,10 @@ PLANS = Table(
     UniqueConstraint("question", "size", "formulation", "options", "version"),
     Index("plans_by_makespan", "question", "size", "makespan"),
 )
-"""Plans in the names of the cluster of their question; `given` is in s, none without a limit."""
+"""Plans in the names of the cluster of their question; `given` is in s, none without a limit.
+
+Each chunk of the question is in so many `parts`; the largest has `chunk` bytes.
+"""
 
 
 def _first(connection: Connection) -> None:
@@ -95,7 +107,7 @@ def _first(connection: Connection) -> None:
             connection.execute(CreateIndex(index))
 
 
-MIGRATIONS = (_first,)
+MIGRATIONS = (_first, among_which_plans)
 """What makes the tables of each version of those before it; the file says which it has."""
 
 

@@ -124,7 +124,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
         plan = result.plan
         alike = (entry.chunks, plan.sends if isinstance(plan, Schedule) else plan)
         if alike not in seen:
-            found.append(Candidate(entry, problem, plan))
+            found.append(Candidate(entry, result.problem, plan))
         seen.add(alike)
     return found
 

@@ -181,7 +181,7 @@ def resized(collective: Collective, size: float) -> Collective:
     factor = size / collective.size
     chunks = tuple(replace(each, size=each.size * factor) for each in collective.chunks)
     if collective.kind == "custom":
-        return custom(collective.ranks, chunks)
+        return replace(custom(collective.ranks, chunks), whole=collective.whole)
     first = chunks[0]
     rooted = {"broadcast": first.holders, "scatter": first.holders}
     rooted |= {"reduce": first.destinations, "gather": first.destinations}

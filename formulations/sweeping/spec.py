@@ -86,7 +86,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     sizes
         Bytes of the whole buffer: numbers, texts such as ``1MB``, ranges such as ``1KB..1GB x4``.
     chunks
-        Chunks per shard.
+        Chunks per shard that stay whole; None, the default, lets a plan cut as it likes.
     formulations
         Names, ``name:option=value``, ``name:option=[value,value]``, or names with options.
     time_limit
@@ -105,7 +105,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clusters: list[str | Candidate]
     collectives: list[str | Kind]
     sizes: list[str | float]
-    chunks: list[int] = msgspec.field(default_factory=lambda: [1])
+    chunks: list[int | None] = msgspec.field(default_factory=lambda: [None])
     formulations: list[str | Solver] = msgspec.field(default_factory=lambda: ["auto"])
     time_limit: float | None = LIMIT
     memory_limit: str | float | None = None
@@ -183,6 +183,7 @@ def _checked(spec: Spec, name: str) -> Spec:
         if not getattr(spec, key):
             msg = f"{name}, at {key}: there is none; give at least one"
             raise FormatError(msg)
+    fewest = min((each for each in spec.chunks if each is not None), default=1)
     wrong = [
         (key, value, unit, right)
         for key, value, unit, right, fits in (
@@ -195,7 +196,7 @@ def _checked(spec: Spec, name: str) -> Spec:
                 f"0 to {MOST_RETRIES}",
                 0 <= spec.retries <= MOST_RETRIES,
             ),
-            ("chunks", min(spec.chunks), "", "1 or more", min(spec.chunks) >= 1),
+            ("chunks", fewest, "", "1 or more", fewest >= 1),
         )
         if not fits
     ]

@@ -47,7 +47,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     gpus, hosts
         How many; None where there is no such cluster.
     collective, size, chunks, root
-        What is asked, the size in bytes, chunks per shard.
+        What is asked, the size in bytes, chunks per shard that stay whole or None.
     formulation, options
         Who is asked, with options that differ from the default.
     time_limit
@@ -70,7 +70,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     hosts: int | None
     collective: str
     size: float
-    chunks: int
+    chunks: int | None
     root: int
     formulation: str
     options: dict[str, Any]
@@ -86,7 +86,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return Method(self.formulation, self.options)
 
     def __str__(self) -> str:
-        chunks = f" in {self.chunks} chunks" if self.chunks > 1 else ""
+        several = "" if self.chunks == 1 else "s"
+        chunks = "" if self.chunks is None else f" in {self.chunks} chunk{several}"
         root = f" at {self.root}" if self.root else ""
         what = f"{self.collective}{root} of {format_size(self.size)}{chunks}"
         return f"{what} on {self.cluster} by {self.method}"
@@ -126,7 +127,7 @@ class _Asked(NamedTuple):
     clusters: tuple[Cluster, ...]
     collectives: tuple[tuple[str, int], ...]
     sizes: tuple[float, ...]
-    chunks: tuple[int, ...]
+    chunks: tuple[int | None, ...]
     methods: tuple[Method, ...]
 
 
