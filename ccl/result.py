@@ -327,7 +327,7 @@ def true_bounds(
     """
     whole = keeps_chunks(plan)
     kept: list[Bound] = []
-    for bound in sorted(bounds, key=lambda each: -each.makespan):
+    for bound in bounds:
         if bound.whole_chunks and not whole:
             continue
         if bound.makespan > makespan * (1 + PROOF_TOLERANCE):
@@ -343,7 +343,7 @@ def true_bounds(
             kept.append(bound)
     if all(each.whole_chunks for each in kept):
         kept.append(_least(problem))
-    return tuple(kept)
+    return tuple(sorted(kept, key=lambda each: -each.makespan))
 
 
 def _least(problem: Problem) -> Bound:

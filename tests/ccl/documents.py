@@ -15,6 +15,7 @@ from ccl.formats.documents import Document, document
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.window import Window
 from tests.ccl.clusters import ring, ring_all_gather
@@ -109,7 +110,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 @st.composite
 def results(draw: st.DrawFn) -> Result:
-    """A ring's all-gather with bounds of all sorts."""
+    """A ring's all-gather with bounds of all sorts, none above the makespan."""
     bandwidth = draw(st.floats(min_value=1.0, max_value=1000.0))
     count = draw(st.integers(2, 5))
     problem, plan = ring_all_gather(
@@ -118,7 +119,9 @@ def results(draw: st.DrawFn) -> Result:
     names = problem.topology.ranks
     witnesses = st.sampled_from([None, Cut(names[:1], (names[:2],), bandwidth), Path(names[:2])])
     kinds = st.sampled_from(get_args(BoundKind))
-    bounds = st.builds(Bound, SHARES, kinds, witnesses, NAMES, st.booleans(), st.booleans())
+    makespan = simulate(problem, plan).makespan
+    times = SHARES.map(lambda share: share * makespan)
+    bounds = st.builds(Bound, times, kinds, witnesses, NAMES, st.booleans(), st.booleans())
     sizes = st.builds(ModelSize, COUNTS, COUNTS, COUNTS)
     return conclude(
         problem,

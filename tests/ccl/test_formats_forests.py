@@ -120,7 +120,7 @@ class TestThroughput:
 
         assert both.status is Status.THROUGHPUT
         assert both.stop is Stop.RATE
-        assert str(both.status) == "optimal throughput"
+        assert str(both.status) == "optimal throughput (steady state)"
         assert both.steady_makespan == 80
         assert both.steady_gap == 0
         assert both.gap > 0

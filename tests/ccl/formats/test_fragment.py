@@ -123,16 +123,21 @@ def test_a_link_that_lost_its_end_is_refused(data):
 
 @quick
 @given(st.data())
-def test_a_link_in_which_a_letter_changed_is_refused(data):
-    """Two sums guard it: of the letters that are left over at the end, some bits say nothing."""
-    whole = fragment_of(Share(document(mesh(3))))
-    at = data.draw(st.integers(0, len(whole) - 2))
+def test_a_link_in_which_a_letter_changed_is_refused_or_says_the_same(data):
+    """A sum guards what it says; some bits of what is compressed say nothing, wherever they are."""
+    share = Share(document(mesh(3)))
+    whole = fragment_of(share)
+    at = data.draw(st.integers(0, len(whole) - 1))
     letter = data.draw(st.sampled_from(string.ascii_letters + string.digits + "-_"))
     if letter == whole[at]:
         return
 
-    with pytest.raises(FormatError, match=r"^the link: "):
-        share_of(whole[:at] + letter + whole[at + 1 :])
+    try:
+        read = share_of(whole[:at] + letter + whole[at + 1 :])
+    except FormatError as error:
+        assert str(error).startswith("the link: ")
+    else:
+        assert read == share
 
 
 @pytest.mark.parametrize(
