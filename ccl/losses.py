@@ -86,7 +86,8 @@ def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
     place = {rank: i for i, rank in enumerate(sorted(set(ranks)))}
     made = made_of(collective)
     if made is None:
-        return custom(len(place), filter(None, (_left(e, place) for e in collective.chunks)))
+        left = custom(len(place), filter(None, (_left(e, place) for e in collective.chunks)))
+        return replace(left, whole=collective.whole)
     count, root = made
     if collective.kind in ROOTED and root not in place:
         msg = f"rank {root} is the root of the {collective.kind}, which nothing replaces"
