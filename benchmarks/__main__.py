@@ -10,6 +10,7 @@ import typer
 
 from benchmarks import (
     astar,
+    auto,
     build,
     catalog,
     classes,
@@ -30,6 +31,7 @@ from benchmarks import (
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 app.command("table8")(table8.main)
+app.command("auto")(auto.main)
 app.command("build")(build.main)
 app.command("catalog")(catalog.main)
 app.command("classes")(classes.main)

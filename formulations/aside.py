@@ -58,10 +58,15 @@ class Aside:
             while True:
                 yield self._found.get_nowait()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end and all that it has found was heard of."""
+        return not self._thread.is_alive() and self._found.empty()
+
     def wait(self) -> bool:
         """Wait a little; return whether it still goes on or has news."""
         self._thread.join(PAUSE)
-        return self._thread.is_alive() or not self._found.empty()
+        return not self.ended
 
     def close(self) -> None:
         """End it."""

@@ -154,6 +154,7 @@ class Search:
         self._remarks = list(run.log)
         self._aside: Aside | None = None
         self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
+        self._large = self._pairs > MANY
         self._tight = False
 
     def all(self) -> None:
@@ -162,8 +163,10 @@ class Search:
             names = [each.strip() for each in self.options.methods.split(",")]
             for place, name in enumerate(names):
                 self._try(name, seconds=self._share(len(names) - place))
+                if self._large and self.run.best is not None:
+                    return
             return
-        large = self._pairs > MANY
+        large = self._large
         if self._pairs > SMALL:
             self._trees_aside()
         self._try(LISTS, seconds=None if large else self._share(4))
@@ -186,7 +189,9 @@ class Search:
     @property
     def _done(self) -> bool:
         self._listen()
-        return self.run.enough or self.run.late
+        # On the largest problems the first that trees find has to do.
+        found = self._large and self._aside is not None and self._aside.ended
+        return self.run.enough or self.run.late or (found and self.run.best is not None)
 
     def _share(self, many: int) -> float | None:
         """Return the seconds of the next of so many methods, None where there is no limit."""
