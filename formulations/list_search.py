@@ -315,6 +315,7 @@ def _after(moves: Moves, added: TimedMoves, tail: Half, sizes: np.ndarray) -> Af
     base = np.repeat(moves.first[added.move] - (np.cumsum(crossed) - crossed), crossed)
     place = base + np.arange(len(which))
     nbytes = sizes[added.chunk][which]
-    gone = added.start[which] + moves.lead[place] + nbytes * moves.beta[place]
+    held = moves.drag[place] + moves.beta[place]
+    gone = added.start[which] + moves.lead[place] + nbytes * held
     np.maximum.at(free, moves.link[place], gone)
     return After(done[np.array(tail.numbers)], free)

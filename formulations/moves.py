@@ -6,10 +6,14 @@ comes. A chunk of n bytes that starts a move at time t
 * holds its j-th link from ``t + lead[j] + n * drag[j]`` on for ``n * beta[j]``;
 * is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
 
-For plans that are read as they are, ``lead`` is the sum of the alphas before the link and ``drag``
-is 0. Plans that will be read backwards (reductions, ``formulations.mirror``) are made on reversed
-links: the send that a move then stands for starts when the move ends, so it holds each link the
-time that makes the two agree.
+``lead`` is the sum of the alphas before the link. A link that is faster than one before it waits
+until it can send without a pause (`ccl.schedule.Send.via`): ``drag`` grows along the way by what
+each link is faster than the one before it, and ``slowest`` is that of the last link plus its beta.
+So it is the beta of the slowest link, or more where a way gets faster and then slower again.
+
+Read backwards in time all this is the same, save that each alpha is then passed before its link is
+held and not after: plans that will be read backwards (reductions, `formulations.mirror`) are made
+on reversed links with `mirrored` moves.
 
 All methods in continuous time (list scheduling, constraint programming, their quotients) choose
 among these moves and from nothing else.
@@ -113,6 +117,7 @@ def moves_of(topology: Topology) -> Moves:
     total = np.add.reduceat(alpha[link], starts)
     until = np.cumsum(alpha[link]) - alpha[link]
     lead = until - np.repeat(until[starts], crossed)
+    drag = _drags(beta, first)
     return Moves(
         topology=topology,
         routes=tuple(routes),
@@ -122,11 +127,20 @@ def moves_of(topology: Topology) -> Moves:
         link=link,
         beta=beta,
         lead=lead,
-        drag=np.zeros(len(link)),
+        drag=drag,
         parts=copies[before[link]],
         latency=total,
-        slowest=np.maximum.reduceat(beta, starts),
+        slowest=(drag + beta)[first[1:] - 1],
     )
+
+
+def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return how much later each link begins than alphas ask for, in µs per byte, shape (m,)."""
+    faster = np.maximum(0.0, -np.diff(beta, prepend=0.0))
+    faster[first[:-1]] = 0.0
+    drag = np.cumsum(faster)
+    # What came before the first link of a move is not its own.
+    return np.asarray(drag - np.repeat(drag[first[:-1]], np.diff(first)))
 
 
 def _routes(topology: Topology) -> list[tuple[str, ...]]:
@@ -167,12 +181,14 @@ def mirrored(moves: Moves) -> Moves:
     """Return the same moves for plans that will be read backwards.
 
     Read backwards, a move that starts at t and is there at ``t + d`` is a send that starts at
-    ``T - t - d`` and holds link j from the alphas behind the link later on. Seen from here it is
-    held until ``t + d`` less these alphas.
+    ``T - t - d``, and a link that the move holds until u is one that the send holds from ``T - u``
+    on. With n bytes, latencies ``a[j]`` and drags ``D[j]`` of the send, that is
+
+        T - t - d + (sum of a[i] for i < j) + n D[j],     d = (sum of a) + n slowest,
+
+    so the move begins to hold it ``(sum of a[i] for i >= j) + n (slowest - D[j] - beta[j])`` after
+    t. The last bracket is the drag of the move itself, as ``D[j] + beta[j]`` grows along the send
+    by what each link is slower than the one before it: only the alpha of the link is added.
     """
-    of, alpha = moves.of_link, np.array([each.alpha for each in moves.topology.links])
-    return replace(
-        moves,
-        lead=moves.lead + alpha[moves.link],
-        drag=moves.slowest[of] - moves.beta,
-    )
+    alpha = np.array([each.alpha for each in moves.topology.links])
+    return replace(moves, lead=moves.lead + alpha[moves.link])

@@ -11,6 +11,7 @@ Moves of one transmission (a chunk that parts at devices that copy) share their 
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +24,13 @@ from formulations.moves import Moves
 
 FINE = 16
 """Epochs of the quickest hop where a shared limit binds."""
+
+MOST_LOADS = 8_000_000
+"""Epochs of all limits together that are kept in mind; where hops differ too much, epochs are
+longer."""
+
+LEAST = 4096
+"""Epochs of a plan that there may be in any case."""
 
 SAME = 1e-9
 """Shares of an epoch that are none."""
@@ -101,16 +109,16 @@ def in_epochs(
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
     tau = epoch_duration or quickest_hop(problem, moves, timed, sizes)
     timed = _parted(problem, moves, timed)
-    placed = timed.chosen(_ordered(timed))
-    lag, joins = _aligned(moves, placed)
+    placed = timed.chosen(_ordered(moves, timed, sizes))
+    lag, drags = _aligned(moves, placed)
     meets = any(
         (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
     )
     caps, cap_first, room = _limits(problem)
     epochs, horizon = place(
-        (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead),
-        (placed.move, placed.chunk, placed.group, lag, joins),
-        (sizes, moves.latency, meets),
+        (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead, moves.drag),
+        (placed.move, placed.chunk, placed.group, lag, drags),
+        (sizes, moves.latency, moves.slowest, meets),
         (caps, cap_first, room),
         (len(problem.topology.links), len(problem.topology.devices), tau),
     )
@@ -155,7 +163,12 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
 def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
-    return float(hop.min()) / (FINE if binding(problem.topology) else 1)
+    limits = binding(problem.topology)
+    if not limits:
+        return float(hop.min())
+    caps = len(limits) + len({ends for limit in limits for ends in limit.links})
+    longest = float(ends(moves, timed, sizes).max())
+    return max(float(hop.min()) / FINE, longest / max(LEAST, MOST_LOADS // caps))
 
 
 def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,24 +194,101 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _aligned(moves: Moves, timed: TimedMoves) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much later than the first each move of a sum starts, and whether it is in one.
+    """Return how much later than the first each move of a sum starts, in µs and µs per byte.
 
-    What is added up on the way has several sources; the longest way starts first.
+    What is added up on the way has several sources; all arrive at once, so the longest way starts
+    first.
     """
     _, which = np.unique(timed.group, return_inverse=True)
-    latency, src = moves.latency[timed.move], moves.src[timed.move]
-    longest, least, most = (np.zeros(int(which.max(initial=0)) + 1) for _ in range(3))
+    src = moves.src[timed.move]
+    least, most = (np.zeros(int(which.max(initial=0)) + 1) for _ in range(2))
     least[:] = np.inf
-    np.maximum.at(longest, which, latency)
     np.minimum.at(least, which, src)
     np.maximum.at(most, which, src)
     joins = (least < most)[which]
-    return np.where(joins, longest[which] - latency, 0.0), joins
+    found = []
+    for took in (moves.latency[timed.move], moves.slowest[timed.move]):
+        longest = np.zeros(len(least))
+        np.maximum.at(longest, which, took)
+        found.append(np.where(joins, longest[which] - took, 0.0))
+    return found[0], found[1]
 
 
-def _ordered(timed: TimedMoves) -> np.ndarray:
-    """Return the places of the moves by start, those of one transmission together."""
+def _ordered(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
+    """Return the places of the moves in the order of the plan, those of one transmission together.
+
+    That is the order of their starts, unless a link serves one before another that starts earlier.
+    """
     _, which = np.unique(timed.group, return_inverse=True)
     latest = np.full(int(which.max(initial=0)) + 1, -np.inf)
     np.maximum.at(latest, which, timed.start)
-    return np.lexsort((timed.start, which, latest[which]))
+    turn = np.empty(len(latest), dtype=np.int64)
+    turn[np.argsort(latest, kind="stable")] = np.arange(len(latest))
+    ahead, behind = _served(moves, timed, sizes, turn[which])
+    if (ahead > behind).any():
+        edges = [(ahead, behind), _relied(moves, timed, sizes, turn[which])]
+        before, after = (np.concatenate(each) for each in zip(*edges, strict=True))
+        turn = _in_line(before, after, len(latest))[turn]
+    return np.lexsort((timed.start, turn[which]))
+
+
+def _served(
+    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the turns of what links serve one after the other: of the first and of the second."""
+    many = np.diff(moves.first)[timed.move]
+    of = np.repeat(np.arange(len(timed)), many)
+    place = np.arange(len(of)) + np.repeat(moves.first[timed.move] - np.cumsum(many) + many, many)
+    link = moves.link[place]
+    begin = timed.start[of] + moves.lead[place] + sizes[timed.chunk[of]] * moves.drag[place]
+    order = np.lexsort((begin, link))
+    next_to = (link[order][1:] == link[order][:-1]) & (turn[of[order]][1:] != turn[of[order]][:-1])
+    return turn[of[order]][:-1][next_to], turn[of[order]][1:][next_to]
+
+
+def _relied(
+    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the turns of what brings a chunk and of what sends it on, when it is there by then."""
+    stop = ends(moves, timed, sizes) - SAME * float(ends(moves, timed, sizes).max(initial=0.0))
+    came: dict[tuple[int, int], list[int]] = {}
+    for number, key in enumerate(
+        zip(timed.chunk.tolist(), moves.dst[timed.move].tolist(), strict=True)
+    ):
+        came.setdefault(key, []).append(number)
+    found = [
+        (turn[each], turn[number])
+        for number, key in enumerate(
+            zip(timed.chunk.tolist(), moves.src[timed.move].tolist(), strict=True)
+        )
+        for each in came.get(key, ())
+        if stop[each] <= timed.start[number]
+    ]
+    before, after = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return before, after
+
+
+def _in_line(before: np.ndarray, after: np.ndarray, many: int) -> np.ndarray:
+    """Return new turns in which each comes after those that it is behind, as few as can be moved.
+
+    Of turns that are behind one another, round in a circle, the first goes first.
+    """
+    waits = np.bincount(after, minlength=many)
+    order = np.argsort(before, kind="stable")
+    then, bounds = after[order].tolist(), np.searchsorted(before[order], np.arange(many + 1))
+    ready = np.flatnonzero(waits == 0).tolist()
+    left, done, turn = waits.tolist(), [False] * many, np.zeros(many, dtype=np.int64)
+    stuck = 0
+    for new in range(many):
+        if not ready:
+            while done[stuck]:
+                stuck += 1
+            ready.append(stuck)
+        here = heapq.heappop(ready)
+        done[here] = True
+        turn[here] = new
+        for each in then[bounds[here] : bounds[here + 1]]:
+            left[each] -= 1
+            if not left[each] and not done[each]:
+                heapq.heappush(ready, each)
+    return turn

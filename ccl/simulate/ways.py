@@ -131,8 +131,14 @@ class Ways:
         ]
         limited = any(hop.limited for hop in links)
         stays = _ending_together(links) if joins and not limited else _without_pause(links)
+        # The first of the sends leaves at the start.
+        soonest = min(
+            hop.lead + wait for hop, (wait, _) in zip(links, stays, strict=True) if not hop.after
+        )
         hops = [
-            replace(hop, offset=hop.lead + wait, end=hop.lead + until + hop.alpha)
+            replace(
+                hop, offset=hop.lead + wait - soonest, end=hop.lead + until + hop.alpha - soonest
+            )
             for hop, (wait, until) in zip(links, stays, strict=True)
         ]
         own = [tuple(place[ends] for ends in pairwise(route)) for route in routes]

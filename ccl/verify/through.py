@@ -59,11 +59,12 @@ def unlimited(
             stays[link.ends] = Stay(link, took, lead, wait, wait + took)
     if not joins:
         return stays
-    longest, last = max(alphas), max(stay.until for stay in stays.values())
+    # Counted from the end, and then from when the first of the sends leaves.
+    first = max(
+        alpha + stays[links[0].ends].until for alpha, links in zip(alphas, routes, strict=True)
+    )
     return {
-        ends: stay._replace(
-            lead=longest - stay.lead, wait=last - stay.until, until=last - stay.wait
-        )
+        ends: stay._replace(lead=first - stay.lead, wait=-stay.until, until=-stay.wait)
         for ends, stay in stays.items()
     }
 

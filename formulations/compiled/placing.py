@@ -21,7 +21,7 @@ def place(ways, sends, sizes, caps, scale):
     Of each transmission alone the shared limits must let all links through at once.
     """
     move, _, group, _, _ = sends
-    nbytes, _, meets = sizes
+    nbytes, _, _, meets = sizes
     links, devices, tau = scale
     free = np.zeros(links)
     last = np.zeros(links, np.int64)
@@ -31,6 +31,7 @@ def place(ways, sends, sizes, caps, scale):
     apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
     load = np.zeros((len(caps[2]), 64))
     held = free, np.zeros(links + 1, np.int64)
+    room = np.zeros((links, 7))
     epochs = np.zeros(len(move), np.int64)
     end = 0.0
     low = 0
@@ -38,53 +39,121 @@ def place(ways, sends, sizes, caps, scale):
         high = low
         while high < len(move) and group[high] == group[low]:
             high += 1
+        laid = _laid(ways, sends, sizes, caps, room, low, high, tau)
         epoch = _earliest(ways, sends, came, last, low, high, tau)
         if meets:
             epoch = max(epoch, _apart(ways, sends, apart, low, high) + 1)
-        epoch, start, load = _placed(ways, sends, nbytes, caps, held, load, low, high, epoch, tau)
+        epoch, start, load = _placed(
+            ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau
+        )
         epochs[low:high] = epoch
         state = free, last, stamp, came, apart
-        end = max(end, _taken(ways, sends, sizes, caps, state, low, high, epoch, start, tau))
+        end = max(end, _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau))
         low = high
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
 
 
 @njit
-def _placed(ways, sends, nbytes, caps, held, load, low, high, epoch, tau):
+def _laid(ways, sends, sizes, caps, room, low, high, tau):
+    """Return when the links of a transmission are held, and when each of its moves is there.
+
+    Returns
+    -------
+    tuple
+        By link µs after the start from when on it is held, the first epoch after that of the
+        transmission over which it is spread and how many they are; by move µs after the start
+        and, where links are limited, after the beginning of its epoch. `room` has a place for each
+        link: whether it is limited does not change.
+    """
+    _, _, first, link, _, lead, drag = ways
+    move, chunk, _, lag, drags = sends
+    nbytes, latency, slowest, _ = sizes
+    took, spread = np.zeros(high - low), np.zeros(high - low)
+    limited = False
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            room[link[j]] = 0.0
+            limited |= caps[1][link[j]] < caps[1][link[j] + 1]
+    # The first of the moves of a sum leaves at the start.
+    soonest = np.inf
+    for i in range(low, high):
+        soonest = min(soonest, lag[i] + nbytes[chunk[i]] * drags[i])
+    for i in range(low, high):
+        size, number = nbytes[chunk[i]], move[i]
+        if limited:
+            until = _followed(ways, caps, room, number, size, lag[i], tau, False)
+            took[i - low] = lag[i] + latency[number] + until
+            until = _followed(ways, caps, room, number, size, lag[i], tau, True)
+            spread[i - low] = lag[i] + latency[number] + until
+            continue
+        begin = lag[i] + size * drags[i] - soonest
+        took[i - low] = begin + latency[number] + size * slowest[number]
+        for j in range(first[number], first[number + 1]):
+            room[link[j], 0] = begin + lead[j] + size * drag[j]
+    return room, took, spread
+
+
+@njit
+def _followed(ways, caps, room, move, size, lag, tau, whole):
+    """Lay out a move that crosses a limited link; return the µs until it has left the last.
+
+    Latencies come on top. A limited link is held over whole epochs or as long as it takes, and as
+    long as bytes come to it; another waits until it can send without a pause.
+    """
+    _, _, first, link, beta, lead, _ = ways
+    begin = until = 0.0
+    known = 3 if whole else 5
+    for j in range(first[move], first[move + 1]):
+        here = room[link[j]]
+        # Where moves join, the last of them knows of all from when until when bytes come.
+        begin, until = max(here[known], begin), max(here[known + 1], until)
+        here[known], here[known + 1] = begin, until
+        busy = size * beta[j]
+        if caps[1][link[j]] == caps[1][link[j] + 1]:
+            begin = max(begin, until - busy)
+            until = begin + busy
+        elif whole:
+            here[1] = np.floor((lag + lead[j] + begin) / tau + SAME)
+            here[2] = _many(max(busy, until - begin), tau)
+            until = begin + here[2] * tau
+        else:
+            until = max(begin + busy, until)
+        if whole:
+            here[0] = lag + lead[j] + begin
+    return until
+
+
+@njit
+def _placed(ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau):
     """Return the first epoch from one on in which it can go, its start, and the limits' load."""
     free, counted = held
     while True:
-        start, later = _fits(ways, sends, nbytes, free, low, high, epoch, tau)
+        start, later = _fits(ways, sends, nbytes, free, laid[0], low, high, epoch, tau)
         if later == epoch:
-            later, load = _loads(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau)
+            later, load = _loads(
+                ways, sends, nbytes, caps, load, counted, laid[0], low, high, epoch, tau
+            )
         if later == epoch:
             return epoch, start, load
         epoch = later
 
 
 @njit
-def _taken(ways, sends, sizes, caps, state, low, high, epoch, start, tau):
+def _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau):
     """Note what a transmission holds and brings; return when the last of it is there."""
-    _, dst, first, link, beta, lead = ways
-    move, chunk, _, lag, joins = sends
-    nbytes, latency, meets = sizes
+    _, dst, first, link, beta, _, _ = ways
+    move, chunk, _, _, _ = sends
+    nbytes, _, _, meets = sizes
+    room, took, spread = laid
     free, last, stamp, came, apart = state
     end = 0.0
-    left = 0.0
     for i in range(low, high):
-        if not joins[i]:
-            left = 0.0
         for j in range(first[move[i]], first[move[i] + 1]):
-            busy = nbytes[chunk[i]] * beta[j]
-            limited = caps[1][link[j]] < caps[1][link[j] + 1]
-            gone = (epoch + _many(busy, tau)) * tau if limited else start + busy
-            left = max(left, gone)
             last[link[j]] = epoch
             if stamp[link[j]] != low:
                 stamp[link[j]] = low
-                free[link[j]] = start + lag[i] + lead[j] + busy
-        # What is added up on the way arrives at once, with the last of it.
-        arrival = left + lag[i] + latency[move[i]]
+                free[link[j]] = start + room[link[j], 0] + nbytes[chunk[i]] * beta[j]
+        arrival = max(start + took[i - low], epoch * tau + spread[i - low])
         came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
         end = max(end, arrival)
         if meets:
@@ -102,7 +171,7 @@ def _many(busy, tau):
 @njit
 def _earliest(ways, sends, came, last, low, high, tau):
     """Return the first epoch by which everything is there and that keeps the order of links."""
-    src, _, first, link, _, _ = ways
+    src, _, first, link, _, _, _ = ways
     move, chunk, _, _, _ = sends
     epoch = 0
     for i in range(low, high):
@@ -115,7 +184,7 @@ def _earliest(ways, sends, came, last, low, high, tau):
 @njit
 def _apart(ways, sends, apart, low, high):
     """Return the last epoch in which a chunk crossed its first or last link in another group."""
-    _, _, first, link, _, _ = ways
+    _, _, first, link, _, _, _ = ways
     move, chunk, _, _, _ = sends
     epoch = -1
     for i in range(low, high):
@@ -126,14 +195,14 @@ def _apart(ways, sends, apart, low, high):
 
 
 @njit
-def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
+def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
     """Return the start in an epoch, and the epoch, or the next one in which it may fit."""
-    _, _, first, link, beta, lead = ways
-    move, chunk, _, lag, _ = sends
+    _, _, first, link, beta, _, _ = ways
+    move, chunk, _, _, _ = sends
     start = epoch * tau
     for i in range(low, high):
         for j in range(first[move[i]], first[move[i] + 1]):
-            start = max(start, free[link[j]] - lead[j] - lag[i])
+            start = max(start, free[link[j]] - room[link[j], 0])
     for i in range(low, high):
         for j in range(first[move[i]], first[move[i] + 1]):
             busy = nbytes[chunk[i]] * beta[j]
@@ -143,23 +212,23 @@ def _fits(ways, sends, nbytes, free, low, high, epoch, tau):
 
 
 @njit
-def _loads(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau):
+def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau):
     """Take its share of the shared limits and return the epoch; the next if they are too full."""
     if not len(caps[2]):
         return epoch, load
-    fits, load = _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, 1.0)
+    fits, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, 1.0)
     if fits:
         return epoch, load
-    _, load = _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, -1.0)
+    _, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, -1.0)
     return epoch + 1, load
 
 
 @njit
-def _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, sign):
+def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, sign):
     """Add what a transmission takes of each limit, or take it away; say whether it fits."""
-    _, _, first, link, beta, lead = ways
-    move, chunk, _, lag, _ = sends
-    flat, begin, room = caps
+    _, _, first, link, _, _, _ = ways
+    move, chunk, _, _, _ = sends
+    flat, begin, most = caps
     fits = True
     # A link that several moves of the transmission cross is crossed once.
     counted[-1] += 1
@@ -168,8 +237,8 @@ def _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, sign
             if counted[link[j]] == counted[-1]:
                 continue
             counted[link[j]] = counted[-1]
-            many = _many(nbytes[chunk[i]] * beta[j], tau)
-            since = epoch + int(np.floor((lag[i] + lead[j]) / tau + SAME))
+            many = int(room[link[j], 2])
+            since = epoch + int(room[link[j], 1])
             if since + many > load.shape[1]:
                 longer = np.zeros((load.shape[0], 2 * (since + many)))
                 longer[:, : load.shape[1]] = load
@@ -177,6 +246,6 @@ def _added(ways, sends, nbytes, caps, load, counted, low, high, epoch, tau, sign
             for place in range(begin[link[j]], begin[link[j] + 1]):
                 for k in range(since, since + many):
                     load[flat[place], k] += sign * nbytes[chunk[i]] / many
-                    if load[flat[place], k] > room[flat[place]] * tau * (1 + SAME / 2):
+                    if load[flat[place], k] > most[flat[place]] * tau * (1 + SAME / 2):
                         fits = False
     return fits, load

@@ -208,9 +208,7 @@ class _Attempt:
 
     def _counts(self) -> bool:
         """Whether a bound on the whole side is one on the problem."""
-        moves = self.task.moves
-        known = single_links(moves) or bool((moves.drag == 0).all())
-        return self.finder.sole and known and not cut_short(moves.topology)
+        return self.finder.sole and not cut_short(self.task.moves.topology)
 
 
 def single_links(moves: Moves) -> bool:

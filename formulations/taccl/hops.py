@@ -72,10 +72,9 @@ class Sends:
         moves, found = self.moves, []
         for move, nbytes in zip(self.move.tolist(), self.nbytes.tolist(), strict=True):
             span = slice(moves.first[move], moves.first[move + 1])
+            begin = (moves.lead[span] + moves.drag[span] * nbytes).tolist()
             held = (moves.beta[span] * nbytes).tolist()
-            found.append(
-                tuple(zip(moves.link[span].tolist(), moves.lead[span].tolist(), held, strict=True))
-            )
+            found.append(tuple(zip(moves.link[span].tolist(), begin, held, strict=True)))
         return tuple(found)
 
     @cached_property

@@ -203,14 +203,17 @@ class Planner:
             for hop in send.hops[::-1]:
                 before = wait[hop] = max(before, until - busy[hop])
                 until = before + busy[hop]
-        whole = max(wait[hop] + busy[hop] for hop in busy)
-        longest = max(sum(alpha[hop] for hop in send.hops) for send in sends)
+        first = {send: send.hops[0] for send in sends}
+        whole = max(
+            sum(alpha[hop] for hop in send.hops) + wait[first[send]] + busy[first[send]]
+            for send in sends
+        )
         found = {}
         for send in sends:
-            lead = longest
+            lead = whole
             for hop in send.hops[::-1]:
                 lead -= alpha[hop]
-                until = lead + whole - wait[hop]
+                until = lead - wait[hop]
                 found[hop] = lead, until - busy[hop], until
         return found
 

@@ -341,8 +341,11 @@ class TestTwoLevels:
         assert (error.where, error.epoch) == ("l1", 1)
         assert "l1 adds the contribution of rank 3 (g3) to chunk 0 twice" in str(error)
 
-    def test_the_slowest_link_makes_a_sum_late_and_a_multicast_only_behind_it(self):
-        """At 25 GB/s the link between g1 and l0 takes 40 µs: 42 µs for the sum, 41 for g1."""
+    def test_the_slowest_link_makes_a_multicast_late_only_behind_it_and_so_for_sums(self):
+        """At 25 GB/s the link between g1 and l0 takes 40 µs, and 1 µs of latency besides.
+
+        Read backwards g1 begins first, and the others 20 µs later on links that are faster.
+        """
 
         def slow(topology):
             links = [
@@ -355,8 +358,12 @@ class TestTwoLevels:
         ends = {t.dst: t.end for t in replay(down, Schedule(self.down, 42, 1)).transfers}
         assert (ends["g1"], ends["g2"]) == pytest.approx((41, 22))
         up = Problem(slow(two_levels(sums=True)), reduce(4, MB))
-        assert replay(up, backwards(Schedule(self.down, 42, 1))).makespan == pytest.approx(42)
-        assert refused(up, *self.up(), epoch_duration=41.9, horizon=1).time == pytest.approx(42)
+        assert replay(up, backwards(Schedule(self.down, 42, 1))).makespan == pytest.approx(41)
+        starts = {
+            t.src: t.start for t in replay(up, backwards(Schedule(self.down, 42, 1))).transfers
+        }
+        assert (starts["g1"], starts["g2"], starts["l0"]) == pytest.approx((0, 19, 20.5))
+        assert refused(up, *self.up(), epoch_duration=40.9, horizon=1).time == pytest.approx(41)
 
     def up(self):
         return backwards(Schedule(self.down, 22, 1)).sends

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ccl.collective import Chunk, broadcast, custom
+from ccl.collective import Chunk, all_gather, broadcast, custom
 from ccl.errors import Infeasible, SolveError
 from ccl.problem import Problem
 from ccl.simulate import simulate
@@ -14,7 +14,9 @@ from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import moves as moves_module
 from formulations.limits import betas
+from formulations.list_search import Side
 from formulations.moves import Moves, mirrored, moves_of
+from formulations.restarts import passes
 from formulations.timed import TimedMoves, backwards, ends, in_epochs
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
@@ -84,7 +86,8 @@ def two_levels() -> Topology:
 def test_moves_over_two_levels_of_switches():
     """2 x 2 within, 8 across; across a link is held 0, 0.5, 2.5 and 4.5 µs after the start.
 
-    The top is the slowest: 1e-4 µs a byte, and 5 µs of latency in all.
+    The top is the slowest: 1e-4 µs a byte, and 5 µs of latency in all. The last link takes 2e-5
+    µs a byte, and so begins 8e-5 µs a byte later than its first byte comes.
     """
     moves = moves_of(two_levels())
     near, _ = crossed(moves, "g0", "s0", "g1")
@@ -96,7 +99,23 @@ def test_moves_over_two_levels_of_switches():
     assert moves.slowest[far] == pytest.approx(1e-4)
     assert moves.lead[links].tolist() == pytest.approx([0.0, 0.5, 2.5, 4.5])
     assert moves.beta[links].tolist() == pytest.approx([2e-5, 1e-4, 1e-4, 2e-5])
-    assert moves.drag.tolist() == [0.0] * len(moves.link)
+    assert moves.drag[links].tolist() == pytest.approx([0.0, 0.0, 0.0, 8e-5])
+
+
+def test_a_way_that_gets_faster_and_slower_again_takes_longer_than_its_slowest_link():
+    """40 µs, then 20 in the second half of them, then 40 from when those begin: 60 in all."""
+    links = (
+        Link("g0", "s", 25.0),
+        Link("s", "t", 50.0),
+        Link("t", "g1", 25.0),
+        Link("g1", "g0", 1),
+    )
+    switches = device("switch", "s"), device("switch", "t")
+    moves = moves_of(Topology("uneven", (*gpus(2), *switches), links))
+    number, crossings = crossed(moves, "g0", "s", "t", "g1")
+
+    assert (1e6 * moves.drag[crossings]).tolist() == pytest.approx([0.0, 20.0, 20.0])
+    assert 1e6 * moves.slowest[number] == pytest.approx(60.0)
 
 
 def test_a_move_ends_at_a_device_that_stores():
@@ -118,16 +137,16 @@ def one_way() -> Topology:
 
 
 def test_mirrored_moves_hold_links_when_the_send_that_they_stand_for_does():
-    """n bytes from t: g0->s is held from t on, s->g1 from t + 1 on, there at t + 4 + n * 1e-4.
+    """n bytes from t: g0->s is held from t on for n * 1e-4, s->g1 from t + 1 + n * 8e-5 on for
+    n * 2e-5; all is there at t + 4 + n * 1e-4.
 
-    Seen from the end u = 0, s->g1 is free again 4 + n * 1e-4 - 1 - n * 2e-5 before it, that is
-    3 µs and 8e-5 µs a byte after a mirrored move from g1 has started; g0->s 4 µs after it.
+    Seen from that end, s->g1 is held from 3 µs before it on, and g0->s from 4 µs before it on.
     """
     back = mirrored(moves_of(one_way().reversed()))
     number, links = crossed(back, "g1", "s", "g0")
 
     assert back.lead[links].tolist() == pytest.approx([3.0, 4.0])
-    assert back.drag[links].tolist() == pytest.approx([8e-5, 0.0])
+    assert back.drag[links].tolist() == pytest.approx([0.0, 0.0])
     assert back.latency[number] == pytest.approx(4.0)
     assert back.slowest[number] == pytest.approx(1e-4)
 
@@ -337,9 +356,10 @@ def at_random(problem: Problem, moves: Moves, chance: random.Random) -> tuple[Ti
         ]
         move, number = chance.choice(able)
         span = slice(moves.first[move], moves.first[move + 1])
-        clear = (free[moves.link[span]] - moves.lead[span]).max()
+        begin = moves.lead[span] + sizes[number] * moves.drag[span]
+        clear = (free[moves.link[span]] - begin).max()
         now = max(now, there[number, moves.src[move]], clear)
-        free[moves.link[span]] = now + moves.lead[span] + sizes[number] * moves.beta[span]
+        free[moves.link[span]] = now + begin + sizes[number] * moves.beta[span]
         end = now + moves.latency[move] + sizes[number] * moves.slowest[move]
         there[number, moves.dst[move]] = end
         lacking.discard((number, moves.dst[move]))
@@ -382,3 +402,39 @@ def test_in_epochs_shared_limits_are_kept(seed):
     plan, _ = at_random(problem, moves, random.Random(seed))
 
     assert in_time(problem, moves, plan) > 0.0
+
+
+def switched(seed: int) -> Topology:
+    """Two to four GPUs on two unequal switches, of which one may copy."""
+    chance = random.Random(seed)
+    names = [f"g{number}" for number in range(chance.randint(2, 4))]
+    switches = [
+        device("switch", name, copies=chance.random() < 0.5, reduces=chance.random() < 0.5)
+        for name in "st"
+    ]
+    ends = [*((name, "s") for name in names), *((name, "t") for name in names), ("s", "t")]
+    kept = [pair for pair in ends if pair[1] == "s" or chance.random() < 0.5]
+    links = [
+        Link(*way, chance.choice([5.0, 12.5, 25.0, 50.0]), chance.choice([0.0, 0.7, 5.0]))
+        for pair in kept
+        for way in (pair, pair[::-1])
+    ]
+    return Topology("unequal", (*gpus(len(names)), *switches), tuple(links))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_mirrored_plan_is_as_long_as_its_turned_replay(seed):
+    """Read backwards, what spreads adds up: no link is held longer or at other times."""
+    topology = switched(seed)
+    spreads = all_gather(len(topology.ranks), 1e6, chunks=1 + seed % 2)
+    turned = Problem(topology.reversed(), spreads.reversed())
+    back, moves = mirrored(moves_of(topology)), moves_of(turned.topology)
+    sizes = np.array([chunk.size for chunk in spreads.chunks])
+
+    found = list(passes(Side(back, spreads).task(), most=4, goal=0.0, over=lambda: False))
+
+    assert found
+    for plan, makespan in found:
+        timed, last = backwards(moves, back, plan, sizes)
+        assert last == pytest.approx(makespan)
+        assert in_time(turned, moves, timed) <= makespan * (1 + 1e-9)
