@@ -10,7 +10,9 @@ What an epoch means, exactly (``verify`` and every writer of a schedule hold to 
   takes longer than an epoch, before the end of the last of the epochs that it needs when it
   starts with one, of which there are ``max(1, ceil(bytes * beta / epoch_duration))``;
 * on a link under a shared limit that binds, a send is spread evenly over these epochs and leaves
-  at the end of the last; in every epoch the limit lets its bandwidth through;
+  at the end of the last; in every epoch the limit lets its bandwidth through. Behind a device that
+  cannot store the epochs begin with that in which its first byte comes, and there are as many more
+  as it takes until the last of those of a link before it is over;
 * likewise on a link with windows of less bandwidth (`ccl.window`): in an epoch that one overlaps
   it lets through that share of ``bandwidth * epoch_duration``, and a send takes the fewest epochs,
   from those that it needs at full bandwidth on, each of which lets an equal part of it through;
@@ -22,20 +24,20 @@ What several sends cross together (`Send.via` says what one send does with its l
   leave the same storing device over the same link in the same epoch, crossing others on the way,
   are one if their links form a tree (all that cross a link have come the same way to it), none of
   them ends where another goes on, and they part only at devices that copy (`Device.copies`).
-* It has the place of its first send. Every link of the tree is held once, for ``bytes * beta``,
-  beginning the sum of the alphas before it later than the common start, which is the latest of
-  the beginning of the epoch and, over all links, of ``end of the previous one - alphas before``.
-  All deadlines count from that start, as for one send. Each send arrives at its own destination
-  the alphas of its own way plus the longest ``bytes * beta`` of its own way after the start. What
-  leaves the device leaves it once.
+* It has the place of its first send. Every link of the tree is held once, when the sends whose way
+  it is on hold it after the common start, which is the latest of the beginning of the epoch and,
+  over all links, of ``end of the previous one - what it is held after the start``. All deadlines
+  count from that start, as for one send. Each send arrives at its own destination when it would
+  alone. What leaves the device leaves it once.
 * A sum on the way is the mirror image: two or more sends of one reduced chunk that reach the same
   storing device over the same link, all given the same epoch, are one if their links form a tree
   that ends there, none of them begins where another comes through, and they run together only at
-  devices that reduce (`Device.reduces`). It has the place of its last send. A link is held from
-  ``start + A - (alphas from it to the end)`` on, with A the alphas of the longest way, so that the
-  first bytes meet where ways run together; a send of the alphas B leaves its device at
-  ``start + A - B``, and must hold what it sends only then. All arrive at once, A plus the longest
-  ``bytes * beta`` of the whole tree after the start, as one sum; nothing may be in it twice.
+  devices that reduce (`Device.reduces`). It has the place of its last send. Links are held when
+  those of the multicast are that it is backwards, counted from its end: as late as lets all arrive
+  at once, as one sum. The send that would take longest alone leaves its device at the start, each
+  other later by what it would take less, and must hold what it sends only then; nothing may be in
+  the sum twice. Where one of its links is limited, ways run together as early as latency lets
+  their first bytes meet.
 * Sends that could be in both are a multicast. Where one of the conditions fails, as where ways
   part at a device that does not copy, every one of these sends crosses its links by itself. The
   same holds for chunks of which parts are sent.
@@ -71,11 +73,20 @@ class Send:
     src, dst
         The devices it leaves and reaches.
     via
-        Devices that cannot store and that it crosses on the way without stopping (cut-through):
-        it holds each link of the way for ``bytes * beta`` of that link, each beginning alpha of
-        the links before later than the first, and arrives after the sum of alphas plus the
-        longest of these. Sends may cross the same links together (above). Empty when one link
-        joins the two.
+        Devices that cannot store and that it crosses on the way without stopping (cut-through).
+        No byte leaves one before it has come, and a link carries no more than its bandwidth: a
+        link that is faster than one before it waits until it can send without a pause, and is
+        free for others until then. With n bytes the links 0, 1, ... of the way are held for
+        ``n * beta[j]`` each, from ``alpha[0] + ... + alpha[j - 1] + n * d[j]`` after the start on,
+
+            d[0] = 0,    d[j] = max(d[j - 1], d[j - 1] + beta[j - 1] - beta[j]),
+
+        so that link j begins no earlier than the first byte is there and ends no earlier than the
+        last. All has arrived the sum of alphas plus ``n * (d[m] + beta[m])`` after the start, with
+        m the last link. Read backwards in time this is the same law. What crosses a limited link
+        is not held to these times there, but no byte of it leaves before it has come either, and
+        each link is held until its last byte has left.
+        Sends may cross the same links together (above). Empty when one link joins the two.
     fraction
         How much of the chunk, in (0, 1]. Less than 1 only for a chunk with one destination
         that is not reduced: parts of it are then amounts, as in a fluid flow.

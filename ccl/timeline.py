@@ -27,8 +27,7 @@ class Transfer:
     sent
         µs at which the last byte has entered it, so that the link is free again.
     end
-        µs at which the last byte has arrived: ``sent`` plus the link's alpha, or later where it
-        came over a slower link and was passed on byte by byte (`Send.via`).
+        µs at which the last byte has arrived: ``sent`` plus the link's alpha.
     nbytes
         Bytes carried.
     epoch

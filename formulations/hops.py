@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -107,21 +107,45 @@ class Hops:
         """Return for each link of a hop the epochs after its own over which its bytes count.
 
         A shared limit lets through in each of them an equal part of the chunk. On the later links
-        of a way they begin as many whole epochs later as the latencies before them take.
+        of a way they begin as many whole epochs later as it takes until their first byte can go,
+        and are no fewer than those in which bytes come to them.
         """
         grid, links = self.grid, list(self.links[hop])
         ordered = links[::-1] if grid.mirrored else links
-        spans = {}
-        late = 0.0
-        for link in ordered:
-            first = math.floor(late / grid.epoch_duration + ROUNDING)
-            many = self.occupancy[hop] if len(links) == 1 else grid.occupancy[link]
-            spans[link] = range(first, first + int(many))
-            late += float(grid.alpha[link])
+        if len(links) == 1:
+            spans = {links[0]: range(int(self.occupancy[hop]))}
+        else:
+            spans = {
+                link: range(first, first + many)
+                for link, (first, many, _) in zip(ordered, stays(grid, ordered), strict=True)
+            }
         if not grid.mirrored:
             return [spans[link] for link in links]
         delay = int(self.delay[hop])
         return [range(delay - spans[each].stop, delay - spans[each].start) for each in links]
+
+
+def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]:
+    """Return from which epoch on and for how many each link of a way carries a chunk.
+
+    With it comes until when it is held, in µs after the chunk has started, latency apart: over
+    limited links chunks are spread over whole epochs, for as long at least as bytes come to them;
+    another link waits until it can send without a pause.
+    """
+    tau = grid.epoch_duration
+    found: list[tuple[int, int, float]] = []
+    late = begin = until = 0.0
+    for link in links:
+        hold = float(grid.hold[link])
+        if not grid.limited[link]:
+            begin = max(begin, until - hold)
+        first = math.floor((late + begin) / tau + ROUNDING)
+        took = max(hold, until - begin)
+        many = max(1, math.ceil(took / tau - ROUNDING))
+        until = begin + (many * tau if grid.limited[link] else hold)
+        found.append((first, many, until))
+        late += float(grid.alpha[link])
+    return found
 
 
 def link_hops(grid: EpochGrid) -> Hops:
@@ -147,7 +171,7 @@ def hyper_edges(grid: EpochGrid) -> Hops:
     routes = tuple(ways(topology))
     index = topology.link_index
     held = [[index[pair] for pair in pairwise(route)] for route in routes]
-    hold = np.array([max(grid.hold[links]) for links in held])
+    hold = np.array([_whole(grid, links) for links in held])
     last = 0 if grid.mirrored else -1
     lag = np.array([sum(grid.alpha[links]) - grid.alpha[links[last]] for links in held])
     alpha = np.array([sum(grid.alpha[links]) for links in held])
@@ -180,6 +204,16 @@ def hyper_edges(grid: EpochGrid) -> Hops:
         room=np.where(crossed, 1, grid.room),
     )
     return _let_through(every) if topology.limits else every
+
+
+def _whole(grid: EpochGrid, links: list[int]) -> float:
+    """Return the µs, latency apart, until a chunk has left the last link of a way."""
+    until = stays(grid, links[::-1] if grid.mirrored else links)[-1][2]
+    slowest = float(max(grid.hold[links]))
+    epochs = math.ceil(slowest / grid.epoch_duration - ROUNDING)
+    alike = until <= epochs * grid.epoch_duration * (1 + ROUNDING)
+    # What is left of the last epoch may be used for latency, where all links have the same ones.
+    return slowest if alike and grid.limited[links].all() else until
 
 
 def _let_through(hops: Hops) -> Hops:
