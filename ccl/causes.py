@@ -4,9 +4,10 @@ A transfer starts at the moment at which the last of what it waits for is there:
 
 * what it carries has arrived at its source: all parts of it where it is a sum or cut;
 * the transfer before it has left its link;
-* of a send that crosses several links at once (`ccl.schedule`), the same further on: the links
-  begin together, each the alphas before it later, so the one that is free last decides for all,
-  and where ways run together in a switch, the part that comes last decides for the others;
+* of a send that crosses several links at once (`ccl.schedule`), so much of it has come that the
+  link can go on without a pause, and the same further on: the links begin together, each a set time
+  later, so the one that is free last decides for all, and where ways run together in a switch, the
+  part that comes last decides for the others;
 * a shared limit has something left for it, or a window with no bandwidth at all has ended;
 * the plan lets it start: what goes to a limited buffer, and everything where there are windows,
   starts no earlier than its epoch.
@@ -188,17 +189,22 @@ class _Replay:
         """Return the µs from which on transfer j no longer kept transfer i from starting."""
         if j == self._on_link[i]:
             return self._all[j].sent
-        return self._first_byte(j) if i in self._passed else self._all[j].end
+        return self._enough(i, j) if i in self._passed else self._all[j].end
 
     def _ready(self, i: int) -> float:
         if i in self._passed:
-            return max(self._first_byte(j) for j in self._passed[i])
+            return max(self._enough(i, j) for j in self._passed[i])
         return max((self._all[j].end for j in self._after[i]), default=0.0)
 
-    def _first_byte(self, i: int) -> float:
-        """Return when the first byte of a transfer was there."""
-        own = self._all[i]
-        return own.start + self._problem.topology.link(own.src, own.dst).alpha
+    def _enough(self, i: int, j: int) -> float:
+        """Return when so much of transfer j was there that i could pass it on without a pause."""
+        own, source = self._all[i], self._all[j]
+        link = self._problem.topology.link
+        first = source.start + link(source.src, source.dst).alpha
+        took = own.sent - own.start
+        # One that is slowed down begins with the first byte.
+        slowed = took > own.nbytes * link(own.src, own.dst).beta + self._slack
+        return first if slowed else max(first, source.end - took)
 
     def _at_start(self, i: int, moment: float) -> bool:
         return abs(self._all[i].start - moment) <= self._slack
@@ -211,7 +217,7 @@ class _Replay:
             for j in passed:
                 if not held.isdisjoint(_reached(j, self._passed)):
                     return j
-        return max(passed, key=self._first_byte)
+        return max(passed, key=lambda j: self._enough(i, j))
 
     def _holding(self, i: int) -> frozenset[int]:
         """Return those crossed together with a transfer that could not have begun earlier."""

@@ -98,7 +98,12 @@ class _Parts:
             self._ahead -= later.start - own.start
             return
         self.settle()
-        if cause.reason in (Reason.PASSED_ON, Reason.MEETS):
+        if cause.reason is Reason.PASSED_ON:
+            alpha = self._link(own.src, own.dst).alpha
+            self.alphas.append(alpha)
+            # Until the next link can send without a pause.
+            self.sending += later.start - own.start - alpha
+        elif cause.reason is Reason.MEETS:
             self.alphas.append(later.start - own.start)
         elif cause.reason is Reason.FURTHER_ON:
             self._sends(own)
@@ -125,8 +130,6 @@ class _Parts:
         alpha = self._link(own.src, own.dst).alpha
         self._sends(own)
         self.alphas.append(alpha)
-        # Later than its own bytes need where they came over a slower link.
-        self.sending += own.end - alpha - own.sent
 
     def _sends(self, own: Transfer) -> None:
         needed = own.nbytes * self._link(own.src, own.dst).beta

@@ -289,7 +289,11 @@ def moment(problem, timeline, i, cause):
         return by.sent
     if cause.reason is Reason.PASSED_ON:
         assert by.dst == own.src
-        return by.start + problem.topology.link(by.src, by.dst).alpha
+        first = by.start + problem.topology.link(by.src, by.dst).alpha
+        # A link at its full bandwidth waits until it can send without a pause.
+        alone = own.nbytes * problem.topology.link(own.src, own.dst).beta
+        paused = own.sent - own.start > alone + 1e-6
+        return first if paused else max(first, by.end - alone)
     if cause.reason is Reason.FURTHER_ON:
         # One of those that it is crossed with begins when `by` leaves the link of both.
         late = min(
