@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ccl.problem import Problem
 from formulations.limits import binding
+
+SEEN = 1e-6
+"""Share of the largest amount that a linear program tells from none; solvers allow a tenth."""
 
 
 def no_stores(problem: Problem) -> str | None:
@@ -22,6 +27,24 @@ def no_sums(problem: Problem) -> str | None:
         if problem.collective.reduces and device.kind == "gpu" and not device.reduces:
             return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
     return None
+
+
+def no_crumbs(problem: Problem) -> str | None:
+    """Say that one amount is so small beside another that a linear program would lose it."""
+    chunks = problem.collective.chunks
+    if len({each.size for each in chunks}) == 1:
+        return None
+    amounts: defaultdict[object, float] = defaultdict(float)
+    for each in chunks:
+        if not each.in_place:
+            amounts[each.reduced, each.holders, each.destinations] += each.size
+    least, most = min(amounts.values()), max(amounts.values())
+    if least >= SEEN * most:
+        return None
+    return (
+        f"{least:g} bytes are too little beside {most:g}: the solver of a linear program cannot "
+        "tell them from none"
+    )
 
 
 def no_limits(problem: Problem) -> str | None:

@@ -244,6 +244,8 @@ class Run:
 
     def drop(self, error: ScheduleError) -> None:
         """Log what a plan of our own did wrong, and how to make it again."""
+        if str(error) in self.broken:
+            return
         from ccl.formats.topoloom import problem_to_json  # noqa: PLC0415  it is rarely needed
 
         problem = self.answers or self.problem

@@ -32,6 +32,9 @@ longer."""
 LEAST = 4096
 """Epochs of a plan that there may be in any case."""
 
+MOST_EPOCHS = 2.0**50
+"""Of a plan: so many still are whole numbers in floating point."""
+
 SAME = 1e-9
 """Shares of an epoch that are none."""
 
@@ -163,12 +166,13 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
 def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
+    least = float(hop.sum()) / MOST_EPOCHS
     limits = binding(problem.topology)
     if not limits:
-        return float(hop.min())
+        return max(float(hop.min()), least)
     caps = len(limits) + len({ends for limit in limits for ends in limit.links})
     longest = float(ends(moves, timed, sizes).max())
-    return max(float(hop.min()) / FINE, longest / max(LEAST, MOST_LOADS // caps))
+    return max(float(hop.min()) / FINE, longest / max(LEAST, MOST_LOADS // caps), least)
 
 
 def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

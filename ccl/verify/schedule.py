@@ -107,7 +107,9 @@ class _Replay:
     def run(self) -> ScheduleError | None:
         """Return the first error."""
         count = len(self._order.sends)
-        times = np.concatenate([self._clock.ends, np.array(self._clock.starts) + self._clock.slack])
+        left = np.array(self._clock.starts) + self._clock.slack
+        # What takes less than the slack is there when it has left.
+        times = np.concatenate([np.maximum(self._clock.ends, left), left])
         numbers = np.tile(np.arange(count), 2)
         # At one moment what arrives comes before what leaves, each in the order of the schedule.
         events = np.lexsort((numbers, np.arange(2 * count) >= count, times))
@@ -158,13 +160,7 @@ class _Replay:
         timed = self._clock.sends[i]
         send, _, end = timed
         device = self._devices[send.dst]
-        content = self._carried[i]
-        if content is None:
-            what = (
-                f"{send} takes too little of the {self._schedule.duration:g} µs of the "
-                "schedule to be told from none; make the epochs shorter"
-            )
-            raise broken(timed, device, what, arrived=True)
+        content = self._left(i)
         if end > self._schedule.duration + self._clock.slack:
             what = (
                 f"{send} arrives at {end:g} µs, after the last epoch, which ends at "
@@ -179,6 +175,14 @@ class _Replay:
             self._holdings[send.chunk].arrive(timed, device, content)
         elif i == tree.turn:
             self._holdings[send.chunk].arrive(timed, device, self._joined(tree))
+
+    def _left(self, i: int) -> Content:
+        """Return what a send carries; it leaves now if all happens at one moment."""
+        if self._carried[i] is None:
+            self._leave(i)
+        content = self._carried[i]
+        assert content is not None
+        return content
 
     def _pass(self, timed: Timed, device: Device, content: Content) -> None:
         """Note what came to a device that cannot store for its next epoch."""
@@ -201,9 +205,7 @@ class _Replay:
         return sums.together(sends, self._contents(tree), self._devices)
 
     def _contents(self, tree: Tree) -> list[Content]:
-        contents = [self._carried[place] for place in tree.places]
-        # They come at the same moment, and the last of them was found to have left.
-        return [content for content in contents if content is not None]
+        return [self._left(place) for place in tree.places]
 
     def _incomplete(self) -> ScheduleError | None:
         """Return what a destination lacks at the end."""

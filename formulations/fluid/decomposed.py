@@ -12,7 +12,7 @@ from formulations.fluid.demands import demands_of, refusal
 from formulations.fluid.forests import no_forest
 from formulations.fluid.graph import graph_of, without_copies
 from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
+from formulations.refusals import no_crumbs, no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -75,7 +75,7 @@ def decomposed(
 
 def _refuses(problem: Problem) -> str | None:
     """Leave what no forest says to others."""
-    reason = no_stores(problem) or no_mirror(problem) or refusal(problem)
+    reason = no_stores(problem) or no_mirror(problem) or no_crumbs(problem) or refusal(problem)
     if reason is not None:
         return reason
     demands = demands_of(problem)

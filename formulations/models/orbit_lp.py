@@ -41,6 +41,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.explaining.anatomy import Anatomy
 from formulations.fluid.costs import COST_ROW, CostKind, link_costs
+from formulations.refusals import no_crumbs
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -71,7 +72,7 @@ def refuses(problem: Problem) -> str | None:
     for device in problem.topology.devices:
         if device.buffer_bytes is not None:
             return f"{device.name} has a limited buffer, and a steady state knows no stores"
-    return None
+    return no_crumbs(problem)
 
 
 GROUPS = {

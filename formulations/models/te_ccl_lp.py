@@ -66,6 +66,7 @@ from formulations.explaining.anatomy import Anatomy
 from formulations.explaining.short import proved_short
 from formulations.hops import link_hops
 from formulations.merits import prioritised, weighted_arrivals
+from formulations.refusals import no_crumbs
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -121,7 +122,7 @@ def refuses(problem: Problem) -> str | None:
             return f"chunk {number} has several destinations, and amounts cannot be copied"
         if len(chunk.holders) > 1:
             return f"chunk {number} has several holders, and here each starts at one rank"
-    return _too_small(problem)
+    return no_crumbs(problem) or _too_small(problem)
 
 
 def _too_small(problem: Problem) -> str | None:

@@ -64,7 +64,7 @@ from formulations.fluid.forests import (
     no_forest,
 )
 from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
+from formulations.refusals import no_crumbs, no_stores
 from formulations.registry import Formulation
 from formulations.run import Run
 
@@ -104,7 +104,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers, several holders and many destinations to others."""
-    reason = no_stores(problem) or no_mirror(problem) or refusal(problem)
+    reason = no_stores(problem) or no_mirror(problem) or no_crumbs(problem) or refusal(problem)
     if reason is not None:
         return reason
     demands = demands_of(problem)
