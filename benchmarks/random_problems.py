@@ -21,8 +21,8 @@ BANDWIDTHS = (2.5, 5.0, 10.0, 12.5, 25.0, 50.0, 100.0)
 ALPHAS = (0.0, 0.0, 0.7, 1.0, 5.0, 20.0)
 """µs."""
 
-SIZES = (1.0, 3000.0, 65_536.0, 1e6, 1e7)
-"""Bytes."""
+SIZES = (1.0, 3000.0, 20_000.0, 65_536.0, 2.5e5, 1e6, 1e7)
+"""Bytes; at most of these, latencies and bandwidths count alike."""
 
 TRIES = 100
 """Drawings that are made until one lets everything arrive."""
@@ -136,7 +136,7 @@ def _collective(random: Random, kind: CollectiveKind, ranks: int) -> Collective:
     size = random.choice((*SIZES, round(10 ** random.uniform(2, 7))))
     if kind == "custom":
         return custom(ranks, [_chunk(random, ranks, size) for _ in range(random.randint(1, 4))])
-    chunks = random.choice((1, 1, 1, 2, 3, 4))
+    chunks = random.choice((None, None, 1, 2, 3, 4))
     return make_collective(kind, ranks, size, chunks=chunks, root=random.randrange(ranks))
 
 
