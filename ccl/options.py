@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Literal
 
-from ccl.errors import ProblemError
+from ccl.errors import FormatError, ProblemError
+from ccl.formats.quantity import kind_of, parse_quantity
 from ccl.formats.sketches import sketch_from_json, sketch_to_json
 from ccl.sketch import Sketch
 
@@ -177,8 +178,9 @@ def _sketch(row: OptionField, value: Any) -> Sketch:
 def _number(row: OptionField, value: Any, what: str) -> float:
     unit = f" {row.unit}" if row.unit else ""
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        kind = kind_of(row.unit)
+        number = parse_quantity(value, kind, what="") if isinstance(value, str) else float(value)
+    except (FormatError, TypeError, ValueError):
         msg = f"{what}; give a number{unit and ' in' + unit}"
         raise ProblemError(msg) from None
     if not math.isfinite(number):

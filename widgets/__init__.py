@@ -16,7 +16,7 @@ from ccl import __version__
 
 if TYPE_CHECKING:
     from widgets.charts.lines import curves
-    from widgets.dash import GapChart, SchedulePair, TopologyCanvas
+    from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
     from widgets.lessons.breaking import BreakASend
     from widgets.lessons.lesson import Lesson
     from widgets.notebook.canvas import TopologyWidget
@@ -40,6 +40,7 @@ __all__ = [
     "Lesson",
     "LinkLoad",
     "PriceView",
+    "QuantityField",
     "SchedulePair",
     "SchedulePlayer",
     "SolvePanel",
@@ -57,6 +58,8 @@ STATIC = Path(__file__).parent / "static"
 # The host fetches the others by import(), so they are no scripts of the page ("dynamic").
 _js_dist = [
     {"relative_package_path": "static/dash_host.js", "namespace": "widgets"},
+    {"relative_package_path": "static/quantity.js", "namespace": "widgets"},
+    {"relative_package_path": "static/quantity_field.js", "namespace": "widgets"},
     {"relative_package_path": "static/canvas.js", "namespace": "widgets", "dynamic": True},
     {"relative_package_path": "static/gap_plot.js", "namespace": "widgets", "dynamic": True},
 ]
@@ -72,6 +75,7 @@ _HOMES = {
     "Lesson": "widgets.lessons.lesson",
     "LinkLoad": "widgets.notebook.link_load",
     "PriceView": "widgets.notebook.prices",
+    "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.notebook.player",
     "SolvePanel": "widgets.notebook.solve_panel",

@@ -39,6 +39,57 @@ class GapChart(_Hosted):
     _props = ("course",)
 
 
+class QuantityField(_Hosted):
+    """A field for a quantity with its unit: ``400 Gb/s``, ``64KiB``, ``1e3``.
+
+    It says beside itself what it understood, and marks what it refuses.
+
+    Parameters
+    ----------
+    **props
+        ``id``, ``className``, ``style``, and
+
+        ``kind``
+            One of `ccl.formats.quantity.KINDS`.
+        ``what``
+            What it is, with which an error begins.
+        ``value``
+            The number in the unit of its kind, or a text; empty where there is none. A text that
+            is refused is the value as it was typed, so that whoever reads it refuses it as well.
+        ``least``, ``above``, ``most``
+            As for `ccl.formats.quantity.parse_quantity`.
+        ``factors``
+            Whether it may also be a factor such as ``1.5x``.
+        ``optional``
+            Whether it may be empty.
+        ``hold``
+            Whether what is refused leaves the value as it was.
+        ``verbatim``
+            Whether the value is the text as typed.
+        ``subject``
+            What it is about: where this changes, what was typed is forgotten.
+        ``debounce``
+            ms without a key after which the value follows; without it, on Enter or on leaving.
+        ``label``, ``description``, ``placeholder``, ``prefix``, ``ariaLabel``, ``title``
+            Words around and in it.
+        ``size``, ``disabled``
+            ``xs`` or ``sm``; whether nothing can be typed.
+        ``persistence``, ``persistence_type``
+            As for Dash's own fields.
+    """
+
+    _type = "QuantityField"
+    _props = (
+        "kind", "what", "value", "least", "above", "most", "factors", "optional", "hold",
+        "verbatim", "subject", "debounce", "label", "description", "placeholder", "prefix",
+        "ariaLabel", "title", "size", "disabled",
+        "persistence", "persistence_type", "persisted_props",
+    )  # fmt: skip
+
+    def __init__(self, **props: Any) -> None:
+        super().__init__(persisted_props=["value"], **props)
+
+
 class TopologyCanvas(_Hosted):
     """Draw a cluster and play its schedule.
 

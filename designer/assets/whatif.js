@@ -39,13 +39,8 @@
     return `${digits(bytes / 1000 ** unit, 6)} ${["B", "KB", "MB", "GB"][unit]}`;
   };
 
-  const SIZE = /^\s*([\d._]+(?:e[+-]?\d+)?)\s*([kmgt]?)(i?)(b?)\s*$/i;
-  const bytesOf = (words) => {
-    const found = SIZE.exec(words ?? "");
-    if (!found) return null;
-    const power = " kmgt".indexOf(found[2].toLowerCase() || " ");
-    return Number(found[1].replaceAll("_", "")) * (found[3] ? 1024 : 1000) ** power;
-  };
+  const bytesOf = (words) =>
+    window.topoloomQuantity.parse(words, { kind: "size", what: "size", above: 0 }).value ?? null;
 
   /** After a pause, ask what takes longer of the values that were answered. */
   const settle = () => {

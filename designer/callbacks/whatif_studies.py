@@ -7,6 +7,7 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError, ProblemError
+from ccl.formats.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.formats.topoloom import problem_to_json, topology_from_json
 from ccl.problem import Problem
 from designer.callbacks import commands
@@ -93,7 +94,7 @@ def _start(app: Dash, studies: Studies) -> None:
     def on_budget(_clicks: int, *given: Any) -> tuple[Any, Any]:
         *stands, _links, _devices, target, collectives = given
         links, devices = (
-            {row["id"][name]: row.get("value") or None for row in rows}
+            {row["id"][name]: row.get("value") for row in rows}
             for name, rows in zip(
                 ("whatif-cost", "whatif-device"), ctx.states_list[4:6], strict=True
             )
@@ -114,9 +115,8 @@ def _begun(studies: Studies, study: str, stands: Any, asks: Json) -> tuple[Any, 
         names = asks.pop("collectives", None) or [wanted.get("collective")]
         problems = [_problem(found, {**wanted, "collective": each}) for each in names]
         if study == "budget":
-            costs = budget_card.costs_of(
-                found.knobs, found.topology, links=asks.pop("links"), devices=asks.pop("devices")
-            )
+            links, devices = _costs(asks.pop("links")), _costs(asks.pop("devices"))
+            costs = budget_card.costs_of(found.knobs, found.topology, links=links, devices=devices)
             asks = {"costs": costs, "target": _target(asks["target"])}
         told = {"study": study, "problems": [problem_to_json(each) for each in problems], **asks}
         kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
@@ -124,6 +124,16 @@ def _begun(studies: Studies, study: str, stands: Any, asks: Json) -> tuple[Any, 
     except CclError as error:
         return no_update, note(str(error), title="Cannot begin")
     return {"key": sealed(key), "signature": before["signature"], "values": values}, no_update
+
+
+def _costs(given: Json) -> dict[str, float | None]:
+    """Read what things cost; what has no cost is not for sale."""
+    return {
+        name: None
+        if cost in {None, ""}
+        else parse_quantity(cost, NUMBER, what=f"cost of {name}", least=0)
+        for name, cost in given.items()
+    }
 
 
 def _problem(stands: answering.Standing, request: Json) -> Problem:
@@ -135,12 +145,10 @@ def _problem(stands: answering.Standing, request: Json) -> Problem:
 
 def _target(words: str | None) -> str | float:
     """Read what is to be reached: ``1.5x`` is a factor, a number is GB/s."""
-    given = (words or "").strip().lower().removesuffix("gb/s").strip()
-    try:
-        return given if given.endswith("x") else float(given)
-    except ValueError:
-        msg = f"what is to be reached is {words!r}; write it like 1.5x or 300"
-        raise ProblemError(msg) from None
+    given = (words or "").strip().lower().replace("×", "x")
+    if given.endswith("x"):
+        return given
+    return parse_quantity(words, BANDWIDTH, what="what is to be reached", above=0)
 
 
 def _watch(app: Dash, studies: Studies, study: str) -> None:

@@ -18,7 +18,7 @@ from designer.page.markup import attributes, heading, icon
 from designer.solves.results import banner
 from formulations import DEFAULT, Formulation, available
 from formulations.comparison import Comparison, News
-from widgets import SchedulePair
+from widgets import QuantityField, SchedulePair
 from widgets.charts.comparison import crossover_words
 
 EMPTY = (
@@ -132,15 +132,13 @@ def _sizes() -> Any:
 
 
 def _seconds() -> Any:
-    return dmc.NumberInput(
+    return QuantityField(
         id=ids.COMPARE_SECONDS,
+        kind="duration",
+        what="the time limit",
         label="Seconds per solve",
         value=USUAL_SECONDS,
-        min=0.1,
-        size="xs",
-        debounce=True,
-        hideControls=True,
-        suffix=" s",
+        above=0,
         **KEPT,
     )
 

@@ -15,6 +15,7 @@ from ccl.layout import layout
 from ccl.topology import Topology
 from designer.page import text
 from gallery import Entry, Parameter, catalog, entry, open_cluster
+from widgets import QuantityField
 
 LINES = 160
 """Lines of a thumbnail; in 36 pixels more are a blot."""
@@ -132,12 +133,8 @@ def _field(parameter: Parameter) -> Any:
         )
     if parameter.kind == "shape":
         return dmc.TextInput(value="x".join(str(each) for each in parameter.default), **props)
-    return dmc.NumberInput(
-        value=parameter.default,
-        allowDecimal=parameter.kind == "float",
-        allowNegative=False,
-        **props,
-    )
+    kind = "count" if parameter.kind == "int" else "number"
+    return QuantityField(value=parameter.default, kind=kind, what=label, least=0, **props)
 
 
 def _figures(found: Entry) -> Any:

@@ -11,8 +11,10 @@ from typing import Any
 
 from ccl import topology as nouns
 from ccl.errors import ProblemError
+from ccl.formats.quantity import COUNT, KINDS, parse_quantity
 from ccl.formats.size import parse_size
 from ccl.topology import Device, Link, SharedLimit
+from designer.page.quantities import LINK_QUANTITIES, MOST_HOSTS
 
 Json = Mapping[str, Any]
 Ends = tuple[str, str]
@@ -58,7 +60,7 @@ def edit_link(topology: Json, links: Sequence[Ends], field: str, *, value: Any, 
 
     Raises
     ------
-    ProblemError
+    CclError
         If the value is not one that the field takes.
     """
     chosen = _links(topology, links, both=both)
@@ -82,7 +84,7 @@ def with_limit(topology: Json, name: str, bandwidth: Any, *, links: Sequence[End
 
     Raises
     ------
-    ProblemError
+    CclError
         If the name is taken or the bandwidth not positive.
     """
     limits = list(topology.get("limits", []))
@@ -107,7 +109,7 @@ def edit_limit(topology: Json, name: str, bandwidth: Any) -> Any:
 
     Raises
     ------
-    ProblemError
+    FormatError
         If it is not positive.
     """
     limits = topology.get("limits", [])
@@ -185,7 +187,10 @@ def from_button(topology: Json, selection: Json | None, *, name: str, form: Json
     """
     hosts = (selection or {}).get("hosts") or []
     if name == "repeat":
-        times = int(_number("number of hosts", form.get("count"), None)) - 1
+        hosts_in_all = parse_quantity(
+            form.get("count"), COUNT, what="the number of hosts", least=2, most=MOST_HOSTS
+        )
+        times = int(hosts_in_all) - 1
         join = None if form.get("join") == "none" else form.get("join")
         return command("repeat_host", host=hosts[0], times=times, join=join)
     if name == "limit":
@@ -249,15 +254,10 @@ def _whole_device(device: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(field: str, value: Any, link: Json | None) -> float:
-    what = field if link is None else f"{field} of link {link['src']}->{link['dst']}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        msg = f"the {what} must be a number, got {value!r}"
-        raise ProblemError(msg) from None
-    if field == "count":
-        return int(number)
-    return number
+    told = LINK_QUANTITIES[field]
+    what = told["what"] if link is None else f"{told['what']} of {link['src']}->{link['dst']}"
+    limits = {each: told[each] for each in ("least", "above") if each in told}
+    return parse_quantity(value, KINDS[told["kind"]], what=what, **limits)
 
 
 def _free_name(stem: str, taken: set[str]) -> str:

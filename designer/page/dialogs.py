@@ -9,6 +9,7 @@ from dash import dcc, html
 
 from designer.page import export_card, ids, import_card
 from designer.solves.request import DEFAULT_TIME_LIMIT
+from widgets import QuantityField
 
 
 def dialogs() -> list[Any]:
@@ -45,13 +46,16 @@ def _limits() -> html.Div:
     kept = {"debounce": 300, "persistence": True, "persistence_type": "local"}
     return html.Div(
         [
-            dmc.NumberInput(
+            QuantityField(
                 id=ids.TIME_LIMIT,
+                kind="duration",
+                what="the time limit",
                 label="Time limit",
                 description="Stop then and keep the best; empty for none",
                 value=DEFAULT_TIME_LIMIT,
-                suffix=" s",
-                min=0.1,
+                above=0,
+                optional=True,
+                size="sm",
                 **kept,
             ),
         ],

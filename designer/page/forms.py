@@ -8,9 +8,11 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl.formats.quantity import KINDS, kind_of
 from ccl.options import OptionField
 from designer.page.sketch_card import sketch_row
 from formulations import formulation, option_fields
+from widgets import QuantityField
 
 
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:
@@ -73,14 +75,22 @@ def _row(key: dict[str, str], option: OptionField, value: Any) -> Any:
         )
     if option.kind == "text":
         return dmc.TextInput(value=value or "", debounce=300, spellCheck=False, **props)
-    return dmc.NumberInput(
+    return QuantityField(
+        kind=field_kind(option),
+        what=option.label.lower(),
         value="" if value is None else value,
         placeholder="automatic" if option.optional else "",
-        suffix=f" {option.unit}" if option.unit else "",
-        allowDecimal=option.kind == "float",
-        min=option.minimum,
-        max=option.maximum,
-        clampBehavior="none",
+        optional=option.optional,
+        least=option.minimum,
+        most=option.maximum,
+        size="sm",
         debounce=300,
+        subject=str(key),
         **props,
     )
+
+
+def field_kind(option: OptionField) -> str:
+    """Return the name of the kind of quantity that an option of a number takes."""
+    kind = kind_of(option.unit, whole=option.kind == "int")
+    return next(name for name, each in KINDS.items() if each is kind)

@@ -12,9 +12,13 @@ from designer.page import ids
 from designer.page.markup import attributes, icon
 from designer.serving.guard import MOST_UPLOAD
 from designer.solves.request import DEFAULT_FORMULATION
+from widgets import QuantityField
 
 KEPT: dict[str, Any] = {"persistence": True, "persistence_type": "local"}
 """Settings survive a reload as the drawing does."""
+
+FLOATING: dict[str, Any] = {"className": "ds-floating", "size": "sm", **KEPT}
+"""What the fields of the bar have in common: there is no room below them."""
 
 EXPORTS: tuple[tuple[str, str, str, str], ...] = (
     ("json", "file", "Result as JSON", "with plan and bounds; opens here"),
@@ -139,51 +143,48 @@ def _solve() -> html.Div:
 
 
 def _size() -> Any:
-    return dmc.TextInput(
+    return QuantityField(
         id=ids.SIZE,
+        kind="size",
+        what="size",
+        above=0,
         value="1MB",
+        verbatim=True,
         debounce=400,
-        leftSection=html.Span("Size", className="ds-prefix"),
-        leftSectionWidth=44,
-        w=116,
-        size="sm",
-        spellCheck=False,
-        **KEPT,
-        **attributes(aria_label="Size of the whole buffer, such as 1GB or 64 KiB"),
+        prefix="Size",
+        ariaLabel="Size of the whole buffer, such as 1GB or 64 KiB",
+        style={"width": 122},
+        **FLOATING,
     )
 
 
 def _chunks() -> Any:
-    return dmc.NumberInput(
+    return QuantityField(
         id=ids.CHUNKS,
+        kind="count",
+        what="chunks per shard",
+        least=1,
         value=1,
         debounce=400,
-        leftSection=html.Span("Chunks", className="ds-prefix"),
-        leftSectionWidth=60,
-        w=124,
-        size="sm",
-        hideControls=True,
-        allowDecimal=False,
-        allowNegative=False,
-        **KEPT,
-        **attributes(aria_label="Chunks per shard"),
+        prefix="Chunks",
+        ariaLabel="Chunks per shard",
+        style={"width": 124},
+        **FLOATING,
     )
 
 
 def _root() -> Any:
-    return dmc.NumberInput(
+    return QuantityField(
         id=ids.ROOT,
+        kind="count",
+        what="the root's rank",
+        least=0,
         value=0,
         debounce=400,
-        leftSection=html.Span("Root", className="ds-prefix"),
-        leftSectionWidth=46,
-        w=84,
-        size="sm",
-        min=0,
-        hideControls=True,
-        allowDecimal=False,
-        **KEPT,
-        **attributes(aria_label="Rank of the root"),
+        prefix="Root",
+        ariaLabel="Rank of the root",
+        style={"width": 84},
+        **FLOATING,
     )
 
 

@@ -12,6 +12,8 @@ from designer.drawn.edits import ABILITIES, Ends, Json, selected_links
 from designer.drawn.presets import DEVICE_TYPES, LINK_TYPES
 from designer.page import text
 from designer.page.markup import attributes, icon
+from designer.page.quantities import LINK_QUANTITIES, MOST_HOSTS
+from widgets import QuantityField
 
 MEANINGS = {
     "stores": "keeps what it received",
@@ -91,12 +93,18 @@ def _device(device: Json) -> list[Any]:
         html.Div(
             [
                 _host_field(device.get("host")),
-                dmc.TextInput(
+                QuantityField(
                     id={"device-edit": "buffer"},
+                    kind="size",
+                    what="buffer",
+                    above=0,
                     label="Buffer",
                     value=_buffer(device.get("buffer_bytes")),
                     placeholder="no limit",
-                    **_FIELD,
+                    optional=True,
+                    hold=True,
+                    verbatim=True,
+                    subject=device["name"],
                 ),
             ],
             className="ds-pair",
@@ -169,13 +177,13 @@ def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
         _title("link", name if len(chosen) == 1 else text.count(len(chosen), "link")),
         html.Div(
             [
-                _number("bandwidth", "Bandwidth", chosen, suffix=" GB/s", step=5),
-                _number("alpha", "Latency (alpha)", chosen, suffix=" µs", step=0.1),
+                _number("bandwidth", "Bandwidth", chosen),
+                _number("alpha", "Latency (alpha)", chosen),
             ],
             className="ds-pair",
         ),
         html.Div(
-            [_number("count", "Parallel links", chosen, suffix="", step=1), _medium(chosen)],
+            [_number("count", "Parallel links", chosen), _medium(chosen)],
             className="ds-pair",
         ),
         html.Div(
@@ -210,20 +218,18 @@ def _directions(paired: Sequence[bool]) -> html.Div:
     return html.Div([both, alike if any(paired) else None], className="ds-row")
 
 
-def _number(field: str, label: str, links: Sequence[Json], *, suffix: str, step: float) -> Any:
+def _number(field: str, label: str, links: Sequence[Json]) -> Any:
     value = _same(links, field)
-    return dmc.NumberInput(
+    subject = " ".join(f"{each['src']}->{each['dst']}" for each in links)
+    return QuantityField(
         id={"link-edit": field},
         label=label,
         value="" if value is None else value,
         placeholder="several",
-        suffix=suffix,
-        step=step,
-        min=1 if field == "count" else 0,
-        thousandSeparator=" ",
-        decimalScale=0 if field == "count" else 4,
-        hideControls=True,
-        **_FIELD,
+        optional=True,
+        hold=True,
+        subject=subject,
+        **LINK_QUANTITIES[field],
     )
 
 
@@ -239,14 +245,14 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
             dmc.Divider(label="Repeat", labelPosition="left"),
             html.Div(
                 [
-                    dmc.NumberInput(
+                    QuantityField(
                         id={"repeat": "count"},
+                        kind="count",
+                        what="the number of hosts",
                         label="Hosts in all",
                         value=2,
-                        min=2,
-                        max=64,
-                        allowDecimal=False,
-                        size="xs",
+                        least=2,
+                        most=MOST_HOSTS,
                     ),
                     dmc.Select(
                         id={"repeat": "join"},
@@ -294,14 +300,12 @@ def _new_limit(count: int) -> html.Details:
             dmc.TextInput(
                 id={"limit-new": "name"}, label="Name", placeholder="PCIe root", size="xs"
             ),
-            dmc.NumberInput(
+            QuantityField(
                 id={"limit-new": "bandwidth"},
                 label="Together at most",
-                suffix=" GB/s",
-                min=0,
                 value="",
-                hideControls=True,
-                size="xs",
+                optional=True,
+                **LINK_QUANTITIES["bandwidth"],
             ),
         ],
         className="ds-pair",
@@ -328,14 +332,12 @@ def _limit(limit: Json) -> html.Div:
     return html.Div(
         [
             html.Div([limit["name"], html.Small(count)]),
-            dmc.NumberInput(
+            QuantityField(
                 id={"limit-edit": limit["name"]},
                 value=limit["bandwidth"],
-                suffix=" GB/s",
-                min=0,
-                hideControls=True,
-                **attributes(aria_label=f"Bandwidth of {limit['name']}"),
-                **_FIELD,
+                hold=True,
+                ariaLabel=f"Bandwidth of {limit['name']}",
+                **LINK_QUANTITIES["bandwidth"],
             ),
             dmc.ActionIcon(
                 icon("trash"),

@@ -9,8 +9,9 @@ from dash import html
 
 from designer.page import ids, text
 from designer.page.header import KEPT
-from designer.page.markup import attributes, icon
+from designer.page.markup import icon
 from designer.solves.sizes import Remedy, Sizing
+from widgets import QuantityField
 
 
 def plan_card() -> html.Div:
@@ -20,18 +21,18 @@ def plan_card() -> html.Div:
             html.Div(
                 [
                     html.Label("Good enough at", htmlFor=ids.GAP),
-                    dmc.NumberInput(
+                    QuantityField(
                         id=ids.GAP,
+                        kind="percent",
+                        what="the gap",
+                        least=0,
                         value="",
+                        optional=True,
                         placeholder="a proof",
-                        suffix=" %",
-                        min=0,
-                        size="xs",
-                        w=74,
-                        hideControls=True,
-                        debounce=True,
+                        ariaLabel="Good enough at this gap to the bound, in %",
+                        className="ds-floating",
+                        style={"width": 74},
                         **KEPT,
-                        **attributes(aria_label="Good enough at this gap to the bound, in %"),
                     ),
                     html.Span("above the bound"),
                 ],

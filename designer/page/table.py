@@ -12,6 +12,8 @@ from dash import html
 from designer.drawn.presets import DEVICE_TYPES
 from designer.page import text
 from designer.page.markup import attributes
+from designer.page.quantities import LINK_QUANTITIES
+from widgets import QuantityField
 
 PAGE = 25
 """Rows on a page: every cell is a field, and thousands of fields make a page slow."""
@@ -39,9 +41,9 @@ DEVICE_COLUMNS = (
 LINK_COLUMNS = (
     Column("src", "From", "plain"),
     Column("dst", "To", "plain"),
-    Column("bandwidth", "Bandwidth GB/s", "number"),
+    Column("bandwidth", "Bandwidth", "number"),
     Column("gigabits", "Gb/s", "plain"),
-    Column("alpha", "Alpha µs", "number"),
+    Column("alpha", "Alpha", "number"),
     Column("count", "Count", "number"),
     Column("medium", "Medium", "text"),
 )
@@ -164,7 +166,16 @@ def _control(what: str, row: Json, column: Column) -> Any:
         kinds = [{"value": each.kind, "label": each.label} for each in DEVICE_TYPES]
         return dmc.Select(id=cell, value=value, data=kinds, allowDeselect=False, **common)
     if column.kind == "number":
-        return dmc.NumberInput(id=cell, value=value, debounce=True, hideControls=True, **common)
+        words = f"{column.label} of {name}"
+        return QuantityField(
+            id=cell,
+            value=value,
+            hold=True,
+            subject=key,
+            ariaLabel=words,
+            className="ds-cell ds-floating",
+            **LINK_QUANTITIES[column.key],
+        )
     return dmc.TextInput(id=cell, value=value or "", debounce=True, **common)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
+from ccl.formats.quantity import COUNT, DURATION, PERCENT, parse_quantity
 from ccl.formats.size import parse_size
 from ccl.formats.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.problem import Problem
@@ -61,7 +61,7 @@ def read_request(data: Mapping[str, Any] | None) -> Request:
 
     Raises
     ------
-    ProblemError
+    FormatError
         If a number is missing or out of range.
     """
     given = data or {}
@@ -71,12 +71,14 @@ def read_request(data: Mapping[str, Any] | None) -> Request:
         collective=str(given.get("collective") or "all-gather"),
         size=str(given.get("size") or ""),
         chunks=_chunks(given.get("chunks")),
-        root=_whole("the root's rank", given.get("root") or 0, least=0),
+        root=int(parse_quantity(given.get("root") or 0, COUNT, what="the root's rank", least=0)),
         formulation=str(given.get("formulation") or DEFAULT_FORMULATION),
         options=dict(given.get("options") or {}),
         custom=given.get("custom"),
-        time_limit=None if limit in {None, ""} else _positive("the time limit", limit, "s"),
-        gap=None if percent in {None, "", 0} else _positive("the gap", percent, "%") / 100,
+        time_limit=None
+        if limit in {None, ""}
+        else parse_quantity(limit, DURATION, what="the time limit", above=0),
+        gap=None if percent in {None, ""} else _share(percent),
     )
 
 
@@ -120,31 +122,11 @@ def problem_of(topology: Topology | Mapping[str, Any], request: Request) -> Prob
 
 def _chunks(value: object) -> int | None:
     """Read how many chunks of a shard are kept whole; None where the plan cuts as it likes."""
-    return None if value in {None, ""} else _whole("chunks per shard", value, least=1)
+    if value in {None, ""}:
+        return None
+    return int(parse_quantity(value, COUNT, what="chunks per shard", least=1))
 
 
-def _whole(what: str, value: object, *, least: int) -> int:
-    number = _number(what, value)
-    if number != int(number) or number < least:
-        msg = f"{what} must be a whole number of {least} or more, got {value}"
-        raise ProblemError(msg)
-    return int(number)
-
-
-def _positive(what: str, value: object, unit: str) -> float:
-    number = _number(what, value)
-    if number <= 0:
-        msg = f"{what} must be above 0 {unit}, got {value} {unit}"
-        raise ProblemError(msg)
-    return number
-
-
-def _number(what: str, value: object) -> float:
-    try:
-        number = float(str(value))
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        msg = f"{what} must be a number, got {value!r}" if value else f"{what} is empty; give one"
-        raise ProblemError(msg)
-    return number
+def _share(percent: object) -> float | None:
+    """Return a gap in per cent as a share; none is as good as one of zero."""
+    return parse_quantity(percent, PERCENT, what="the gap", least=0) / 100 or None

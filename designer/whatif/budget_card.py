@@ -16,6 +16,7 @@ from designer.page.markup import attributes, heading, icon
 from designer.whatif.knobs import Knob
 from designer.whatif.running import Found
 from designer.whatif.study_card import controls, part
+from widgets import QuantityField
 
 Json = Mapping[str, Any]
 
@@ -52,14 +53,17 @@ def _asked() -> html.Div:
     """Return what is to be reached, and for which collectives at once."""
     return html.Div(
         [
-            dmc.TextInput(
+            QuantityField(
                 id=ids.WHATIF_TARGET,
+                kind="bandwidth",
+                factors=True,
+                what="what is to be reached",
+                above=0,
                 label="Reach",
                 value=TARGET,
-                placeholder="1.5x or 300",
+                verbatim=True,
+                placeholder="1.5x or 300 GB/s",
                 description="times today's rate, or GB/s",
-                size="xs",
-                spellCheck=False,
             ),
             dmc.MultiSelect(
                 id=ids.WHATIF_COLLECTIVES,
@@ -108,15 +112,16 @@ _NOUNS = {"gpu": "GPU", "nic": "NIC", "switch": "Switch", "memory": "Memory"}
 
 
 def _cost(key: dict[str, str], title: str, of: str, value: float) -> html.Tr:
-    field = dmc.NumberInput(
+    field = QuantityField(
         id=key,
+        kind="number",
+        what=f"cost of {title}",
         value=value,
-        min=0,
-        allowNegative=False,
-        hideControls=True,
+        least=0,
+        optional=True,
         placeholder="not for sale",
-        size="xs",
-        **attributes(aria_label=f"Cost of {title}, {of}"),
+        ariaLabel=f"Cost of {title}, {of}",
+        className="ds-floating ds-leftward",
     )
     return html.Tr([html.Th([title, html.Small(of)], scope="row"), html.Td(field)])
 

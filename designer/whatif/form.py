@@ -16,7 +16,9 @@ from dash import html
 
 from designer.page import ids
 from designer.page.markup import attributes
+from designer.page.quantities import LINK_QUANTITIES
 from designer.whatif.knobs import Knob
+from widgets import QuantityField
 
 REACH = 2.0
 """Doublings that a slider goes up and down: from a quarter to four times of today."""
@@ -76,16 +78,16 @@ def key(part: str, what: Any, of: Any) -> dict[str, Any]:
 
 
 def _knob(knob: Knob) -> html.Div:
-    rows = [_row("bandwidth", knob.key, knob.bandwidth, unit="GB/s", of=knob.title)]
+    rows = [_row("bandwidth", knob.key, knob.bandwidth, of=knob.title)]
     if knob.alpha is not None:
-        rows.append(_row("alpha", knob.key, knob.alpha, unit="µs", of=knob.title))
+        rows.append(_row("alpha", knob.key, knob.alpha, of=knob.title))
     head = html.Div([html.B(knob.title), html.Small(knob.many)], className="ds-wif-name")
     return html.Div(
         [head, *rows], className="ds-wif-knob", role="group", **attributes(aria_label=knob.title)
     )
 
 
-def _row(what: str, of_key: str, value: float, *, unit: str, of: str) -> html.Div:
+def _row(what: str, of_key: str, value: float, *, of: str) -> html.Div:
     """Return a slider with its number; where there is no latency there is only a number."""
     words = f"{what.capitalize()} of {of}"
     slider: Any = html.Span(className="ds-wif-none")
@@ -102,17 +104,14 @@ def _row(what: str, of_key: str, value: float, *, unit: str, of: str) -> html.Di
             thumbLabel=words,
             **_SLIDER,
         )
-    number = dmc.NumberInput(
+    number = QuantityField(
         id=key("number", what, of_key),
         value=value,
-        min=0,
-        suffix=f" {unit}",
-        allowNegative=False,
-        decimalScale=6,
         debounce=350,
-        hideControls=True,
-        size="xs",
-        **attributes(aria_label=f"{words}, {unit}"),
+        hold=True,
+        ariaLabel=words,
+        className="ds-floating ds-leftward",
+        **LINK_QUANTITIES[what],
     )
     return _line(what.capitalize(), slider, number, by=key("by", what, of_key))
 
@@ -130,15 +129,16 @@ def _count(name: str, value: int) -> html.Div:
         thumbLabel=title,
         **_SLIDER,
     )
-    number = dmc.NumberInput(
+    number = QuantityField(
         id=key("number", "count", name),
+        kind="count",
+        what=title.lower(),
         value=value,
-        min=0,
-        allowDecimal=False,
-        allowNegative=False,
+        least=0,
         debounce=350,
-        size="xs",
-        **attributes(aria_label=title),
+        hold=True,
+        ariaLabel=title,
+        className="ds-floating ds-leftward",
     )
     return _line(title, slider, number, by=key("by", "count", name))
 
@@ -153,13 +153,17 @@ def _size(size: float, words: str) -> html.Div:
         thumbLabel="Size of the collective",
         **_SLIDER,
     )
-    typed = dmc.TextInput(
+    typed = QuantityField(
         id=ids.WHATIF_SIZE,
+        kind="size",
+        what="size",
+        above=0,
         value=words,
+        verbatim=True,
+        hold=True,
         debounce=350,
-        size="xs",
-        spellCheck=False,
-        **attributes(aria_label="Size of the collective, such as 1GB or 64 KiB"),
+        ariaLabel="Size of the collective, such as 1GB or 64 KiB",
+        className="ds-floating ds-leftward",
     )
     return _line("Size", slider, typed)
 

@@ -42,13 +42,13 @@ def test_a_size_is_read(text, nbytes):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "is not a number of bytes; write it like 1MB"),
+        ("", "is empty; write it like 1MB"),
         ("much", "is not a number of bytes"),
         ("1.2.3MB", "is not a number of bytes"),
         ("nan", "is not a number of bytes"),
-        ("0", "is 0 bytes; give more than 0"),
-        ("-1MB", "is -1e[+]06 bytes; give more than 0"),
-        ("1e999", "is inf bytes; .* a finite number"),
+        ("0", "is too small; give more than 0 bytes"),
+        ("-1MB", "is too small; give more than 0 bytes"),
+        ("1e999", "is not finite"),
         ("1G", "has the unit 'G'; units are bytes: write GB or GiB"),
         ("1Gb", "has the unit 'Gb'; units are bytes: write GB or GiB"),
         ("3 furlongs", "has the unit 'furlongs'; units are bytes: write B, KB,"),

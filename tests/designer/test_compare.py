@@ -160,7 +160,7 @@ def test_what_is_missing_is_told(drawn):
         ask(methods=[])
     with pytest.raises(ProblemError, match="seconds per solve is empty"):
         ask(seconds="")
-    with pytest.raises(ProblemError, match="above 0 s"):
+    with pytest.raises(CclError, match="more than 0 s"):
         ask(seconds=-1)
 
 

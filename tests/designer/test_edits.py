@@ -88,8 +88,8 @@ def test_limits_are_added_changed_and_removed(drawn):
     ("name", "bandwidth", "links", "words"),
     [
         ("bus", 60, [("gpu1", "gpu2")], "already"),
-        ("x", 0, [("gpu1", "gpu2")], "positive bandwidth"),
-        ("x", "", [("gpu1", "gpu2")], "must be a number"),
+        ("x", 0, [("gpu1", "gpu2")], "give more than 0 GB/s"),
+        ("x", "", [("gpu1", "gpu2")], "bandwidth is empty"),
         ("x", 60, [], "select the links"),
     ],
 )

@@ -36,16 +36,15 @@ def test_empty_limits_mean_none():
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("chunks", "", "chunks per shard is empty; give one"),
-        ("chunks", 0, "chunks per shard must be a whole number of 1 or more, got 0"),
-        ("chunks", 1.5, "chunks per shard must be a whole number of 1 or more, got 1.5"),
-        ("root", -1, "the root's rank must be a whole number of 0 or more, got -1"),
-        ("time_limit", -3, "the time limit must be above 0 s, got -3 s"),
-        ("gap", "x", "the gap must be a number, got 'x'"),
+        ("chunks", 0, "chunks per shard '0' is too small; give 1 or more"),
+        ("chunks", 1.5, "chunks per shard '1.5' is not a whole number; write it like 8 or 1e3"),
+        ("root", -1, "the root's rank '-1' is too small; give 0 or more"),
+        ("time_limit", -3, "the time limit '-3' is too small; give more than 0 s"),
+        ("gap", "x", "the gap 'x' is not a percentage; write it like 5 %"),
     ],
 )
 def test_a_wrong_number_is_named_with_what_would_be_right(key, value, words):
-    with pytest.raises(ProblemError) as caught:
+    with pytest.raises(CclError) as caught:
         read_request({**ASKED, key: value})
     assert str(caught.value) == words
 
