@@ -19,7 +19,7 @@ MEANINGS: dict[str, str] = {
     "alpha": "latency of each link in µs",
     "bandwidth": "GB/s of each link, one way",
     "chord_bandwidth": "GB/s of links between GPUs that are not neighbours; 0 is none",
-    "copies": "whether switches can send out several copies of what came in once",
+    "copies": "whether switches, or the memory drawn, can send out copies of what came in once",
     "degree": "links out of each device, on average",
     "dimension": "number of dimensions; there are 2 to the power of it GPUs",
     "fabric": "how the hosts are joined",

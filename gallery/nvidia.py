@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device
@@ -124,6 +124,23 @@ def dgx_2_te_ccl(
         )
         declared = [interchange(boxes), *map(interchange, ways)]
     return topology(f"{count_of(hosts, 'DGX-2')} (TE-CCL)", devices, links, declared=declared)
+
+
+def taccl_c(
+    *, hosts: int = 2, bandwidth: float = 125.0, network_bandwidth: float = 1000 / 107
+) -> Topology:
+    """DGX-2 as in TACCL's appendix C: of two GPUs on a PCIe switch one sends, the other receives.
+
+    The appendix counts 8 and 107 µs for a chunk of 1 MB over NVLink and InfiniBand and leaves
+    latencies aside. Which sender reaches which receiver is in its figure 8 only, a picture; the
+    neighbours are taken, as in TE-CCL's DGX-2.
+    """
+    made = dgx_2_te_ccl(hosts=hosts, alpha=0.0, network_alpha=0.0)
+    links = tuple(
+        replace(each, bandwidth=bandwidth if "NVLink" in each.medium else network_bandwidth)
+        for each in made.links
+    )
+    return replace(made, name=f"{count_of(hosts, 'DGX-2')} (TACCL)", links=links)
 
 
 def dgx_a100(
@@ -283,6 +300,20 @@ ENTRIES = (
             Figure("latency of NVLink and network links", "0.35 and 2.6 µs", "assumed"),
         ),
         make=dgx_2_te_ccl,
+    ),
+    Entry(
+        "taccl-c",
+        "DGX-2 as in TACCL, appendix C",
+        "Papers",
+        "DGX-2 whose odd GPUs send to the other box and whose even ones receive, as fast as TACCL "
+        "counts its all-gather.",
+        "TACCL, arXiv 2111.04867, appendix C; the pairs of senders and receivers are inferred",
+        figures=(
+            Figure("a GPU into its NVSwitch", "125 GB/s one way: 8 µs for 1 MB", "measured"),
+            Figure("each link between boxes", "9.35 GB/s one way: 107 µs for 1 MB", "measured"),
+            Figure("latency of each link", "0 µs, left aside there", "assumed"),
+        ),
+        make=taccl_c,
     ),
     Entry(
         "dgx-a100",

@@ -30,18 +30,32 @@ def thesis_2_2(*, bandwidth: float = 32.0, alpha: float = 0.0) -> Topology:
 
 
 def thesis_2_3(
-    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+    *,
+    bandwidth: float = 32.0,
+    memory_bandwidth: float = 96.0,
+    alpha: float = 0.0,
+    copies: bool = True,
 ) -> Topology:
-    """Four GPUs around a host memory whose own bandwidth is below what its links carry."""
-    made = _around_memory("Thesis, figure 2.3", 4, bandwidth, alpha)
+    """Four GPUs around a host memory whose own bandwidth is below what its links carry.
+
+    The figure leaves aside that a memory copies: that is ``copies=false``, y / 6 and not y / 4.
+    """
+    made = _around_memory("Thesis, figure 2.3", 4, bandwidth, alpha, copies=copies)
     return _limited(made, memory_bandwidth)
 
 
 def thesis_2_4(
-    *, bandwidth: float = 32.0, memory_bandwidth: float = 96.0, alpha: float = 0.0
+    *,
+    bandwidth: float = 32.0,
+    memory_bandwidth: float = 96.0,
+    alpha: float = 0.0,
+    copies: bool = True,
 ) -> Topology:
-    """Make the same with a direct link between two of the GPUs."""
-    made = _around_memory("Thesis, figure 2.4", 4, bandwidth, alpha)
+    """Make the same with a direct link between two of the GPUs.
+
+    As the figure has it that is ``copies=false``, y / 4; with copies it is y / 3.
+    """
+    made = _around_memory("Thesis, figure 2.4", 4, bandwidth, alpha, copies=copies)
     extra = duplex("g1", "g3", bandwidth=bandwidth, alpha=alpha)
     return _limited(topology(made.name, made.devices, (*made.links, *extra)), memory_bandwidth)
 
@@ -170,11 +184,14 @@ def _chassis(
     )
 
 
-def _around_memory(name: str, gpus: int, bandwidth: float, alpha: float) -> Topology:
+def _around_memory(
+    name: str, gpus: int, bandwidth: float, alpha: float, *, copies: bool = True
+) -> Topology:
     devices: list[Device] = make_gpus(gpus, host="h0")
     wire = Wire(bandwidth=bandwidth, alpha=alpha, medium="PCIe 4")
     links = star("mem0", [each.name for each in devices], wire)
-    return topology(name, [*devices, device("memory", "mem0", host="h0")], links)
+    memory = device("memory", "mem0", host="h0", copies=copies)
+    return topology(name, [*devices, memory], links)
 
 
 def _limited(made: Topology, memory_bandwidth: float) -> Topology:
@@ -227,7 +244,8 @@ ENTRIES = (
         "thesis-2.3",
         "Thesis, figure 2.3",
         "Papers",
-        "Four GPUs around a memory whose own bandwidth is what limits.",
+        "Four GPUs around a memory whose own bandwidth is what limits; the figure's memory is one "
+        "with copies=false.",
         f"{_THESIS}figure 2.3a",
         figures=(_PCIE, _BUS),
         make=thesis_2_3,
@@ -236,7 +254,8 @@ ENTRIES = (
         "thesis-2.4",
         "Thesis, figure 2.4",
         "Papers",
-        "Four GPUs around a limited memory, with one direct link besides.",
+        "Four GPUs around a limited memory, with one direct link besides; the figure's memory is "
+        "one with copies=false.",
         f"{_THESIS}figure 2.4a; the place of the direct link is inferred from the text",
         figures=(_PCIE, _BUS),
         make=thesis_2_4,

@@ -75,6 +75,17 @@ def test_small_clusters_are_limited_by_what_enters_a_box_or_a_gpu(cluster, secon
     assert rate(gallery.open_cluster(cluster)) == seconds_per_gb
 
 
+def test_the_all_gather_of_the_appendix_of_taccl_is_above_the_worst_cut():
+    """Its four steps take 240 + 128 + 120 + 120 = 608 µs for two chunks of 1 MB a GPU.
+
+    An odd GPU hears from its NVSwitch alone: 62 chunks of 8 µs, 496 µs.
+    """
+    cut = rate(gallery.open_cluster("taccl-c"))  # s for 1 GB from every GPU
+
+    assert float(cut) * 2e-3 * 1e6 == pytest.approx(62 * 8)
+    assert 62 * 8 < 240 + 128 + 120 + 120
+
+
 def test_the_order_of_links_between_packages_does_not_change_two_mi250():
     """ForestColl's drawing has 4 links to the sibling and 3 to others, whichever these are."""
     topology = gallery.open_cluster("mi250:hosts=2")

@@ -49,6 +49,15 @@ def test_memory_beats_what_it_is_taken_for(spec, kind, expected):
     assert throughput(ask(taken_for(spec, kind), "broadcast")) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("figure", ["thesis-2.3", "thesis-2.4"])
+def test_a_memory_that_does_not_copy_is_the_switch_of_the_figures(figure):
+    """The figures ask to leave copying and keeping aside: y / 6 and y / 4."""
+    plain = throughput(ask(open_cluster(f"{figure}:copies=false"), "broadcast"))
+
+    assert plain == pytest.approx(throughput(ask(taken_for(figure, "switch"), "broadcast")))
+    assert plain == pytest.approx({"thesis-2.3": 96 / 6, "thesis-2.4": 96 / 4}[figure])
+
+
 def test_narrower_links_in_place_of_the_memory_do_for_the_simple_server():
     """Figure 2.5: a ring at y / 6 says what 2.3 does as a switch."""
     assert throughput(ask(open_cluster("thesis-2.5"), "broadcast")) == pytest.approx(16.0)
