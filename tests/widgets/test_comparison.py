@@ -99,6 +99,26 @@ def test_the_hover_says_rates_gap_and_status(compared):
         assert part in words
 
 
+@pytest.mark.parametrize("quantity", ["time", "ratio", "algbw"])
+def test_published_times_of_the_same_question_are_marks_with_their_source(quantity):
+    """TE-CCL's table 8 has 14.72 µs for 256 KB and nothing for 300 KB."""
+    problem = Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 256e3))
+    both = compare(problem, ("direct",), sizes=(256e3, 300e3), time_limit=5)
+    figure = comparison_figure(both, quantity=quantity)
+
+    marks_of = {each.name: each for each in figure.data if "published" in each.name}
+    mark = marks_of["TE-CCL, published"]
+    bound = both.bound(256e3).makespan
+    value = {"time": 14.72, "ratio": 14.72 / bound, "algbw": 256 / 14.72}[quantity]
+    assert set(marks_of) == {"TE-CCL, published", "TACCL, published"}
+    assert (mark.x, mark.mode) == ((256e3,), "markers")
+    assert mark.y == pytest.approx((value,))
+    assert "table 8" in mark.text[0]
+    assert "as printed" in mark.text[0]
+    low, high = (10**end for end in figure.layout.yaxis.range)
+    assert all(low <= y <= high for each in marks_of.values() for y in each.y)
+
+
 def test_crossovers_are_marked_and_named(compared):
     [crossing] = compared.crossovers()
     figure = comparison_figure(compared)

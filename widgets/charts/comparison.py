@@ -1,7 +1,8 @@
 """Methods over sizes as Plotly figures: makespans above a bound, alone or over it, or algbw below.
 
 Identity is Okabe-Ito without vermillion, which is kept for bounds; every method has its own marker
-as well, so that no colour stands alone.
+as well, so that no colour stands alone. What others published of the same cluster, collective and
+size is a star in the colour of the words, without a line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import plotly.graph_objects as go
 
 from ccl.formats.size import format_size
 from formulations.comparison import Comparison, Crossover, Row
+from gallery.published import Published, published
 from widgets import text
 
 Scheme = Literal["light", "dark", "auto"]
@@ -30,6 +32,9 @@ ENOUGH = 4
 """Ticks on an axis at least, where round values allow."""
 LINE = 0.062
 """Height of a line of such a name, as a share of the plot."""
+
+STARS = ("star", "star-triangle-up", "hexagram", "star-square")
+"""Marks of published times, one for each method."""
 
 _DIGITS = ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7))
 
@@ -148,6 +153,8 @@ def comparison_figure(
         for row in comparison.rows
         if row.result
     ]
+    printed = published(comparison.problem, comparison.sizes)
+    known += [_printed_value(comparison, each, value) for each in printed]
     least = [comparison.bound(size).makespan for size in comparison.sizes]
     limits = [value(size, us, us) for size, us in zip(comparison.sizes, least, strict=True)]
     low, high = span([*known, *limits])
@@ -155,6 +162,7 @@ def comparison_figure(
     styles = marks(comparison, scheme)
     for name, mark in styles.items():
         _method(figure, comparison, name, mark=mark, value=value)
+    _published(figure, comparison, printed, look=look, value=value)
     if quantity != "algbw":
         _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
     _dress(figure, look, height=height)
@@ -279,6 +287,43 @@ def _method(
         text=["" if row is None else _hover(comparison, row) for row in rows],
         hovertemplate="%{text}<extra></extra>",
     )
+
+
+def _published(
+    figure: go.Figure,
+    comparison: Comparison,
+    printed: tuple[Published, ...],
+    *,
+    look: Look,
+    value: Callable[[float, float, float], float],
+) -> None:
+    """Draw what others published, each at its own size, with where it is printed."""
+    for number, name in enumerate(dict.fromkeys(each.method for each in printed)):
+        theirs = [each for each in printed if each.method == name]
+        figure.add_scatter(
+            x=[each.size for each in theirs],
+            y=[_printed_value(comparison, each, value) for each in theirs],
+            name=f"{name}, published",
+            mode="markers",
+            marker={
+                "symbol": f"{STARS[number % len(STARS)]}-open",
+                "size": 11,
+                "color": look.text,
+                "line": {"width": 1.4},
+            },
+            text=[
+                f"<b>{name}</b> at {format_size(each.size)}, published<br>"
+                f"{text.duration(each.makespan)} as printed, not a replay<br>{each.source}"
+                for each in theirs
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+
+
+def _printed_value(
+    comparison: Comparison, each: Published, value: Callable[[float, float, float], float]
+) -> float:
+    return value(each.size, each.makespan, comparison.bound(each.size).makespan)
 
 
 def _hover(comparison: Comparison, row: Row) -> str:
