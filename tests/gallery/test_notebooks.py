@@ -1,4 +1,8 @@
-"""Every notebook runs from top to bottom in a kernel of its own; lessons are built alike."""
+"""Every notebook runs from top to bottom in a kernel of its own; lessons are built alike.
+
+What a page says that no plan beats is in its cell with the tag `claims`, a question and µs by name; here `solve`
+without a method is asked each of them.
+"""
 
 import re
 from pathlib import Path
@@ -20,6 +24,17 @@ MOST_WORDS = 110
 
 MOST_LINES = 28
 """Of a cell of code that is shown; one screen of a projector."""
+
+SAYS_BEST = r"\boptimal|no plan|nobody|at least|lower bound|best (?:plan|all-reduce|steady|rate)"
+"""What only a proof allows to say."""
+
+TRIED = """
+from formulations import solve as _solve
+
+for _said, (_asked, _least) in claims.items():
+    _found = _solve(_asked, time_limit=5)
+    assert _found.makespan >= _least * (1 - 1e-6), f"{_said}: {_found.makespan} < {_least}"
+"""
 
 of_every_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 of_every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -43,6 +58,10 @@ def words(cell):
     return [word for line in lines for word in line.split()]
 
 
+def claims_of(notebook):
+    return [cell for cell in code_of(notebook) if has_tag(cell, "claims")]
+
+
 def is_hidden(cell):
     return cell.metadata.get("jupyter", {}).get("source_hidden", False)
 
@@ -62,7 +81,7 @@ def solved(notebook):
 
 
 @of_every_notebook
-def test_a_notebook_runs_and_its_solutions_solve_its_exercises(path, monkeypatch):
+def test_a_notebook_runs_its_claims_hold_and_its_solutions_solve_its_exercises(path, monkeypatch):
     """The exercises are open when it has run, and all solved when the solutions have, too."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = read(path)
@@ -72,6 +91,8 @@ def test_a_notebook_runs_and_its_solutions_solve_its_exercises(path, monkeypatch
         left = f"assert {count} and not any(lesson._checks.values()), lesson._checks"
         done = f"assert {count} and all(lesson._checks.values()), lesson._checks"
         notebook.cells += [nbformat.v4.new_code_cell(text) for text in (left, *answers, done)]
+    if claims_of(notebook):
+        notebook.cells.append(nbformat.v4.new_code_cell(TRIED))
     # Kernels that start at the same time take neither ports nor sockets from one another; the names
     # of sockets have to be short.
     with TemporaryDirectory() as folder:
@@ -87,6 +108,15 @@ def test_a_notebook_is_kept_without_outputs(path):
     assert not any(cell.get("execution_count") for cell in notebook.cells)
     assert "widgets" not in notebook.metadata
     assert notebook.metadata.kernelspec.name == "python3"
+
+
+@of_every_notebook
+def test_a_page_that_says_best_says_of_which_question(path):
+    notebook = read(path)
+    says = any(re.search(SAYS_BEST, cell.source) for cell in notebook.cells)
+
+    assert says == bool(claims_of(notebook))
+    assert all(is_hidden(cell) for cell in claims_of(notebook))
 
 
 @of_every_notebook
