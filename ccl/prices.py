@@ -94,12 +94,12 @@ class Prices:
         lines = [f"{self.makespan:.6g} µs on {self.topology.name}: {self.model}"]
         for ends in self.dearest[:MOST_TOLD]:
             src, dst = ends
-            lines.append(f"  {src}->{dst}  {self.links[ends]:.4g} µs saved per GB/s")
+            lines.append(f"  {src}->{dst}  {self.links[ends]:.4g} µs saved per GB/s at most")
         more = len(self.dearest) - MOST_TOLD
         if more > 0:
             lines.append(f"  and {more} more links")
         lines += [
-            f"  limit {name}  {price:.4g} µs saved per GB/s"
+            f"  limit {name}  {price:.4g} µs saved per GB/s at most"
             for name, price in self.limits.items()
             if self.share_of_limit(name) > IDLE
         ]

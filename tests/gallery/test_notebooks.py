@@ -1,7 +1,7 @@
 """Every notebook runs from top to bottom in a kernel of its own; lessons are built alike.
 
-What a page says that no plan beats is in its cell with the tag `claims`, a question and µs by name; here `solve`
-without a method is asked each of them.
+What a page says that no plan beats is in its cell with the tag `claims`: questions and µs by name.
+Here `solve` without a method is asked each of them.
 """
 
 import re
