@@ -84,13 +84,14 @@ def _where(bound: Bound, topology: Topology) -> str:
 def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cut that proves a bound, as the canvas draws it."""
     name = "Bottleneck cut" if bound["kind"] == "cut" else BOUND_LABELS[bound["kind"]]
+    plans = " for whole chunks" if bound["whole_chunks"] else ""
     return {
         "inside": bound["inside"],
         "links": bound["links"],
         "bandwidth": bound["bandwidth"],
         "makespan": bound["makespan"],
         "label": f"{name} · {text.bandwidth(bound['bandwidth'])}"
-        f" · ≥ {text.duration(bound['makespan'])}",
+        f" · ≥ {text.duration(bound['makespan'])}{plans}",
     }
 
 

@@ -202,6 +202,18 @@ def test_cuts_are_the_witnesses_that_are_cuts_each_once():
     assert second["label"] == "Cut · 200 GB/s out of a · ≥ 5 µs"
 
 
+def test_a_cut_says_of_which_plans_its_time_is():
+    whole, every = cuts(
+        [
+            Bound(9.0, "cut", CUT, "", whole_chunks=True),
+            Bound(5.0, "injection", replace(CUT, inside=("a",)), ""),
+        ]
+    )
+
+    assert whole["label"] == "Bottleneck cut · 200 GB/s across · ≥ 9 µs for whole chunks"
+    assert every["label"] == "Cut · 200 GB/s out of a · ≥ 5 µs"
+
+
 def test_a_cut_around_all_but_one_is_told_from_the_one():
     (only,) = cuts([Bound(2.0, "ejection", replace(CUT, links=(("a", "d"), ("b", "d"))), "")])
 

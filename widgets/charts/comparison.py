@@ -1,8 +1,7 @@
 """Methods over sizes as Plotly figures: makespans above a bound, alone or over it, or algbw below.
 
 Identity is Okabe-Ito without vermillion, which is kept for bounds; every method has its own marker
-as well, so that no colour stands alone. What others published of the same cluster, collective and
-size is a star in the colour of the words, without a line.
+as well, so that no colour stands alone.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import plotly.graph_objects as go
 
 from ccl.formats.size import format_size
 from formulations.comparison import Comparison, Crossover, Row
-from gallery.published import Published, published
 from widgets import text
+from widgets.charts.published import add_published, printed_values
 
 Scheme = Literal["light", "dark", "auto"]
 Quantity = Literal["time", "ratio", "algbw"]
@@ -32,9 +31,6 @@ ENOUGH = 4
 """Ticks on an axis at least, where round values allow."""
 LINE = 0.062
 """Height of a line of such a name, as a share of the plot."""
-
-STARS = ("star", "star-triangle-up", "hexagram", "star-square")
-"""Marks of published times, one for each method."""
 
 _DIGITS = ((1,), (1, 2, 5), (1, 1.2, 1.5, 2, 3, 5, 7))
 
@@ -153,8 +149,7 @@ def comparison_figure(
         for row in comparison.rows
         if row.result
     ]
-    printed = published(comparison.problem, comparison.sizes)
-    known += [_printed_value(comparison, each, value) for each in printed]
+    known += printed_values(comparison, value)
     least = [comparison.bound(size).makespan for size in comparison.sizes]
     limits = [value(size, us, us) for size, us in zip(comparison.sizes, least, strict=True)]
     low, high = span([*known, *limits])
@@ -162,7 +157,7 @@ def comparison_figure(
     styles = marks(comparison, scheme)
     for name, mark in styles.items():
         _method(figure, comparison, name, mark=mark, value=value)
-    _published(figure, comparison, printed, look=look, value=value)
+    add_published(figure, comparison, color=look.text, value=value)
     if quantity != "algbw":
         _crossovers(figure, comparison, look=look, ratio=quantity == "ratio")
     _dress(figure, look, height=height)
@@ -287,43 +282,6 @@ def _method(
         text=["" if row is None else _hover(comparison, row) for row in rows],
         hovertemplate="%{text}<extra></extra>",
     )
-
-
-def _published(
-    figure: go.Figure,
-    comparison: Comparison,
-    printed: tuple[Published, ...],
-    *,
-    look: Look,
-    value: Callable[[float, float, float], float],
-) -> None:
-    """Draw what others published, each at its own size, with where it is printed."""
-    for number, name in enumerate(dict.fromkeys(each.method for each in printed)):
-        theirs = [each for each in printed if each.method == name]
-        figure.add_scatter(
-            x=[each.size for each in theirs],
-            y=[_printed_value(comparison, each, value) for each in theirs],
-            name=f"{name}, published",
-            mode="markers",
-            marker={
-                "symbol": f"{STARS[number % len(STARS)]}-open",
-                "size": 11,
-                "color": look.text,
-                "line": {"width": 1.4},
-            },
-            text=[
-                f"<b>{name}</b> at {format_size(each.size)}, published<br>"
-                f"{text.duration(each.makespan)} as printed, not a replay<br>{each.source}"
-                for each in theirs
-            ],
-            hovertemplate="%{text}<extra></extra>",
-        )
-
-
-def _printed_value(
-    comparison: Comparison, each: Published, value: Callable[[float, float, float], float]
-) -> float:
-    return value(each.size, each.makespan, comparison.bound(each.size).makespan)
 
 
 def _hover(comparison: Comparison, row: Row) -> str:

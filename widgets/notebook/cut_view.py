@@ -26,7 +26,7 @@ from widgets.pictures.cutting import Region, strongest
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import svg
 from widgets.pictures.view import View
-from widgets.shown.scene import cuts
+from widgets.shown.scene import at_least, cuts
 from widgets.words.nouns import BOUND_LABELS, bound_proof, bound_words
 
 MOST_BOUNDS = 12
@@ -81,7 +81,7 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         proof = bound_proof(bound, self.canvas.topology)
         if bound.witness is None:
             proof += f": {bound.reference}"
-        return f"≥ {text.duration(bound.makespan)} · {proof}"
+        return f"{at_least(bound)} · {proof}"
 
     @property
     def chosen(self) -> Bound | None:
@@ -111,7 +111,7 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
 def cut_drawn(bound: Bound) -> list[dict[str, Any]]:
     """Return the cut of a bound as the canvas draws it; empty where it is not one."""
-    label = f"{BOUND_LABELS[bound.kind]} · ≥ {text.duration(bound.makespan)}"
+    label = f"{BOUND_LABELS[bound.kind]} · {at_least(bound)}"
     return [
         {**each, "label": f"{label} · {text.bandwidth(each['bandwidth'])}"}
         for each in cuts([bound])

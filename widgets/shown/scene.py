@@ -144,9 +144,15 @@ def cuts(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
             "links": [list(ends) for ends in cut.links],
             "bandwidth": cut.bandwidth,
             "makespan": bound.makespan,
-            "label": f"{what} · {_across(bound, cut)} · ≥ {duration(bound.makespan)}",
+            "label": f"{what} · {_across(bound, cut)} · {at_least(bound)}",
         }
     return list(found.values())
+
+
+def at_least(bound: Bound) -> str:
+    """Write a bound, with the plans that it is about where these are not all."""
+    kind = " for whole chunks" if bound.whole_chunks else ""
+    return f"≥ {duration(bound.makespan)}{kind}"
 
 
 def _across(bound: Bound, cut: Cut) -> str:
