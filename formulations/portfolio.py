@@ -21,9 +21,11 @@ that hold for every plan count.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
 from ccl.options import option_fields
@@ -293,7 +295,7 @@ class Search:
         found = self._plans.get(parts)
         return found if found is None or whole else None
 
-    def _bounds(self, problem: Problem, *, whole: bool) -> Any:
+    def _bounds(self, problem: Problem, *, whole: bool) -> tuple[Bound, ...]:
         """Return what holds for every plan and, asked so, for those that keep chunks whole."""
         from formulations.bounds import quick_bounds  # noqa: PLC0415  menus need no bounds
 
@@ -303,7 +305,7 @@ class Search:
             every += [each for each in proved if each.whole_chunks]
         return tuple(sorted(every, key=lambda each: -each.makespan))
 
-    def _heard(self, name: str) -> Any:
+    def _heard(self, name: str) -> Callable[[Progress], None]:
         """Return what takes the news of a method: its better plans, and what it does."""
 
         def heard(news: Progress) -> None:

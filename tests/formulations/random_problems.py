@@ -71,8 +71,8 @@ def _collective(chance: random.Random, ranks: int) -> Collective:
     size = chance.choice((4096.0, 65536.0, 1e6))
     kind = chance.choice((*COLLECTIVES, "custom", "custom"))
     if kind != "custom":
-        chunks = chance.choice((1, 1, 2))
-        return make_collective(kind, ranks, size, chunks=chunks, root=chance.randrange(ranks))
+        fixed = chance.choice((None, None, 2))
+        return make_collective(kind, ranks, size, chunks=fixed, root=chance.randrange(ranks))
     reduces, several = chance.random() < 0.4, chance.random() < 0.4
     unequal = chance.random() < 0.3
     chunks = [_chunk(chance, ranks, reduces=reduces, several=several) for _ in range(3)]

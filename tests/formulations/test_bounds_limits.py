@@ -1,4 +1,4 @@
-"""Links of a shared limit are of use at different times: what they carry in all, and what it proves.
+"""Links of a shared limit are of use at different times: what they carry, and what it proves.
 
 The windows of the examples are worked out by hand: a link is of use from when the nearest holder
 can have sent something to it until a last byte over it could still come to whoever needs it.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from random import Random
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -117,7 +119,7 @@ def carried(most: float, rates: np.ndarray, *, opens: np.ndarray, closes: np.nda
     """
     moments = np.unique(np.concatenate([opens, closes]))
     found = 0.0
-    for begin, end in zip(moments[:-1], moments[1:], strict=True):
+    for begin, end in pairwise(moments):
         there = (opens <= begin) & (closes >= end)
         found += min(most, float(rates[there].sum())) * (end - begin)
     return found
