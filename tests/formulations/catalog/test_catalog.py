@@ -20,6 +20,8 @@ from formulations import catalog as kept_plans
 from formulations import solve
 from formulations.catalog import Catalog
 from formulations.catalog import tables as tables_module
+from formulations.catalog.packed import problem_bytes
+from formulations.catalog.questions import form_of
 from gallery import open_cluster
 
 
@@ -242,10 +244,13 @@ def test_what_was_cut_short_answers_only_for_less_time(catalog):
     assert catalog.count() == 1
 
 
-def test_plans_of_older_versions_answer_where_they_are_proved(catalog):
-    problem = asked("ring")
+@pytest.mark.parametrize(("kind", "status"), [("all-gather", Status.WHOLE), ("broadcast", None)])
+def test_plans_of_older_versions_answer_where_they_are_proved(catalog, kind, status):
+    """Where a method keeps chunks whole, it is proved by a bound on such plans, too."""
+    problem = asked("ring", kind)
     proved, other = solve(problem, "list"), solve(problem, "ring")
-    assert proved.status is Status.OPTIMAL is not other.status
+    assert proved.stop is Stop.PROVED is not other.stop
+    assert status in (None, proved.status)
     catalog.keep_all([proved, other], version="0.0.1")
 
     assert catalog.find(problem, "list") is not None
@@ -321,7 +326,8 @@ def test_newer_catalogs_are_refused_and_older_ones_brought_up(catalog, monkeypat
     columns = sqlite3.connect(catalog.path).execute("pragma table_info(plans)").fetchall()
     assert "more" in {each[1] for each in columns}
     monkeypatch.undo()
-    with pytest.raises(CatalogError, match="has version 2"):
+    newer = len(tables_module.MIGRATIONS) + 1
+    with pytest.raises(CatalogError, match=f"has version {newer}"):
         Catalog(catalog.path)
 
 
@@ -333,3 +339,149 @@ def test_the_form_that_is_stored_is_the_form_that_is_asked(catalog):
     assert problem.topology.limits
     assert canonical(other.topology).digest == canonical(problem.topology).digest
     assert catalog.find(other).makespan == pytest.approx(catalog.find(problem).makespan)
+
+
+def cut_in(problem, parts):
+    return replace(problem, collective=problem.collective.cut(parts))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        asked("ring:gpus=4"),
+        asked("ring:gpus=4", "all-reduce"),
+        asked("ring:gpus=4", "broadcast", root=2),
+        Problem(
+            open_cluster("ring:gpus=4"),
+            custom(4, [Chunk(6e5, (0,), (1, 2)), Chunk(9e5, (1,), (3,), priority=2.0)]),
+        ),
+    ],
+    ids=["all-gather", "all-reduce", "broadcast", "custom"],
+)
+def test_a_plan_that_cuts_is_found_again_where_chunks_are_automatic(catalog, problem):
+    """It answers the problem in parts; the question is about its bytes."""
+    result = replace(solve(cut_in(problem, 3), "list"), formulation="auto", options={})
+    assert catalog.keep(result)
+    custom_one = problem.collective.kind == "custom"
+    # Its ranks have places of their own, which other names would move.
+    found, other = catalog.find(problem), problem if custom_one else renamed(problem)
+    there = catalog.find(other)
+
+    assert found.problem == result.problem
+    assert not found.problem.collective.whole
+    assert (found.plan, found.makespan) == (result.plan, result.makespan)
+    assert there.problem == cut_in(other, 3)
+    verify(there.problem, there.plan)
+    assert catalog.find(cut_in(problem, 2)).problem == result.problem
+    (entry,) = catalog.entries()
+    assert not entry.whole
+    assert entry.chunks == (6 if custom_one else 3)
+    assert catalog.load(entry).problem == result.problem
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_fixed_chunks_are_a_question_of_their_own(catalog, parts):
+    """Neither of the two answers the other, though the plans are of equal problems."""
+    free = cut_in(asked("ring:gpus=4"), parts)
+    fixed = asked("ring:gpus=4", chunks=parts)
+    assert free == fixed
+    catalog.keep(solve(free, "list"))
+    assert catalog.find(fixed) is None
+    catalog.keep(solve(fixed, "ring"))
+    found = catalog.find(fixed)
+
+    assert found.formulation == "ring"
+    assert found.problem.collective.whole
+    assert catalog.find(free, "ring") is None
+    assert catalog.find(asked("ring:gpus=4")).formulation == "list"
+    assert catalog.find(asked("ring:gpus=4", chunks=2)) is None
+    assert [each.whole for each in catalog.entries(formulation="ring")] == [True]
+    assert len(catalog.family(free)) == 2
+
+
+def test_of_an_automatic_question_there_is_one_plan_of_a_method(catalog):
+    """In whatever parts: the fastest takes the place of the others."""
+    problem = asked("ring")
+    times = {}
+    for parts in (1, 4, 2):
+        result = solve(cut_in(problem, parts), "ring")
+        times[parts] = result.makespan
+        catalog.keep(result)
+    (entry,) = catalog.entries()
+
+    assert entry.makespan == min(times.values())
+    assert entry.chunks == min(times, key=times.get)
+
+
+def test_a_plan_in_parts_loads_on_a_cluster_named_otherwise(catalog):
+    """As the tuner asks for it: in its chunks, given by their number."""
+    catalog.keep(solve(cut_in(asked("ring"), 2), "list"))
+    (entry,) = catalog.entries()
+    given = renamed(asked("ring", chunks=entry.chunks))
+    found = catalog.load(entry, given)
+
+    assert found.problem == given
+    assert not found.problem.collective.whole
+    verify(found.problem, found.plan)
+
+
+def test_what_auto_proves_for_whole_chunks_does_not_end_an_automatic_question(catalog):
+    """Others may be faster in smaller parts; where chunks are fixed nothing is."""
+    proved = solve(asked("ring"), "list")
+    assert proved.status is Status.WHOLE
+    short = replace(proved, formulation="auto", options={}, stop=Stop.TIME_LIMIT, solve_time=5.0)
+    kept = replace(asked("ring", chunks=1), windows=())
+    catalog.keep(short, time_limit=5.0)
+    catalog.keep(replace(short, problem=kept, stop=Stop.GAP))
+
+    def answer(problem, **limits):
+        return catalog.find(problem, enough=True, **limits)
+
+    assert answer(asked("ring"), time_limit=60.0) is None
+    assert answer(asked("ring"), time_limit=60.0, gap=0.01) is None
+    assert answer(asked("ring"), time_limit=5.0) is not None
+    assert answer(kept, time_limit=60.0, gap=0.01) is not None
+
+
+def as_it_was(catalog, problems):
+    """Make the file what the first version wrote: the digest of chunks, one bound, `optimal`."""
+    connection = sqlite3.connect(catalog.path)
+    with connection:
+        for problem in problems:
+            form = canonical(problem.topology, problem.collective)
+            plain = replace(problem, collective=replace(problem.collective, whole=False))
+            connection.execute(
+                "update questions set digest = ?, content = ? where digest = ?",
+                (form.digest, problem_bytes(plain), form_of(problem).digest),
+            )
+        connection.execute(
+            "update plans set bound = coalesce(whole_bound, bound), status = "
+            "replace(replace(status, ' for whole chunks', ''), ' (steady state)', '')"
+        )
+        connection.execute("alter table questions drop column whole")
+        for column in ("parts", "whole_bound", "chunk"):
+            connection.execute(f"alter table plans drop column {column}")
+        connection.execute("pragma user_version = 1")
+    connection.close()
+
+
+def test_a_catalog_of_the_first_version_is_brought_up(catalog):
+    """One chunk per shard is automatic, more were asked for; a proof says of which plans it is."""
+    one, four = asked("ring"), asked("ring", chunks=4)
+    reduced, sent = asked("dgx-1v", "all-reduce"), asked("ring", "broadcast")
+    results = [
+        solve(one, "list"), solve(four, "list"), solve(reduced, "forestcoll"), solve(sent, "list"),
+    ]  # fmt: skip
+    catalog.keep_all(results)
+    before = {each.number: each for each in catalog.entries()}
+    as_it_was(catalog, [one, four, reduced, sent])
+    again = Catalog(catalog.path)
+
+    assert {each.number: each for each in again.entries()} == before
+    assert {each.status for each in before.values()} >= {Status.WHOLE, Status.THROUGHPUT}
+    assert again.faults() == ()
+    for problem, result in zip((one, four, reduced, sent), results, strict=True):
+        assert again.find(problem).makespan == result.makespan
+    assert again.find(cut_in(one, 4)).problem == one
+    assert again.find(four).problem.collective.whole
+    assert Catalog(catalog.path).count() == 4
