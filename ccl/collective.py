@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from ccl.errors import ProblemError
+from ccl.topology import LEAST, MOST
 
 CollectiveKind = Literal[
     "all-gather",
@@ -217,8 +218,9 @@ def shared(chunk: Chunk, same: dict[tuple[int, ...], tuple[int, ...]]) -> Chunk:
 
 def _check(number: int, chunk: Chunk, ranks: int, checked: set[int]) -> None:
     """Check a chunk; ends that chunks share, by the address of the tuple, are looked at once."""
-    if not (chunk.size > 0 and math.isfinite(chunk.size)):
-        msg = f"chunk {number} has {chunk.size} bytes; give a positive size"
+    if not LEAST <= chunk.size <= MOST:
+        far = f" of {LEAST:g} to {MOST:g}" if 0 < chunk.size < math.inf else ""
+        msg = f"chunk {number} has {chunk.size} bytes; give a positive size{far}"
         raise ProblemError(msg)
     for what, where in (("holder", chunk.holders), ("destination", chunk.destinations)):
         if id(where) in checked:

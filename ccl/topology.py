@@ -29,6 +29,10 @@ ABILITIES: dict[DeviceKind, tuple[bool, bool, bool]] = {
 }
 """What a device of a kind does unless it says otherwise: (stores, copies, reduces)."""
 
+LEAST, MOST = 1e-30, 1e30
+"""Bandwidths and sizes that are computed with, and the largest latency: products of a few stay
+numbers, and nothing that is measured lies beyond."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
@@ -136,10 +140,10 @@ class Link:
         if self.src == self.dst:
             msg = f"link {self} enters the device it leaves; link two different devices"
             raise ProblemError(msg)
-        if not 0 < self.bandwidth < math.inf:
-            msg = f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s"
+        if not LEAST <= self.bandwidth <= MOST:
+            msg = f"link {self} needs a positive bandwidth, got {self.bandwidth} GB/s{_far(self)}"
             raise ProblemError(msg)
-        if not 0 <= self.alpha < math.inf:
+        if not 0 <= self.alpha <= MOST:
             msg = f"link {self} needs a latency of zero or more, got {self.alpha} µs"
             raise ProblemError(msg)
         if self.count < 1:
@@ -199,8 +203,9 @@ class SharedLimit:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.bandwidth < math.inf:
-            msg = f"limit {self.name} needs a positive bandwidth, got {self.bandwidth} GB/s"
+        if not LEAST <= self.bandwidth <= MOST:
+            got = f"{self.bandwidth} GB/s{_far(self)}"
+            msg = f"limit {self.name} needs a positive bandwidth, got {got}"
             raise ProblemError(msg)
         if not self.links:
             msg = f"limit {self.name} covers no link; name at least one"
@@ -377,3 +382,9 @@ def _no_twins(what: str, names: list[str]) -> None:
             msg = f"two {what}s are called {name}; each needs a name of its own"
             raise ProblemError(msg)
         seen.add(name)
+
+
+def _far(given: Link | SharedLimit) -> str:
+    """Say that a bandwidth is positive and no use all the same, if it is."""
+    positive = 0 < given.bandwidth < math.inf
+    return f"; give {LEAST:g} to {MOST:g} GB/s" if positive else ""

@@ -96,13 +96,15 @@ def create_app(
         health_endpoint=ALIVE,
     )
     shown = drawing or drawing_of(open_cluster(HOME_CLUSTER))
-    app.layout = page(shown, chosen=drawing is not None, extra=_views(app, sweeps, holdings))
+    apart = apart or Apart()
+    extra = _views(app, sweeps, holdings, apart=apart)
+    app.layout = page(shown, chosen=drawing is not None, extra=extra)
     register(
         app,
         jobs or Jobs(start),
         comparisons or Comparisons(start_comparison),
         studies or Studies(),
-        apart=apart or Apart(),
+        apart=apart,
     )
     protect(app, known or Names())
     return app
@@ -201,7 +203,9 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
     return places
 
 
-def _views(app: Dash, sweeps: Sequence[Path], holdings: Holdings | None) -> list[Extra]:
+def _views(
+    app: Dash, sweeps: Sequence[Path], holdings: Holdings | None, *, apart: Apart
+) -> list[Extra]:
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []
     if sweeps:
@@ -216,7 +220,7 @@ def _views(app: Dash, sweeps: Sequence[Path], holdings: Holdings | None) -> list
         from designer.callbacks.stored import register as register_stored  # noqa: PLC0415
         from designer.stored.page import view as view_of_catalog  # noqa: PLC0415
 
-        register_stored(app, holdings)
+        register_stored(app, holdings, apart)
         views.append(view_of_catalog())
     return views
 

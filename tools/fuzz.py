@@ -37,6 +37,7 @@ from ccl.topology import Topology  # noqa: E402
 from designer.drawn.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402
 from gallery import open_cluster  # noqa: E402
+from tools.hostile_files import hostile_documents  # noqa: E402
 
 SAMPLES = ROOT / "tests" / "ccl" / "formats" / "samples"
 
@@ -70,6 +71,20 @@ NUMBERS = (
 )  # fmt: skip
 """Texts in the place of a number, each of which has stopped some program."""
 
+SMALL: dict[str, bytes] = {
+    "sketch": b'{"between": [["g0", "g1"]], "without": [["g1", "g2"]], "chunks": 3}',
+    "taccl-sketch": (
+        b'{"nnodes": 2, "intranode_sketch": {"strategy": "minmax"}, "internode_sketch": '
+        b'{"strategy": "relay", "internode_conn": {"0": [1]}}, "symmetry_offsets": [[2, 4]], '
+        b'"hyperparameters": {"input_chunkup": 2, "input_size": "1M"}}'
+    ),
+    "taccl-topology": (
+        b'{"name": "chain", "gpus_per_node": 3, "alpha": 1.0, "links": [[0, 0, 0], [1, 0, 0], '
+        b'[0, 2, 0]], "betas": [[0, 0, 0], [20, 0, 0], [0, 40, 0]]}'
+    ),
+}
+"""Reader -> a good file where neither a sample nor a writer has one."""
+
 WORDS = (
     b"a" * 1_000_000, b"[" * 100_000, b"{\"a\":" * 100_000, b"<a>" * 10_000, b"(" * 100_000,
     b"0", b"-1", b"1", b"2147483648", b"18446744073709551616", b"1e999", b"-1e999", b"NaN", b"nan",
@@ -79,6 +94,8 @@ WORDS = (
     b"\xef\xbb\xbf", "\u202e\U0001f600".encode(), b"%s%n", b"\r\n", b"\t", b" ", b",", b":", b"/",
     b"gpu0", b"GPU0", b"a" * 300, b"[" * 200, b"{\"a\":" * 100, b"&a *a", b"!!python/object:os",
 )  # fmt: skip
+_NUMBER = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:/\d+)?")
+_WORD = re.compile(rb"[A-Za-z_]+")
 _TOKEN = re.compile(rb"[A-Za-z_]+|\d+(?:\.\d+)?|\s+|[^\w\s]")
 
 
@@ -126,7 +143,7 @@ def _of_python(arguments: tuple[Any, ...]) -> bool:
 
 
 def good_files(name: str) -> list[bytes]:
-    """Return good files of a format: samples, and what its writer makes."""
+    """Return files to break: samples, what a format's writer makes, and hostile ones of ours."""
     found = [
         path.read_bytes()
         for path in sorted(SAMPLES.rglob("*"))
@@ -134,7 +151,9 @@ def good_files(name: str) -> list[bytes]:
     ]
     (reader,) = (each for each in readers() if each.name == name)
     own = [content for content in found if reader.recognises(content)]
-    return [*own, *_written(name)]
+    others = hostile_documents().values() if name == OWN else ()
+    small = [each for each in others if len(each) <= MOST_BYTES]
+    return [*own, *_written(name), *small, *([SMALL[name]] if name in SMALL else [])]
 
 
 def _written(name: str) -> Iterator[bytes]:
@@ -175,7 +194,7 @@ def _token(content: bytes, _others: list[bytes], chance: random.Random) -> bytes
 
 def _number(content: bytes, _others: list[bytes], chance: random.Random) -> bytes:
     """Put a number in the place of another, that of all places where it stands at times."""
-    numbers = [each.span() for each in re.finditer(rb"\d+(?:\.\d+)?", content)]
+    numbers = [each.span() for each in _NUMBER.finditer(content)]
     if not numbers:
         return content
     start, end = chance.choice(numbers)
@@ -308,6 +327,43 @@ def fuzz(
     faulthandler.cancel_dump_traceback_later()
     tracemalloc.stop()
     return tallies
+
+
+def with_numbers(good: bytes, *, places: int) -> Iterator[bytes]:
+    """Yield a file with each of `NUMBERS` in the place of each number, of alike ones the first.
+
+    Parameters
+    ----------
+    good
+        The file.
+    places
+        That are tried at most.
+    """
+    first: dict[bytes, tuple[int, int]] = {}
+    for each in _NUMBER.finditer(good):
+        # Words before a number say what it is: a key, an attribute, the head of a column.
+        before = _WORD.findall(good[max(0, each.start() - 60) : each.start()])
+        first.setdefault(b" ".join(before[-2:]), each.span())
+    for start, end in list(first.values())[:places]:
+        for number in NUMBERS:
+            yield good[:start] + number + good[end:]
+
+
+def numbers(name: str, *, files: int, places: int) -> Tally:
+    """Try hostile numbers on a reader, in the smallest of its good files."""
+    watch, tally = Watch(), Tally()
+    topology = open_cluster("ring:gpus=4")
+    reader = next(each for each in readers() if each.name == name)
+    tracemalloc.start()
+    hostile = {*hostile_documents().values()}
+    listed = [each for each in good_files(name) if _NUMBER.search(each) and each not in hostile]
+    for good in sorted(listed, key=len)[:files]:
+        for content in with_numbers(good, places=places):
+            faulthandler.dump_traceback_later(FROZEN, exit=True)
+            read_one(reader, content, tally, topology=topology, watch=watch)
+    faulthandler.cancel_dump_traceback_later()
+    tracemalloc.stop()
+    return tally
 
 
 def main() -> int:

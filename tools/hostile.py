@@ -18,6 +18,7 @@ from ccl.formats.catalogue import readers
 from ccl.formats.topoloom import topology_to_json
 from gallery import open_cluster
 from tools.fuzz import broken, good_files
+from tools.hostile_files import hostile_documents
 from tools.visitor import HERE, Visitor
 
 ASK = "/_dash-update-component"
@@ -29,6 +30,7 @@ WORDS = (
     "", " ", "\x00", "a" * 5000, "\u202e\U0001f600", "../../etc/passwd", "/etc/passwd", "%s%n",
     "NaN",
     "<script>alert(1)</script>", "'; drop table x", "{}", "[]", "1e999", "-1", "0x10", "\ud800",
+    "1e999999999", "9" * 5000, "a" * 1_000_000, "[" * 100_000, "\u0661", "1e-999999999",
     "file:///etc/passwd", "http://169.254.169.254/", "__class__", "gpu0", "te-ccl-milp", "auto",
 )  # fmt: skip
 OTHERS: tuple[Any, ...] = (None, True, False, [], {}, [None], {"": None}, [[]], {"key": "x"})
@@ -95,6 +97,8 @@ LENGTHS = (
 )  # fmt: skip
 BODIES = (b"{}", b"", b"zz\r\n", b"5\r\n{}\r\n", b"-1\r\n", b"ffffffffffffffff\r\n", b"0\r\n\r\n")
 
+
+HOSTILE = tuple(hostile_documents().values())
 
 GIVEN = (
     "canvas.drawing",
@@ -429,6 +433,8 @@ class Told:
     def _file(self) -> Ask:
         name = self.chance.choice(list(self.good))
         content = broken(self.chance.choice(self.good[name]), self.every, self.chance)
+        if self.chance.random() < 0.2:
+            content = self.chance.choice(HOSTILE)
         callback = next(each for each in self.page.callbacks if _asks(each, "file-read"))
         question = self.page.question(callback)
         told = "data:;base64," + base64.b64encode(content).decode()

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
 
-from ccl.errors import CclError
+from ccl.errors import CclError, FormatError
 from ccl.formats.format import Question
 from ccl.topology import Topology
 from designer.callbacks import commands
@@ -156,7 +156,9 @@ def changes_of(
         reader = importing.reader_of(name, content)
         told = import_card.question_card(question, name, reader=reader)
     except CclError as error:
-        return _trouble(error, asking=asking, fresh=file["act"] == "read" and not settings)
+        about = str(error).startswith(name)
+        trouble = error if about else FormatError(f"{name}: {error}")
+        return _trouble(trouble, asking=asking, fresh=file["act"] == "read" and not settings)
     else:
         merges = importing.mergeable(found, now)
         told = import_card.found_card(found, name, settings=settings, merges=merges)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError, ProblemError
 from ccl.formats.topoloom import topology_from_json
+from ccl.topology import Topology
 from designer.callbacks import commands, opening
 from designer.drawn.files import file_name
 from designer.page import ids, text
 from designer.page.notes import note
+from designer.serving.reading import Apart
+from designer.serving.sessions import visitor
 from designer.stored import page
 from designer.stored.holdings import Holdings, made
 from designer.stored.plans import plans, ranges
@@ -21,12 +25,12 @@ from widgets.charts.atlas import atlas_figure
 Json = dict[str, Any]
 
 
-def register(app: Dash, holdings: Holdings) -> None:
+def register(app: Dash, holdings: Holdings, apart: Apart) -> None:
     """Wire the Catalog view."""
     _turn(app)
     _look(app, holdings)
     _wait(app, holdings)
-    _open(app, holdings)
+    _open(app, holdings, apart)
     _export(app, holdings)
 
 
@@ -146,7 +150,7 @@ def _standing(
     return (told, none, none, figure, False, page.ATLAS_NOTE, table is not None)
 
 
-def _open(app: Dash, holdings: Holdings) -> None:
+def _open(app: Dash, holdings: Holdings, apart: Apart) -> None:
     @app.callback(
         output=opening.outputs(),
         inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
@@ -158,7 +162,31 @@ def _open(app: Dash, holdings: Holdings) -> None:
             return opening.filled({})
         if job:
             return opening.filled({"notes": note(opening.BUSY)})
-        return opening.filled(plan_opened(holdings, token, ctx.triggered_id["catalog-open"]))
+        number = ctx.triggered_id["catalog-open"]
+        return opening.filled(_apart(apart, holdings, token, number=number))
+
+
+def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json:
+    """Return the same as `plan_opened`, from a process of its own."""
+    try:
+        drawn = holdings.known(token).topology
+        found: Json = apart.call(
+            f"plan {number}", plan_in, holdings.catalog.path, drawn, number, session=visitor()
+        )
+    except CclError as error:
+        return opening.refused(str(error))
+    return found
+
+
+def plan_in(path: Path, drawn: Topology, number: int) -> Json:
+    """Return what changes on the page when a plan of the catalog in a file is opened."""
+    from formulations.catalog import Catalog  # noqa: PLC0415  it loads a database library
+
+    holdings = Holdings(Catalog(path))
+    try:
+        return plan_opened(holdings, holdings.look(drawn).token, number)
+    finally:
+        holdings.close()
 
 
 def plan_opened(holdings: Holdings, token: str, number: int) -> Json:

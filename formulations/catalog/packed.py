@@ -16,6 +16,7 @@ from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
 from ccl.errors import CatalogError
 from ccl.formats import wire
+from ccl.formats.text import MOST_BYTES
 from ccl.formats.topoloom import plan_of, problem_from_json, problem_to_json, result_to_json
 from ccl.formats.witnesses import bound_of
 from ccl.problem import Problem
@@ -128,7 +129,7 @@ def squeezed(value: dict[str, Any]) -> bytes:
 
 def problem_in(content: bytes) -> Problem:
     """Return a problem that `problem_bytes` has written."""
-    return problem_from_json(msgspec.json.decode(zlib.decompress(content)))
+    return problem_from_json(msgspec.json.decode(_unsqueezed(content)))
 
 
 def problem_bytes(problem: Problem) -> bytes:
@@ -136,9 +137,19 @@ def problem_bytes(problem: Problem) -> bytes:
     return squeezed(problem_to_json(problem))
 
 
+def _unsqueezed(content: bytes) -> bytes:
+    """Return what was compressed, no more of it than a file of ours may have."""
+    reader = zlib.decompressobj()
+    plain = reader.decompress(content, MOST_BYTES)
+    if not reader.eof:
+        msg = f"what is kept of it was cut off, or has more than {MOST_BYTES:,} bytes"
+        raise CatalogError(msg)
+    return plain
+
+
 def _read(content: bytes) -> _Packed:
     try:
-        read = msgspec.json.decode(zlib.decompress(content), type=_Packed)
+        read = msgspec.json.decode(_unsqueezed(content), type=_Packed)
     except (zlib.error, msgspec.DecodeError) as error:
         msg = f"what is kept of it is damaged: {error}"
         raise CatalogError(msg) from error

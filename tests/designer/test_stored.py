@@ -13,7 +13,7 @@ from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.topology import Topology
-from designer.callbacks.stored import exported, plan_opened
+from designer.callbacks.stored import exported, plan_in, plan_opened
 from designer.page.solve_card import running
 from designer.solves.request import Request
 from designer.solves.solving import Jobs
@@ -257,6 +257,8 @@ def test_a_row_opens_on_the_cluster_as_it_is_drawn(holdings, filled):
             changes["result"]["problem"]["topology"]["devices"][0]["name"] == other.devices[0].name
         )
         assert changes["summary"]["makespan"] == pytest.approx(entry.makespan)
+        apart = plan_in(holdings.catalog.path, other, entry.number)  # as a process of its own does
+        assert (apart["result"], apart["summary"]) == (changes["result"], changes["summary"])
     assert plan_opened(holdings, look.token, 99)["notes"]
     assert plan_opened(holdings, "gone", 1)["notes"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ccl.formats.catalogue import readers
-from tools.fuzz import fuzz
+from tools.fuzz import NUMBERS, fuzz, numbers
 
 MANY = 30
 
@@ -15,3 +15,12 @@ def test_broken_files_are_refused_and_nothing_else_happens(name):
 
     assert tally.findings == []
     assert tally.files == MANY
+
+
+@pytest.mark.parametrize("name", [each.name for each in readers()])
+def test_hostile_numbers_are_read_or_refused_wherever_a_number_stands(name):
+    """Huge exponents and digits without end, in the place of every kind of number of a format."""
+    tally = numbers(name, files=1, places=5)
+
+    assert tally.findings == []
+    assert tally.files >= len(NUMBERS)

@@ -18,6 +18,7 @@ from designer.page import ids
 from designer.serving import reading
 from designer.serving.guard import MOST_UPLOAD
 from designer.serving.reading import Apart
+from tools.hostile_files import hostile_documents
 
 MATRIX = b"""\tGPU0\tGPU1\tGPU2\tGPU3
 GPU0\t X \tNV12\tNV12\tNV12
@@ -191,3 +192,11 @@ def test_a_small_file_is_read_at_once(apart, ring):
 def test_what_is_larger_than_a_page_may_send_is_refused():
     with pytest.raises(FormatError, match="x has 41 MB; at most 40 MB are read here"):
         importing.importing.check_size("x", MOST_UPLOAD + 10**6)
+
+
+@pytest.mark.parametrize("what", hostile_documents())
+def test_a_hostile_document_is_opened_or_refused_in_a_sentence(apart, what):
+    """None of them needs more than a moment, whatever it says."""
+    content = hostile_documents()[what]
+    found = apart.call(what, importing.changes_of, sent(what, content), **PAGE)
+    assert found.get("drawing") or found["notes"][0]["message"].lower().startswith(what)
