@@ -96,17 +96,18 @@ def _facts(comparison: Comparison, row: Row, result: Result) -> list[Any]:
     lines: list[Any] = [f"{stop[:1].upper()}{stop[1:]}."]
     if found:
         lines.append(f"The plan is by {result.found_by}.")
-    bound, own = comparison.bound(row.size), result.bound
+    bound, whole = comparison.bound(row.size), result.whole_bound
     lines.append(f"Bound for every plan: {_kind(bound)}, {_us(bound.makespan)}.")
-    if own.makespan > bound.makespan * (1 + 1e-9):
+    if whole is not None and result.whole_gap is not None:
+        size = text.size(result.problem.collective.chunk_size)
         lines.append(
-            f"For plans of this kind: {_kind(own)}, {_us(own.makespan)}, "
-            f"so that it is {_share(result.gap)} above that."
+            f"For plans that keep chunks of {size} whole: {_kind(whole)}, {_us(whole.makespan)}, "
+            f"so that it is {_share(result.whole_gap)} above that."
         )
     if result.size is not None:
-        size = result.size
+        model = result.size
         lines.append(
-            f"The model has {size.variables:,} variables and {size.constraints:,} constraints."
+            f"The model has {model.variables:,} variables and {model.constraints:,} constraints."
         )
     lines += [text.sentence(each) for each in result.log]
     return [html.H3("How it was found"), html.Ul([html.Li(each) for each in lines])]

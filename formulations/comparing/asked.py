@@ -13,6 +13,7 @@ from ccl.collective import Collective, custom, make_collective
 from ccl.errors import ProblemError
 from ccl.options import OptionField, make_options, option_fields, plain
 from ccl.problem import Problem
+from ccl.result import Result
 from formulations.comparing.nouns import Method
 from formulations.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 
@@ -196,6 +197,14 @@ def resized(collective: Collective, size: float) -> Collective:
         for one, each in zip(made.chunks, chunks, strict=True)
     )
     return replace(collective, size=size, chunks=made.chunks if named else chunks)
+
+
+def sharing(result: Result, problem: Problem) -> Result:
+    """Return a result that holds `problem` where it answers just that: one for all takes less.
+
+    Where chunks are automatic it may answer the problem with its chunks cut, and keeps that.
+    """
+    return replace(result, problem=problem) if result.problem == problem else result
 
 
 def _at(problem: Problem, size: float) -> Problem:

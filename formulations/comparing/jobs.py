@@ -21,7 +21,7 @@ from ccl.formats.witnesses import bound_of
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.child import Child
-from formulations.comparing.asked import Question, question
+from formulations.comparing.asked import Question, question, sharing
 from formulations.comparing.nouns import Comparison, Method, News, Row
 from formulations.jobs import PROCESS
 from formulations.run import Progress
@@ -184,7 +184,7 @@ class ComparisonJob:
         )
 
     def _own(self, value: Any) -> tuple[Result | None, str]:
-        """Return a result, verified here too, of the problem that all of its size share.
+        """Return a result, verified here too, with the problem that all of its size share.
 
         Else why there is none: a plan that is not believed costs one cell, as a solver that dies.
         """
@@ -193,7 +193,7 @@ class ComparisonJob:
         if value is None:
             return None, ""
         try:
-            return replace(result_from_json(value), problem=self.asked.problems[place]), ""
+            return sharing(result_from_json(value), self.asked.problems[place]), ""
         except CclError as error:
             return None, f"its result is not one: {error}"
 

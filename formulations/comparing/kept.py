@@ -23,7 +23,7 @@ from ccl.formats.topoloom import (
 from ccl.formats.witnesses import bound_of, bound_to_json, named_by
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result
-from formulations.comparing.asked import Question
+from formulations.comparing.asked import Question, sharing
 from formulations.comparing.nouns import Comparison, Method, Row
 
 FORMAT = "topoloom-comparison/1"
@@ -35,12 +35,16 @@ class _MethodJson(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _RowJson(msgspec.Struct, forbid_unknown_fields=True):
-    """A row; method and size by their places."""
+    """A row; method and size by their places.
+
+    Its plan answers the problem with every chunk in so many `parts`.
+    """
 
     method: int
     size: int
     result: dict[str, Any] | None
     why_not: str
+    parts: int = 1
 
 
 class _ComparisonJson(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,6 +74,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
                 "size": comparison.sizes.index(each.size),
                 "result": None if each.result is None else _without_problem(each.result),
                 "why_not": each.why_not,
+                **_parts(each, len(comparison.problem.collective.chunks)),
             }
             for each in comparison.rows
         ],
@@ -107,11 +112,17 @@ def comparison_from_json(value: Any) -> Comparison:
             msg = f"comparison, at rows[{number}]: there is no method {each.method} or size "
             msg += f"{each.size}; both are places in their lists"
             raise FormatError(msg)
-        result = _result(each.result, problems[each.size])
+        result = _result(each.result, problems[each.size], parts=each.parts)
         if result is not None:
             _check_beaten(number, result, bounds[each.size])
         rows.append(Row(methods[each.method], sizes[each.size], result, each.why_not))
     return Comparison(problems[0], methods, sizes, bounds, tuple(rows))
+
+
+def _parts(row: Row, chunks: int) -> dict[str, int]:
+    """Return into how many parts the chunks that were asked for are cut, where they are."""
+    many = 0 if row.result is None else len(row.result.problem.collective.chunks)
+    return {"parts": many // chunks} if many > chunks else {}
 
 
 def _without_problem(result: Result) -> dict[str, Any]:
@@ -120,12 +131,12 @@ def _without_problem(result: Result) -> dict[str, Any]:
     return value
 
 
-def _result(value: dict[str, Any] | None, problem: Problem) -> Result | None:
+def _result(value: dict[str, Any] | None, problem: Problem, *, parts: int) -> Result | None:
     if value is None:
         return None
-    read = result_from_json({**value, "problem": problem_to_json(problem)})
-    # One problem for all rows of a size takes less memory.
-    return replace(read, problem=problem)
+    if parts != 1:
+        problem = replace(problem, collective=problem.collective.cut(parts))
+    return sharing(result_from_json({**value, "problem": problem_to_json(problem)}), problem)
 
 
 def _check_names(place: int, bound: Bound, problem: Problem) -> None:

@@ -23,7 +23,7 @@ from ccl.result import Stop
 from formulations import compare, start_comparison
 from formulations.bounds import lower_bounds
 from formulations.comparing import cells, jobs
-from formulations.comparing.asked import question
+from formulations.comparing.asked import question, sharing
 from formulations.comparing.jobs import ComparisonJob
 from formulations.comparison import (
     SIZES,
@@ -38,6 +38,7 @@ from formulations.comparison import (
     parse_methods,
     resized,
 )
+from formulations.registry import formulation
 from gallery import open_cluster
 from tests.ccl.clusters import line, star
 
@@ -112,8 +113,11 @@ def test_the_gap_of_whole_chunks_is_kept_apart():
     row = found.table()[0]
 
     assert row["makespan_us"] == pytest.approx(2 * (ALPHA + 1e6 * BETA))
-    assert row["own_gap"] == pytest.approx(0, abs=1e-9)
-    assert row["gap"] == pytest.approx(1e6 * BETA / (2 * ALPHA + 1e6 * BETA))
+    gap = 1e6 * BETA / (2 * ALPHA + 1e6 * BETA)
+    assert row["whole_gap"] == pytest.approx(0, abs=1e-9)
+    assert row["status"] == "optimal for whole chunks of 1 MB"
+    assert row["gap"] == pytest.approx(gap)
+    assert row["own_gap"] >= gap * (1 - 1e-9)
 
 
 def test_what_is_refused_keeps_its_row_and_the_reason(problem):
@@ -436,6 +440,25 @@ def test_a_comparison_is_the_same_after_a_round_trip(problem):
 
     assert again == found
     assert again.table() == found.table()
+
+
+def test_a_row_may_answer_the_question_with_its_chunks_cut(problem, monkeypatch):
+    """As automatic chunks allow: it keeps the problem that it answers, in a file, too."""
+    chosen = formulation("list")
+
+    def finer(run, options):
+        cut = replace(run.problem, collective=run.problem.collective.cut(3))
+        return chosen.run(replace(run, problem=cut, bounds=lower_bounds(cut)), options)
+
+    monkeypatch.setattr(cells, "formulation", lambda _: replace(chosen, run=finer))
+    found = compare(problem, ("list",), sizes=(1e3, 1e6))
+    read = comparison_from_json(json.loads(json.dumps(comparison_to_json(found))))
+
+    assert read == found
+    for row in read.rows:
+        asked = replace(problem, collective=all_gather(4, row.size))
+        assert row.result.problem.collective == asked.collective.cut(3)
+        assert sharing(row.result, asked) is row.result
 
 
 def test_what_is_read_is_verified_again(three):

@@ -69,7 +69,11 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self.collective = ipywidgets.Dropdown(options=kinds, description="Collective")
         self.size = ipywidgets.Text("1MB", description="Size", continuous_update=False)
         self.chunks = ipywidgets.BoundedIntText(
-            1, min=1, max=10_000, description="Chunks per shard"
+            0,
+            min=0,
+            max=10_000,
+            description="Chunks per shard",
+            tooltip="So many stay whole; 0 is automatic: plans cut as they like",
         )
         self.time_limit = ipywidgets.BoundedFloatText(
             20.0, min=0.1, max=86_400.0, description="Seconds at most"
@@ -145,7 +149,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
             self.collective.value,
             len(topology.ranks),
             parse_size(self.size.value),
-            chunks=self.chunks.value,
+            chunks=self.chunks.value or None,
         )
         return Problem(topology, collective)
 
@@ -170,7 +174,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         self._busy(True)
         self.result, self._solves, self._found = None, self._solves + 1, 0
         self.gap_plot.clear()
-        self._task = asyncio.ensure_future(self._follow(problem, self._job))
+        self._task = asyncio.ensure_future(self._follow(self._job))
         return self._task
 
     def cancel(self) -> None:
@@ -178,35 +182,36 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         if self._job is not None:
             self._job.cancel()
 
-    async def _follow(self, problem: Problem, job: SolveJob) -> None:
+    async def _follow(self, job: SolveJob) -> None:
         """Show what the job says until it ends."""
         news = iter(job)
         try:
             while (each := await asyncio.to_thread(next, news, None)) is not None:
-                self._heard(problem, each)
-            self._done(problem, await asyncio.to_thread(job.result))
+                self._heard(each)
+            self._done(await asyncio.to_thread(job.result))
         except CclError as error:
             self._say(str(error), wrong=True)
         finally:
             self._busy(False)
 
-    def _heard(self, problem: Problem, news: Progress) -> None:
+    def _heard(self, news: Progress) -> None:
         self.gap_plot.hear(news)
         self.gap_plot.layout.display = None
         if news.result is not None:
-            self._show(problem, news.result)
+            self._show(news.result)
         found = "" if news.incumbent is None else f", best {news.incumbent:.6g} µs"
         proved = "" if news.bound is None else f", no plan below {news.bound:.6g} µs"
         self._say(f"{news.seconds:.1f} s: {news.message}{found}{proved}")
 
-    def _show(self, problem: Problem, result: Result) -> None:
+    def _show(self, result: Result) -> None:
+        # Its own problem: that may be the one that was asked with its chunks cut.
         self.result, self._found = result, self._found + 1
-        self.canvas.show(problem, result, take=take(str(self._solves), self._found))
+        self.canvas.show(result.problem, result, take=take(str(self._solves), self._found))
 
-    def _done(self, problem: Problem, result: Result) -> None:
+    def _done(self, result: Result) -> None:
         self.gap_plot.end(result)
         if self.result is None or result.plan != self.result.plan:
-            self._show(problem, result)
+            self._show(result)
         self.result, self.canvas.cuts = result, cuts(result.bounds)[:1]
         steady = ""
         if result.steady_makespan is not None:
@@ -229,16 +234,19 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
 
 
 def rows_of(collective: Collective) -> tuple[str, int] | None:
-    """Return the size and the chunks per shard that make a collective; None if none do."""
+    """Return the size and the chunks per shard that make a collective; None if none do.
+
+    Chunks that are not to stay whole, of which there is one per shard, are 0.
+    """
     kind, ranks, size = collective.kind, collective.ranks, collective.size
     if kind == "custom":
         return None
     chunks = len(collective.chunks) // len(make_collective(kind, ranks, size).chunks)
-    if chunks < 1:
+    if chunks < 1 or (chunks > 1 and not collective.whole):
         return None
     for words in (format_size(size), repr(size)):
         if make_collective(kind, ranks, parse_size(words), chunks=chunks) == collective:
-            return words, chunks
+            return words, chunks if collective.whole else 0
     return None
 
 
