@@ -7,9 +7,8 @@ can have sent something to it until a last byte over it could still come to whoe
 from __future__ import annotations
 
 import math
-from random import Random
-
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 import pytest
