@@ -276,11 +276,12 @@ def conclude(
     solve_time: float,
     log: tuple[str, ...] = (),
     size: ModelSize | None = None,
+    ours: bool = True,
 ) -> Result:
     """Verify and replay a plan, and make a result of it.
 
-    A bound that the plan beats is false, a bug of ours: it is logged with the problem and left
-    out.
+    A bound that the plan beats is false and left out. Where bounds are `ours`, not what a file
+    says, it is a bug and logged with the problem.
 
     Raises
     ------
@@ -293,7 +294,7 @@ def conclude(
         problem=problem,
         plan=plan,
         timeline=timeline,
-        bounds=true_bounds(problem, plan, bounds, makespan=timeline.makespan),
+        bounds=true_bounds(problem, plan, bounds, makespan=timeline.makespan, ours=ours),
         stop=stop,
         formulation=formulation,
         options=dict(options),
@@ -318,19 +319,21 @@ def keeps_chunks(plan: Plan) -> bool:
 
 
 def true_bounds(
-    problem: Problem, plan: Plan, bounds: Iterable[Bound], *, makespan: float
+    problem: Problem, plan: Plan, bounds: Iterable[Bound], *, makespan: float, ours: bool = True
 ) -> tuple[Bound, ...]:
     """Return the bounds that a verified plan of `makespan` µs does not refute, largest first.
 
-    What it refutes is a bug: it is logged with the problem, so that it can be found again. Bounds
-    on plans of whole chunks are left out where the plan splits chunks.
+    Where they are `ours`, what it refutes is a bug: it is logged with the problem, so that it can
+    be found again. Bounds on plans of whole chunks are left out where the plan splits chunks.
     """
     whole = keeps_chunks(plan)
     kept: list[Bound] = []
     for bound in bounds:
         if bound.whole_chunks and not whole:
             continue
-        if bound.makespan > makespan * (1 + PROOF_TOLERANCE):
+        if bound.makespan <= makespan * (1 + PROOF_TOLERANCE):
+            kept.append(bound)
+        elif ours:
             _log.error(
                 "bug: the %s bound of %.9g us (%s) is above a verified plan of %.9g us of %s",
                 bound.kind,
@@ -339,8 +342,6 @@ def true_bounds(
                 makespan,
                 repr(problem)[:_TOLD],
             )
-        else:
-            kept.append(bound)
     if all(each.whole_chunks for each in kept):
         kept.append(_least(problem))
     return tuple(sorted(kept, key=lambda each: -each.makespan))

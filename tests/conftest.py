@@ -1,5 +1,6 @@
-"""Rules for every test: in CI a skip that is not announced here is a failure."""
+"""Rules for every test: no bug of ours is logged; in CI a skip must be announced here."""
 
+import logging
 import os
 
 import pytest
@@ -16,6 +17,31 @@ ANNOUNCED_SKIPS: dict[str, str] = {
 # draws the same examples each time; who runs a test by hand draws new ones.
 settings.register_profile("house", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("house")
+
+
+class Bugs(logging.Handler):
+    """Keeps what is logged as a bug: a bound that a plan beats, a plan that breaks a rule."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what a record says, if it is one."""
+        told = record.getMessage()
+        if told.startswith("bug:"):
+            self.found.append(told)
+
+
+@pytest.fixture(autouse=True)
+def no_bug_is_logged(request):
+    """Fail a test in which we log a bug of ours, unless it is about that."""
+    bugs, log = Bugs(), logging.getLogger("topoloom")
+    log.addHandler(bugs)
+    yield
+    log.removeHandler(bugs)
+    if request.node.get_closest_marker("logs_a_bug") is None:
+        assert not bugs.found
 
 
 def unannounced(nodeid: str) -> bool:

@@ -313,6 +313,7 @@ def result_of(value: wire.ResultJson) -> Result:
         solve_time=value.solve_time,
         log=tuple(value.log),
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
+        ours=False,
     )
     _check_told(value, result)
     told = value.closed_form

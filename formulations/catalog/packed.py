@@ -89,6 +89,7 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
         solve_time=read.solve_time,
         log=log,
         size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
+        ours=False,
     )
     about = [each.makespan for each in bounds if not each.whole_chunks or keeps_chunks(plan)]
     if max(about, default=0.0) > result.makespan * (1 + PROOF_TOLERANCE):

@@ -34,7 +34,7 @@ def of(makespan, *, whole=False, steady=False):
     return Bound(makespan, "flow", None, "by hand", whole, steady)
 
 
-def concluded(problem, plan, *bounds, stop=Stop.TIME_LIMIT):
+def concluded(problem, plan, *bounds, stop=Stop.TIME_LIMIT, ours=True):
     return conclude(
         problem,
         plan,
@@ -43,6 +43,7 @@ def concluded(problem, plan, *bounds, stop=Stop.TIME_LIMIT):
         formulation="by-hand",
         options={},
         solve_time=0.0,
+        ours=ours,
     )
 
 
@@ -132,6 +133,7 @@ class TestVerdict:
 class TestBounds:
     """Those that a result keeps are about its plan, and below it."""
 
+    @pytest.mark.logs_a_bug
     def test_a_bound_above_the_plan_is_logged_and_never_shown(self, caplog):
         with caplog.at_level(logging.ERROR, logger="topoloom"):
             result = ring_result(of(61.0), of(48.0))
@@ -146,12 +148,21 @@ class TestBounds:
         assert "Link(src='g3', dst='g0', bandwidth=50.0, alpha=0.0" in told
         assert "kind='all-gather'" in told
 
+    @pytest.mark.logs_a_bug
     def test_one_for_whole_chunks_that_a_plan_of_these_beats_is_false_too(self, caplog):
         with caplog.at_level(logging.ERROR, logger="topoloom"):
             result = ring_result(of(61.0, whole=True), of(48.0))
 
         assert (result.bounds, result.whole_bound) == ((of(48.0),), None)
         assert len(caplog.records) == 1
+
+    def test_what_a_file_says_is_no_bug_of_ours(self, caplog):
+        """It is left out, too; who reads the file refuses it."""
+        with caplog.at_level(logging.ERROR, logger="topoloom"):
+            result = concluded(*ring_all_gather(ring(4)), of(61.0), of(48.0), ours=False)
+
+        assert result.bounds == (of(48.0),)
+        assert not caplog.records
 
     def test_rounding_is_no_bug(self, caplog):
         with caplog.at_level(logging.ERROR, logger="topoloom"):
@@ -170,6 +181,7 @@ class TestBounds:
         assert result.status is Status.WHOLE
         assert result.bounds[0].whole_chunks
 
+    @pytest.mark.logs_a_bug
     def test_so_it_is_where_every_bound_was_false(self, caplog):
         with caplog.at_level(logging.ERROR, logger="topoloom"):
             result = ring_result(of(70.0), of(61.0))

@@ -134,6 +134,7 @@ WRONG = Schedule((Send(0, 1, "g0", "g1"),), 20.0, 1)
 """Rank 0 sends the chunk that rank 1 has."""
 
 
+@pytest.mark.logs_a_bug
 def test_a_plan_that_breaks_a_rule_is_logged_and_never_an_answer(caplog):
     """The log has what makes it again; the user learns that it is a bug, and no traceback."""
     problem = Problem(over(stores=False), make_collective("all-gather", 2, 2e6))
@@ -147,6 +148,7 @@ def test_a_plan_that_breaks_a_rule_is_logged_and_never_an_answer(caplog):
     assert problem_from_json(json.loads(line[line.index('{"topology') :])) == problem
 
 
+@pytest.mark.logs_a_bug
 def test_a_plan_that_breaks_a_rule_loses_no_other(caplog):
     problem = Problem(over(stores=False), make_collective("all-gather", 2, 2e6))
 
