@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ccl.errors import FormatError
 from ccl.program._lift_run import Carry
@@ -62,26 +62,32 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A link of a way: its number, µs after the start until its first byte, µs it is held."""
+    """A link of a way: its number, µs after the start until its first byte, µs it is held.
+
+    Where it has caps, it is spread over `many` epochs from the one that is `first` after its own.
+    """
 
     link: int
     offset: float
     busy: float
     caps: tuple[int, ...]
+    alpha: float
+    first: int = 0
+    many: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The hops of a way, its latency in µs and names of the devices along it."""
+    """The hops of a way and names of the devices along it.
+
+    It takes `duration` µs from its start, and where it has caps at least `spread` µs from the
+    beginning of its epoch.
+    """
 
     hops: tuple[Hop, ...]
-    latency: float
     stops: tuple[str, ...]
-
-    @property
-    def duration(self) -> float:
-        """µs from the start until all has arrived."""
-        return self.latency + max(hop.busy for hop in self.hops)
+    duration: float
+    spread: float = 0.0
 
 
 class Placer:
@@ -115,6 +121,10 @@ class Placer:
         self.ways = {pair: self._way(links, size) for pair, links in routes.items()}
         quickest = min(way.duration for way in self.ways.values())
         self._tau = quickest / (FINE if self._room else 1)
+        for pair, way in self.ways.items():
+            if any(hop.caps for hop in way.hops):
+                hops, spread = _laid(way.hops, self._tau)
+                self.ways[pair] = replace(way, hops=hops, spread=spread)
         self._meets = any((each.copies or each.reduces) > each.stores for each in topology.devices)
         self._free: dict[int, float] = {}
         self._last: dict[int, int] = {}
@@ -188,11 +198,9 @@ class Placer:
         """Return the bytes that a send puts on each cap in each epoch."""
         shares: defaultdict[tuple[int, int], float] = defaultdict(float)
         for hop in way.hops:
-            many = self._epochs(hop)
-            first = epoch + math.floor(hop.offset / self._tau + _NEAR)
             for cap in hop.caps:
-                for each in range(first, first + many):
-                    shares[cap, each] += self._sizes[carry.chunk] / many
+                for each in range(epoch + hop.first, epoch + hop.first + hop.many):
+                    shares[cap, each] += self._sizes[carry.chunk] / hop.many
         return list(shares.items())
 
     def _fits(self, way: Way, carry: Carry, epoch: int) -> bool:
@@ -208,15 +216,14 @@ class Placer:
         """Hold the links for a send."""
         for key, more in self._shares(way, carry, epoch):
             self._load[key] += more
-        left = 0.0
+        begin = epoch * self._tau
         for hop in way.hops:
             self._free[hop.link] = start + hop.offset + hop.busy
             self._last[hop.link] = epoch
             self._apart[carry.chunk, hop.link] = epoch
-            spread = epoch * self._tau + self._epochs(hop) * self._tau
-            left = max(left, spread if hop.caps else start + hop.busy)
         limited = any(hop.caps for hop in way.hops)
-        return epoch, epoch * self._tau if limited else start, left + way.latency
+        end = max(start + way.duration, begin + way.spread)
+        return epoch, begin if limited else start, end
 
     @staticmethod
     def _noted(carry: Carry, held: dict[Key, Held], *, start: float, end: float) -> bool:
@@ -230,14 +237,36 @@ class Placer:
 
     def _way(self, links: tuple[Link, ...], size: float) -> Way:
         hops: list[Hop] = []
-        offset = 0.0
         for link in links:
             number = self._topology.link_index[link.ends]
             caps = self._caps.get(number, ())
             rates = [1e3 * link.bandwidth, *(self._room[cap] for cap in caps)]
-            hops.append(Hop(number, offset, size / min(rates), caps))
-            offset += link.alpha
-        return Way(tuple(hops), offset, (links[0].src, *(link.dst for link in links)))
+            hops.append(Hop(number, 0.0, size / min(rates), caps, link.alpha))
+        laid, duration = _laid(hops, None)
+        return Way(laid, (links[0].src, *(link.dst for link in links)), duration)
+
+
+def _laid(hops: Sequence[Hop], tau: float | None) -> tuple[tuple[Hop, ...], float]:
+    """Return the hops of a way with their times (`ccl.schedule.Send.via`), and when it is over.
+
+    A link waits until it can send without a pause, or is spread over epochs of `tau` µs, if there
+    are any, as long as bytes come to it.
+    """
+    found = []
+    late = begin = until = 0.0
+    for hop in hops:
+        first, many = 0, 1
+        if not hop.caps:
+            begin = max(begin, until - hop.busy)
+        took = max(hop.busy, until - begin)
+        if hop.caps and tau is not None:
+            first = math.floor((late + begin) / tau + _NEAR)
+            many = max(1, math.ceil(took / tau - _NEAR))
+            took = many * tau
+        found.append(replace(hop, offset=late + begin, first=first, many=many))
+        until = begin + took
+        late += hop.alpha
+    return tuple(found), late + until
 
 
 def _caps(topology: Topology) -> tuple[dict[int, tuple[int, ...]], list[float]]:

@@ -119,16 +119,24 @@ class _Links:
         self.arrived = [math.inf] * len(moves)
 
     def _held(self, group: Sequence[int]) -> Iterator[tuple[tuple[str, str], float, float]]:
-        """Yield each link of a group, how many µs after the start it is held, and how long."""
+        """Yield each link of a group, how many µs after the start it is held, and until when."""
         seen = set()
         for place in group:
-            send, offset = self._moves[place].send, 0.0
-            for ends in send.hops:
-                link = self._topology.link(*ends)
+            for ends, begin, end in self._along(self._moves[place].send):
                 if ends not in seen:
                     seen.add(ends)
-                    yield ends, offset, self._sizes[send.chunk] * send.fraction * link.beta
-                offset += link.alpha
+                    yield ends, begin, end
+
+    def _along(self, send: Send) -> Iterator[tuple[tuple[str, str], float, float]]:
+        """Yield the links of a send: each waits until it can send without a pause."""
+        late = wait = busy = 0.0
+        for ends in send.hops:
+            link = self._topology.link(*ends)
+            took = self._sizes[send.chunk] * send.fraction * link.beta
+            wait += max(0.0, busy - took)
+            busy = took
+            yield ends, late + wait, late + wait + busy
+            late += link.alpha
 
     def ready(self, group: Sequence[int]) -> float:
         """Return the µs at which all that a group carries is there and its links are free."""
@@ -138,14 +146,11 @@ class _Links:
 
     def send(self, group: Sequence[int], start: float) -> None:
         """Hold the links of a group from `start` µs on."""
-        for ends, offset, busy in self._held(group):
-            self._free[ends] = start + offset + busy
+        for ends, _, end in self._held(group):
+            self._free[ends] = start + end
         for place in group:
-            send = self._moves[place].send
-            links = [self._topology.link(*ends) for ends in send.hops]
-            nbytes = self._sizes[send.chunk] * send.fraction
-            took = sum(link.alpha for link in links) + nbytes * max(link.beta for link in links)
-            self.arrived[place] = start + took
+            *_, (ends, _, end) = self._along(self._moves[place].send)
+            self.arrived[place] = start + end + self._topology.link(*ends).alpha
 
 
 def _placed(
