@@ -4,55 +4,10 @@
   "use strict";
 
   const no = () => window.dash_clientside.no_update; // there only once Dash has started
-  const STORE = "topoloom.drawing.";
-  const KEPT = 6;
   const BREATH = 60; // ms without an edit before the best rate is asked for
   const PAUSE = 350; // ms without an edit before bounds are asked for
 
-  /** A short text that differs for different drawings. */
-  const digest = (text) => {
-    let hash = 5381;
-    for (let i = 0; i < text.length; i++) hash = ((hash * 33) ^ text.charCodeAt(i)) >>> 0;
-    return hash.toString(36);
-  };
-
-  /** Where this page keeps its drawing: one place for the usual page, one per file or link. */
-  const place = (home) => {
-    const link = window.topoloomLink.text;
-    if (link) return STORE + digest(link);
-    return STORE + (home.chosen ? digest(JSON.stringify(home.drawing)) : "usual");
-  };
-
-  const read = (key) => {
-    try {
-      return JSON.parse(window.localStorage.getItem(key));
-    } catch {
-      return null;
-    }
-  };
-
-  /** Write, and let the oldest of files and links go when the browser has no room. */
-  const write = (key, value) => {
-    const others = Object.keys(window.localStorage)
-      .filter((each) => each.startsWith(STORE) && each !== key && each !== `${STORE}usual`)
-      .sort((a, b) => (read(b)?.at ?? 0) - (read(a)?.at ?? 0));
-    while (others.length >= KEPT) window.localStorage.removeItem(others.pop());
-    for (;;) {
-      try {
-        window.localStorage.setItem(key, JSON.stringify(value));
-        return;
-      } catch {
-        if (!others.length) return;
-        window.localStorage.removeItem(others.pop());
-      }
-    }
-  };
-
-  /** Whether there is a drawing that this page was left with. */
-  window.topoloomDrawing = { kept: (home) => read(place(home)) !== null };
-
   let restored = false; // nothing is kept before the old drawing is back
-  let saving = 0;
   let asking = 0;
   let asked = "";
   let following = 0;
@@ -101,41 +56,39 @@
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     topoloom: {
       /** Bring back the drawing that this page was left with. */
-      restore(home) {
-        restored = true;
+      async restore(home) {
         watchScheme();
-        window.topoloomKept.read(place(home)).then((data) => {
+        const drawing = await window.topoloomDrawings.restore(home);
+        restored = true;
+        window.topoloomKept.read(window.topoloomDrawings.key(home)).then((data) => {
           if (data) window.dash_clientside.set_props("kept", { data });
         });
-        const kept = read(place(home));
-        if (!kept || JSON.stringify(kept.drawing) === JSON.stringify(home.drawing)) return [no(), no()];
+        if (!drawing || JSON.stringify(drawing) === JSON.stringify(home.drawing)) return [no(), no()];
         const message = {
           action: "show",
           id: "restored",
           title: "Restored",
-          message: `${kept.drawing.topology.name} is back as you left it. Open another one from the gallery, or start a new one.`,
+          message: `${drawing.topology.name} is back as you left it. Open another one from the gallery, or start a new one.`,
           color: "azure",
           autoClose: 6000,
           withBorder: true,
         };
-        return [kept.drawing, [message]];
+        return [drawing, [message]];
       },
 
       /** Keep the drawing in the browser; show its name and what it has. */
       keep(drawing, home) {
         if (!drawing) return [no(), no()];
-        if (restored) {
-          clearTimeout(saving);
-          saving = setTimeout(() => write(place(home), { drawing, at: Date.now() }), 150);
-        }
+        if (restored) window.topoloomDrawings.keep(drawing, home);
         return [drawing.topology.name, counts(drawing.topology)];
       },
 
       /** Keep the result beside the drawing, so that a reload does not lose it. */
       keepResult(result, summary, course, home) {
         const value = result && { result, asked: summary?.asked ?? null, course };
-        const drawings = Object.keys(window.localStorage).filter((each) => each.startsWith(STORE));
-        window.topoloomKept.write(place(home), value, drawings);
+        if (!restored) return;
+        const { key, keys } = window.topoloomDrawings;
+        window.topoloomKept.write(key(home), value, keys());
       },
 
       rename(name, drawing) {

@@ -38,8 +38,8 @@
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     share: {
       /** The page is there: hand on its link, unless it only comes back. */
-      opened(home) {
-        if (!open || (again() && window.topoloomDrawing.kept(home))) return no();
+      async opened(home) {
+        if (!open || (again() && (await window.topoloomDrawings.kept(home)))) return no();
         return { fragment: open, n: Date.now() };
       },
 

@@ -10,9 +10,14 @@ from dash import Output
 from designer.page import ids
 
 
+def now() -> int:
+    """Return a number that is another one each time."""
+    return time.time_ns() // 1000
+
+
 def numbered(command: dict[str, Any]) -> dict[str, Any]:
     """Give a command the number by which the canvas tells it from the one before."""
-    return {**command, "n": time.time_ns() // 1000}
+    return {**command, "n": now()}
 
 
 def fit() -> dict[str, Any]:
@@ -23,6 +28,11 @@ def fit() -> dict[str, Any]:
 def output() -> Output:
     """Return the canvas' command as an output that many callbacks share."""
     return Output(ids.CANVAS, "command", allow_duplicate=True)
+
+
+def other() -> Output:
+    """Return where to say, by `now`, that another cluster is opened, whose plan is not there."""
+    return Output(ids.OTHER, "data", allow_duplicate=True)
 
 
 def notes() -> Output:

@@ -43,6 +43,7 @@ def register(app: Dash) -> None:
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
         commands.output(),
         Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
+        commands.other(),
         commands.notes(),
         Input(ids.GALLERY_OPEN, "n_clicks"),
         State(ids.GALLERY_OPEN, "name"),
@@ -50,20 +51,26 @@ def register(app: Dash) -> None:
         State({"parameter": ALL}, "checked"),
         prevent_initial_call=True,
     )
-    def on_open(
-        _clicks: int, name: str, _values: list[Any], _flags: list[Any]
-    ) -> tuple[Any, Any, Any, Any]:
+    def on_open(_clicks: int, name: str, _values: list[Any], _flags: list[Any]) -> tuple[Any, ...]:
         rows = [row for group in ctx.states_list[1:] for row in group]
         given = {row["id"]["parameter"]: row["value"] for row in rows if "value" in row}
         try:
-            return drawing_of(opened(name, given)), commands.fit(), False, no_update
+            drawing = drawing_of(opened(name, given))
         except CclError as error:
-            return no_update, no_update, no_update, note(str(error))
+            return (*(no_update,) * 4, note(str(error)))
+        return drawing, commands.fit(), False, commands.now(), no_update
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        commands.other(),
+        commands.notes(),
         Input(ids.NEW, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
         prevent_initial_call=True,
     )
-    def on_new(_clicks: int) -> dict[str, Any]:
-        return EMPTY
+    def on_new(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, ...]:
+        before = drawing["topology"]
+        if not before["devices"]:
+            return EMPTY, commands.now(), no_update
+        told = f"Ctrl+Z brings {before['name']} back, after a reload as well"
+        return EMPTY, commands.now(), note(told, "plain", title="A new drawing")

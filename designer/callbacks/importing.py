@@ -43,6 +43,7 @@ OUTPUTS = {
     "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
     "body": Output(ids.IMPORT_BODY, "children"),
     "trouble": Output(ids.IMPORT_TROUBLE, "children"),
+    "other": commands.other(),
     "notes": commands.notes(),
 }
 """What a file can change, by a short name."""
@@ -210,7 +211,6 @@ def shown(opened: Opened) -> Json:
     if opened.drawing is not None:
         changes |= {"drawing": opened.drawing, "command": commands.fit()}
     if opened.result is None:
-        nothing = dict.fromkeys(("scene", "summary", "load", "result"))
-        return changes | nothing
+        return changes | {"other": commands.now()}
     played = answers.shown(opened.result, asked)
     return changes | played | {"result": opened.document}

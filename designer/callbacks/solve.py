@@ -38,6 +38,7 @@ def register(app: Dash, jobs: Jobs) -> None:
     _start(app, jobs)
     _cancel(app, jobs)
     _watch(app, jobs)
+    _clear(app, jobs)
 
 
 def _start(app: Dash, jobs: Jobs) -> None:
@@ -90,6 +91,26 @@ def _cancel(app: Dash, jobs: Jobs) -> None:
         if (cancel or accept) and job:
             jobs.cancel(key_of(job))
         return no_update
+
+
+def _clear(app: Dash, jobs: Jobs) -> None:
+    @app.callback(
+        Output(ids.JOB, "data", allow_duplicate=True),
+        Output(ids.CANVAS, "scene", allow_duplicate=True),
+        Output(ids.SUMMARY, "data", allow_duplicate=True),
+        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+        Output(ids.FAULT, "children", allow_duplicate=True),
+        Input(ids.OTHER, "data"),
+        State(ids.JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_other(_n: int, job: dict[str, Any] | None) -> tuple[Any, ...]:
+        """Take away the plan of the cluster before, and end the solve that looks for one."""
+        if job:
+            jobs.cancel(key_of(job))
+        return (None,) * 7
 
 
 def _watch(app: Dash, jobs: Jobs) -> None:

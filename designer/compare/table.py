@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from ccl.formats.size import format_size
-from ccl.result import Status
+from ccl.result import PROOF_TOLERANCE, Status
 from designer.compare.detail import detail
 from designer.compare.running import Standing
 from designer.page import text
@@ -27,7 +27,8 @@ _STATUS_COLUMN = HEADS.index("Status") - 1
 
 TOLD = {
     "Formula": "What a published formula says of the plan; its details say why it differs",
-    "Gap": "How far it is above the bound that holds for every plan of this size",
+    "Gap": "How far it is above the bound that holds for every plan of this size; "
+    "the bar is as long as the gap is wide",
     "Solved in": "Building and compiling models included, bounds left out",
     "Variables": "Of the largest model, where there was one",
 }
@@ -88,7 +89,7 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
         return [html.Tr([name, why], className="ds-cmp-none")]
     shown = key == opened
     head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
-    share = comparison.bound(row.size).makespan / row.result.makespan
+    share = comparison.gap(row) / max(_widest(comparison, row.size), PROOF_TOLERANCE)
     cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
     found = [html.Tr([head, *cells], className="ds-cmp-row", **attributes(data_shown=str(shown)))]
     if shown:
@@ -97,9 +98,18 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
     return found
 
 
+def _widest(comparison: Comparison, size: float) -> float:
+    """Return the largest gap of a size, which the longest bar is."""
+    return max(comparison.gap(each) for each in comparison.at(size) if each.result is not None)
+
+
 def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
     if number == _GAP_COLUMN:
-        track = html.Span(html.I(style={"width": f"{share:.1%}"}), className="ds-track")
+        track = html.Span(
+            html.I(style={"width": f"{share:.1%}"}),
+            className="ds-track",
+            title="The longer, the further above the bound; full is the widest gap of this size",
+        )
         return html.Td([words, track])
     if number == _STATUS_COLUMN:
         assert row.result is not None

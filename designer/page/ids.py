@@ -173,6 +173,7 @@ UPLOAD = "upload"
 SAVE = "save"
 DOWNLOAD = "download"
 NEW = "new"
+OTHER = "other-cluster"
 
 # Files of others.
 FILE = "file-read"

@@ -117,7 +117,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         dcc.Store(id=ids.WAYS, storage_type="session"),
         dcc.Store(id=ids.WAYS_MARKS),
         *(dcc.Store(id=each) for each in (ids.RESULT, ids.KEPT, ids.SUMMARY, ids.LOAD_DATA)),
-        dcc.Store(id=ids.REMEDY),
+        *(dcc.Store(id=each) for each in (ids.REMEDY, ids.OTHER)),
         dcc.Store(id=ids.SCHEME_NOW),
         dcc.Store(id=ids.BEAT),
         dcc.Store(id=ids.BUSY, data=False),

@@ -157,6 +157,15 @@ export class Canvas {
     this.say(where === "undo" ? "Undone" : "Done again");
   }
 
+  /**
+   * Make the steps of an earlier visit those that can be undone and done again.
+   * @param {import("./types.js").Drawing[]} past @param {import("./types.js").Drawing[]} future
+   */
+  recall(past, future) {
+    Object.assign(this.history, { past, future });
+    this.panels.refresh();
+  }
+
   #publish() {
     this.tell({ drawing: this.drawing });
   }

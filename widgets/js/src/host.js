@@ -51,7 +51,7 @@ function followSize(canvas) {
   return resized;
 }
 
-/** What a browser test may look at and call. @param {Canvas} canvas */
+/** What the page around and a browser test may look at and call. @param {Canvas} canvas */
 export function testHandle(canvas) {
   return {
     canvas,
@@ -60,6 +60,10 @@ export function testHandle(canvas) {
     get drawing() {
       return canvas.drawing;
     },
+    get history() {
+      return canvas.history;
+    },
+    recall: (past, future) => canvas.recall(past, future),
     get shown() {
       return canvas.shown;
     },
