@@ -161,10 +161,10 @@ def begin(net: Net, work: Work) -> State:
     most = chunks * devices
     state = State(
         work.there.copy(),
-        np.zeros((chunks, devices), np.int32),
-        np.zeros((chunks, devices), np.int32),
+        np.zeros((chunks, devices), np.int64),
+        np.zeros((chunks, devices), np.int64),
         np.zeros(chunks, np.int64),
-        np.zeros((devices, chunks), np.int32),
+        np.zeros((devices, chunks), np.int64),
         np.zeros(devices, np.int64),
         np.zeros(chunks, np.int64),
         work.free.copy(),

@@ -60,14 +60,14 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
     return end_of(work, state)
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _all(net, looked):
     for move in range(len(net.src)):
         looked[move] = move
     return len(net.src)
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _look(net, work, state, weights, events, looked, now, eager):
     """Let the moves that are possible take what helps most."""
     keys = np.empty(len(looked))
@@ -93,7 +93,7 @@ def _look(net, work, state, weights, events, looked, now, eager):
             _along(net, work, state, weights, events, move, chunk, now)
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _choose(net, work, state, weights, move, now, eager):
     """Return the chunk that it helps most to send, or -1."""
     device = net.src[move]
@@ -123,7 +123,7 @@ def _choose(net, work, state, weights, move, now, eager):
     return chunk, top
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _ready(net, state, work, move, chunk):
     """When all that the move crosses is free."""
     when = 0.0
@@ -134,7 +134,7 @@ def _ready(net, state, work, move, chunk):
     return when
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _expected(net, work, state, chunk, device, now):
     """When the chunk will be there, as far as is known now."""
     kind, own = work.kind[chunk], state.own[chunk, device]
@@ -145,7 +145,7 @@ def _expected(net, work, state, chunk, device, now):
     return begin + net.far[kind, own, device]
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _look_round(net, work, state, chunk, device, now):
     """Expect the chunk from the holder that now seems the first; of equal ones keep the old."""
     kind, own = work.kind[chunk], state.own[chunk, device]
@@ -163,21 +163,20 @@ def _look_round(net, work, state, chunk, device, now):
             state.own[chunk, device] = holder
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _score(net, work, state, weights, move, chunk, now, eager):
     """How much it helps to send the chunk now, or -inf if it does not."""
     kind, dst = work.kind[chunk], net.dst[move]
     tail = -1.0
     helped = 0
-    if weights.narrow and work.wants[chunk, dst]:
-        state.tally[4] += 1
-        helped += _helps(net, work, state, weights, move, chunk, dst, now, eager)
-    else:
-        state.tally[4] += state.lacking[chunk]
-        for place in range(state.lacking[chunk]):
-            device = state.todo[chunk, place]
-            if _helps(net, work, state, weights, move, chunk, device, now, eager):
-                helped += 1
+    alone = weights.narrow and work.wants[chunk, dst]
+    many = 1 if alone else state.lacking[chunk]
+    state.tally[4] += many
+    for place in range(many):
+        device = dst if alone else state.todo[chunk, place]
+        if _helps(net, work, state, weights, move, chunk, device, now, eager):
+            helped += 1
+            if not alone:
                 tail = max(tail, net.far[kind, dst, device])
     if not helped:
         return -NEVER
@@ -186,7 +185,7 @@ def _score(net, work, state, weights, move, chunk, now, eager):
     return score + weights.chance * (weights.of_chunk[chunk] + weights.of_move[move])
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _helps(net, work, state, weights, move, chunk, device, now, eager):
     """Whether a destination would have the chunk earlier than is expected now."""
     kind, src, dst = work.kind[chunk], net.src[move], net.dst[move]
@@ -207,7 +206,7 @@ def _helps(net, work, state, weights, move, chunk, device, now, eager):
     return mine < than - moment
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _commit(net, work, state, events, move, chunk, now):
     """Send it: what it crosses is busy, and expectations follow."""
     kind, dst = work.kind[chunk], net.dst[move]
@@ -225,23 +224,25 @@ def _commit(net, work, state, events, move, chunk, now):
             state.own[chunk, device] = dst
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _along(net, work, state, weights, events, first, chunk, now):
     """Send the same chunk along on moves that part where devices copy."""
     device = net.src[first]
     start = net.link[net.first[first]]
+    # Never; the constant False would compile all that follows once more.
+    eager = now < 0.0
     for move in range(net.out[device], net.out[device + 1]):
         if state.lacking[chunk] == 0:
             return
         if net.link[net.first[move]] != start or state.there[chunk, net.dst[move]] < NEVER:
             continue
         if _joins(net, work, state, move, chunk, now, weights.scale * SAME):
-            score = _score(net, work, state, weights, move, chunk, now, False)
+            score = _score(net, work, state, weights, move, chunk, now, eager)
             if score > -NEVER:
                 _commit(net, work, state, events, move, chunk, now)
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _joins(net, work, state, move, chunk, now, moment):
     """Whether a move can leave the transmission that is under way at a device that copies."""
     group = state.tally[2]

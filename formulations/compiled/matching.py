@@ -88,7 +88,7 @@ def match(net: Net, work: Work, rules: Rules, state: State) -> float:
     return end_of(work, state)
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _drawn(net, work, state, move, rarest, now, moment):
     """Return a chunk that the move can take, -1 if there is none."""
     src, dst = net.src[move], net.dst[move]

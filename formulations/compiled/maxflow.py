@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _levels(first, head, rev, room, sink, level, queue):
     """Set the distance of each vertex to the sink over arcs with room, -1 where there is no way."""
     level[:] = -1
@@ -38,7 +38,7 @@ def _levels(first, head, rev, room, sink, level, queue):
     return level[len(level) - 1] >= 0
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _push(head, rev, room, path, steps):
     """Push what the arcs of a path can take; return how much, and where the first full arc is."""
     least = room[path[0]]
@@ -53,7 +53,7 @@ def _push(head, rev, room, path, steps):
     return least, where
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def maxflow(first, head, rev, room, sink):
     """Push a maximum flow from the last vertex to `sink`, change `room`, and return its value."""
     many = len(first) - 1
@@ -89,7 +89,7 @@ def maxflow(first, head, rev, room, sink):
     return total
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _filled(first, head, capacity, weight, sink, above, below, room):
     """Set room for the rate ``above / below`` with one sink; return what should reach it."""
     source = len(first) - 2
@@ -103,7 +103,7 @@ def _filled(first, head, capacity, weight, sink, above, below, room):
     return wanted
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _reached(first, head, room, start, inside, queue):
     """Add to `inside` all that can be reached from a vertex over arcs with room."""
     inside[start] = True
@@ -196,7 +196,7 @@ def carries(first, head, rev, capacity, weight, sinks, many):
     """Say whether `many` trees of each unit of weight reach every sink."""
     room = np.empty(len(head), np.int64)
     for sink in sinks:
-        wanted = _filled(first, head, capacity, weight, sink, many, 1, room)
+        wanted = _filled(first, head, capacity, weight, sink, many, np.int64(1), room)
         if maxflow(first, head, rev, room, sink) < wanted:
             return False
     return True
@@ -212,7 +212,7 @@ def flows_to(first, head, rev, capacity, weight, sinks, many):
     room = np.empty(len(head), np.int64)
     found = np.empty((len(sinks), first[source]), np.int64)
     for i in range(len(sinks)):
-        wanted = _filled(first, head, capacity, weight, sinks[i], many, 1, room)
+        wanted = _filled(first, head, capacity, weight, sinks[i], many, np.int64(1), room)
         if maxflow(first, head, rev, room, sinks[i]) < wanted:
             found[i, 0] = -1
         else:

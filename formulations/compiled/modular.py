@@ -40,7 +40,7 @@ def inverse(matrix, prime):
     return right
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _power(base, exponent, prime):
     result = 1
     while exponent > 0:

@@ -23,6 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+NONE, ONE = np.int64(-1), np.int64(1)
+"""Of the type of variables: for a plain constant numba would compile a function once more."""
+
 
 class Graph(NamedTuple):
     """Arcs sorted by tail, what each can carry, and what it can still take for each sink.
@@ -73,7 +76,7 @@ class Search(NamedTuple):
     turn: np.ndarray
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _note(search, vertex, step, high):
     """Put a vertex into the queue, unless it is or was there; return the queue's new end."""
     if search.mark[vertex] == search.turn[0]:
@@ -84,7 +87,7 @@ def _note(search, vertex, step, high):
     return high + 1
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _way(graph, room, partial, sink, start, goal, tree, search):
     """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
 
@@ -93,7 +96,8 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
     many = len(graph.first) - 1
     search.turn[0] += 1
     turn = search.turn[0]
-    low, high = 0, _note(search, start, -1, 0)
+    low = np.int64(0)
+    high = _note(search, start, NONE, low)
     while low < high:
         vertex = search.queue[low]
         low += 1
@@ -119,7 +123,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
     return -1
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _push(graph, room, partial, sink, end, most, search):
     """Push at most `most` along the way that was found to `end`; return the amount."""
     many = len(graph.first) - 1
@@ -147,7 +151,7 @@ def _push(graph, room, partial, sink, end, most, search):
     return amount
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _fit(graph, partial, tree, arc, sink, amount, moved, search):
     """Make room for `amount` of an arc in one sink's flow; return how much of it there is.
 
@@ -179,7 +183,7 @@ def _fit(graph, partial, tree, arc, sink, amount, moved, search):
     return amount - need
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _settle(graph, partial, tree, arc, amount, moved):
     """Let no more than `amount` units of each sink start at the end of the arc."""
     a = graph.head[graph.rev[arc]]
@@ -192,7 +196,7 @@ def _settle(graph, partial, tree, arc, amount, moved):
             moved[sink] = amount
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _most(graph, partial, tree, arc, least, moved, search):
     """Return how many copies of an arc can be added; make room for them if that is `least`.
 
@@ -214,13 +218,13 @@ def _most(graph, partial, tree, arc, least, moved, search):
     if amount < least:
         for number in range(done + 1, many):
             moved[(number + first) % many] = 0
-        _settle(graph, partial, tree, arc, 0, moved)
+        _settle(graph, partial, tree, arc, np.int64(0), moved)
         return -amount
     _settle(graph, partial, tree, arc, amount, moved)
     return amount
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _divide(partial, tree, rest, amount, moved):
     """Leave `amount` copies of a tree, and make another tree of the rest."""
     partial.copies[rest] = partial.copies[tree] - amount
@@ -238,7 +242,7 @@ def _divide(partial, tree, rest, amount, moved):
             keep -= own
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _add(graph, partial, tree, arc, moved, row, search):
     """Add an arc to all copies of a tree, for which room has been made."""
     a, b = graph.head[graph.rev[arc]], graph.head[arc]
@@ -257,14 +261,14 @@ def _add(graph, partial, tree, arc, moved, row, search):
     partial.starts[sink, b, tree] = 0
     need = amount - moved[sink]
     while need > 0:
-        end = _way(graph, graph.room[sink], partial, sink, b, -1, tree, search)
+        end = _way(graph, graph.room[sink], partial, sink, b, NONE, tree, search)
         most = min(need, partial.starts[sink, end, tree])
         pushed = _push(graph, graph.room[sink], partial, sink, end, most, search)
         partial.starts[sink, end, tree] -= pushed
         need -= pushed
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _choose(graph, partial, tree, deepest, moved, search):
     """Find an arc to add, for all copies if there is one, and near the root; make room for it.
 
@@ -275,7 +279,7 @@ def _choose(graph, partial, tree, deepest, moved, search):
     """
     many = len(graph.first) - 1
     depth, found = 0, True
-    best, most = -1, np.int64(0)
+    best, most = NONE, np.int64(0)
     while found:
         found = False
         for vertex in range(many):
@@ -296,7 +300,7 @@ def _choose(graph, partial, tree, deepest, moved, search):
             return -1, np.int64(0)
         if found or best < 0:
             continue
-        amount = _most(graph, partial, tree, best, 1, moved, search)
+        amount = _most(graph, partial, tree, best, ONE, moved, search)
         if amount > 0:
             return best, amount
         partial.blocked[tree, best] = True

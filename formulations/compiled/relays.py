@@ -76,7 +76,7 @@ def closure(ways, length):
     return costs, near, before
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _reach(ways, length, start, cost, before):
     """Find the cheapest ways from one relay to all others."""
     cost[start] = 0.0
@@ -115,7 +115,7 @@ def unfold(ways, length, costs, near, before, parents):
     return flat[: first[many]].copy(), first
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _way(ways, length, costs, near, before, src, dst):
     """Return the links of the cheapest way from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]
@@ -145,7 +145,7 @@ def _way(ways, length, costs, near, before, src, dst):
     return back
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _total(before, length, origin, relay):
     """Return the cost of the way between two relays."""
     total = 0.0

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, turn):
     """Push at most `need` along a shortest way from a start to a goal.
 
@@ -62,7 +62,7 @@ def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, tur
     return amount, start, goal
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn):
     """Reroute one sink's flow until `amount` can be split off; return how much of it can."""
     into, out, u, w, t = pair
@@ -96,7 +96,7 @@ def _fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn
     return amount - need
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _hold(rev, capacity, room, into, out, f, g, sign):
     """Take the two arcs and their own flow out of the graph (-1), or put them back (1)."""
     if out == rev[into]:
@@ -109,7 +109,7 @@ def _hold(rev, capacity, room, into, out, f, g, sign):
     room[rev[out]] += sign * g
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def _apply(rev, capacity, room, into, out, across, amount):
     """Move one sink's flow to the new arc where the old ones get too narrow."""
     if out == rev[into]:
