@@ -35,7 +35,7 @@ from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from formulations.child import Child
 from formulations.run import Progress
-from formulations.walls import checked, patience
+from formulations.walls import Watch, checked, patience
 
 PAUSE = 0.1
 """Seconds between two lines that carry no plan."""
@@ -74,10 +74,7 @@ class SolveJob:
         self._child = Child("formulations", memory=checked(memory))
         self._time_limit = time_limit
         self._late = False
-        self._timer = threading.Timer(patience(time_limit) or 0.0, self._overrun)
-        self._timer.daemon = True
-        if time_limit is not None:
-            self._timer.start()
+        self._watch = Watch(patience(time_limit), self._overrun)
         self._child.ask(
             {
                 "problem": problem_to_json(problem),
@@ -109,7 +106,7 @@ class SolveJob:
             if news is not None:
                 yield news
         self._child.wait()
-        self._timer.cancel()
+        self._watch.cancel()
         if self._final is None and self._error is None and not self.cancelled:
             self._cut_short()
         self._child.close()
@@ -131,7 +128,7 @@ class SolveJob:
         """Stop at once; the best result so far stays. Does nothing when it has ended."""
         if self._child.running:
             self.cancelled = True
-            self._timer.cancel()
+            self._watch.cancel()
             self._child.kill()
 
     def _overrun(self) -> None:

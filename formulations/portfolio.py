@@ -32,6 +32,7 @@ from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result, Stop
 from formulations.aside import Aside
+from formulations.early import first_plan
 from formulations.mirror import halves
 from formulations.registry import Formulation, formulation
 from formulations.run import Progress, Run
@@ -128,6 +129,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the first plan.
     """
+    first_plan(run)
     search = Search(run, options)
     try:
         search.all()

@@ -6,9 +6,12 @@ better than the best so far, and reported. So a limit or a cancel never loses a 
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import json
 import logging
 import time
+=======
+>>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +24,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
+from formulations.preparing import clock
 
 if TYPE_CHECKING:
     from formulations.backends import Backend
@@ -105,7 +109,8 @@ class Run:
     broken
         What was wrong with plans that broke a rule and were dropped; each is a bug.
     begin
-        When it began, on the clock of `time.perf_counter`.
+        When it began, on the clock of `formulations.preparing`, which stands still while the
+        searches are compiled.
     """
 
     problem: Problem
@@ -130,7 +135,7 @@ class Run:
     size: ModelSize | None = None
     closed_form: ClosedForm | None = None
     broken: list[str] = field(default_factory=list)
-    begin: float = field(default_factory=time.perf_counter)
+    begin: float = field(default_factory=clock)
 
     @cached_property
     def backend(self) -> Backend:
@@ -142,7 +147,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """Seconds since the run began."""
-        return time.perf_counter() - self.begin
+        return clock() - self.begin
 
     @property
     def left(self) -> float | None:

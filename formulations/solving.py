@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,12 @@ from ccl.bound import Bound
 from ccl.errors import ScheduleError
 from ccl.options import option_fields, plain
 from ccl.problem import Problem
+<<<<<<< HEAD
 from ccl.result import Result, Stop
+=======
+from ccl.result import Result
+from formulations.preparing import clock, listening
+>>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)
 from formulations.registry import Formulation
 
 if TYPE_CHECKING:
@@ -68,7 +72,7 @@ def solved(
     """
     from formulations.run import Run  # noqa: PLC0415  it replays, which takes numpy
 
-    begin = time.perf_counter()
+    begin = clock()
     proofs = partial(proved, problem) if bounds is None else bounds
     if solver != SOLVER:
         from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
@@ -87,6 +91,7 @@ def solved(
         whole=chosen.keeps_chunks(problem),
         begin=begin,
     )
+<<<<<<< HEAD
     try:
         return chosen.run(run, made)
     except ScheduleError as error:
@@ -95,3 +100,7 @@ def solved(
         # Of a plan that was looked at before it was offered.
         run.drop(error)
         return run.finish(Stop.CONSTRUCTED)
+=======
+    with listening(run.report):
+        return chosen.run(run, made)
+>>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)

@@ -15,12 +15,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
 from ccl.errors import ProblemError
+from formulations import preparing
 
 SHARE = 0.8
 """Of the machine's memory, what all solves together may take."""
@@ -73,6 +75,50 @@ def memory_each(solves: int = 1) -> float:
 def patience(time_limit: float | None) -> float | None:
     """Return the seconds after which a solve is ended that does not stop at its limit."""
     return None if time_limit is None else OVERRUN * time_limit + PATIENCE
+
+
+class Watch:
+    """Acts when something takes longer than it may; what was spent preparing is excused.
+
+    Parameters
+    ----------
+    seconds
+        That it may take, or None for ever.
+    late
+        What is called then, from a thread.
+    """
+
+    def __init__(self, seconds: float | None, late: Callable[[], None]) -> None:
+        self._late = late
+        self._begun = time.time()
+        self._excused = 0.0
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._over = False
+        if seconds is not None:
+            self._wait(seconds)
+
+    def cancel(self) -> None:
+        """Wait no longer."""
+        with self._lock:
+            self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _wait(self, seconds: float) -> None:
+        with self._lock:
+            if not self._over:
+                self._timer = threading.Timer(seconds, self._ring)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _ring(self) -> None:
+        excused = preparing.excused(self._begun)
+        more, self._excused = excused - self._excused, excused
+        if more > 0:
+            self._wait(more)
+        else:
+            self._late()
 
 
 class Walls:

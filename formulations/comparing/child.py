@@ -27,6 +27,7 @@ from formulations.comparing.asked import Question
 from formulations.comparing.cells import row_of, warm_up
 from formulations.comparing.nouns import Method
 from formulations.jobs import PAUSE, until_abandoned
+from formulations.preparing import wait
 from formulations.run import Progress
 from formulations.solving import Proofs, proved
 
@@ -53,6 +54,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     except CclError as error:
         speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
         return
+    # No cell's time, and nobody's patience, goes into compiling.
+    wait()
     warm: set[int] = set()
     for cell in request["cells"]:
         which, _ = asked.cells[cell]

@@ -11,12 +11,12 @@ sets are found once in O(n^2), and `_expand` reads off a tree for each root in O
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from formulations.compiled.kernels import inner, kernel
 from formulations.compiled.relays import FAR
 
 
-@njit(cache=True)
+@kernel
 def arborescences(costs, members, roots):
     """Return a cheapest out-tree over `members` of each root: parents, -1 at roots and elsewhere.
 
@@ -48,7 +48,7 @@ def arborescences(costs, members, roots):
     return found
 
 
-@njit(cache=True)
+@kernel
 def shallow(costs, members, roots, steps, rounds):
     """Return trees that are cheap and not deep: parents of each, as `arborescences` does.
 
@@ -86,7 +86,7 @@ def shallow(costs, members, roots, steps, rounds):
     return found
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _hops(costs, root):
     """Return how many ways lead from the root to each vertex at least."""
     many = len(costs)
@@ -105,7 +105,7 @@ def _hops(costs, root):
     return depth
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _among(costs, members):
     """Return the costs among some vertices."""
     chosen = np.empty((len(members), len(members)))
@@ -115,7 +115,7 @@ def _among(costs, members):
     return chosen
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _contract(costs):
     """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
 
@@ -161,7 +161,7 @@ def _contract(costs):
     return up, into, child, beside
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _merged(costs, edge, active, left, cycle, price, number):
     """Make one vertex of a cycle, at the place of its first; return how many vertices are left."""
     slot = cycle[0]
@@ -191,7 +191,7 @@ def _merged(costs, edge, active, left, cycle, price, number):
     return kept
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _expand(up, into, child, beside, root, parent):
     """Write the parents of the out-tree of one root."""
     many = len(parent)
@@ -217,7 +217,7 @@ def _expand(up, into, child, beside, root, parent):
             here = up[here]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _depths(parent):
     """Return how many hops each vertex is from the root."""
     depth = np.full(len(parent), -1.0)
@@ -233,7 +233,7 @@ def _depths(parent):
     return depth
 
 
-@njit(cache=True)
+@kernel
 def breadth(costs, roots):
     """Return of each root the cheapest of its out-trees with the fewest hops to every vertex.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import kernel
 
 NEVER = np.inf
 
@@ -154,7 +155,7 @@ class State(NamedTuple):
     group: np.ndarray
 
 
-@njit(cache=True)
+@kernel
 def begin(net: Net, work: Work) -> State:
     """Return the state in which nothing has been sent yet."""
     chunks, devices = work.wants.shape

@@ -17,7 +17,6 @@ The functions here are compiled by numba and know only arrays; `formulations.res
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from formulations.compiled.arrays import NEVER, Net, State, Weights, Work
 from formulations.compiled.events import (
@@ -29,9 +28,10 @@ from formulations.compiled.events import (
     let_through,
     occupy,
 )
+from formulations.compiled.kernels import inner, kernel
 
 
-@njit(cache=True)
+@kernel
 def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
     """Run one pass; what is sent stands in `state` afterwards.
 
@@ -60,14 +60,14 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
     return end_of(work, state)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _all(net, looked):
     for move in range(len(net.src)):
         looked[move] = move
     return len(net.src)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _look(net, work, state, weights, events, looked, now, eager):
     """Let the moves that are possible take what helps most."""
     keys = np.empty(len(looked))
@@ -93,7 +93,7 @@ def _look(net, work, state, weights, events, looked, now, eager):
             _along(net, work, state, weights, events, move, chunk, now)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _choose(net, work, state, weights, move, now, eager):
     """Return the chunk that it helps most to send, or -1."""
     device = net.src[move]
@@ -123,7 +123,7 @@ def _choose(net, work, state, weights, move, now, eager):
     return chunk, top
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _ready(net, state, work, move, chunk):
     """When all that the move crosses is free."""
     when = 0.0
@@ -134,7 +134,7 @@ def _ready(net, state, work, move, chunk):
     return when
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _expected(net, work, state, chunk, device, now):
     """When the chunk will be there, as far as is known now."""
     kind, own = work.kind[chunk], state.own[chunk, device]
@@ -145,7 +145,7 @@ def _expected(net, work, state, chunk, device, now):
     return begin + net.far[kind, own, device]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _look_round(net, work, state, chunk, device, now):
     """Expect the chunk from the holder that now seems the first; of equal ones keep the old."""
     kind, own = work.kind[chunk], state.own[chunk, device]
@@ -163,7 +163,7 @@ def _look_round(net, work, state, chunk, device, now):
             state.own[chunk, device] = holder
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _score(net, work, state, weights, move, chunk, now, eager):
     """How much it helps to send the chunk now, or -inf if it does not."""
     kind, dst = work.kind[chunk], net.dst[move]
@@ -185,7 +185,7 @@ def _score(net, work, state, weights, move, chunk, now, eager):
     return score + weights.chance * (weights.of_chunk[chunk] + weights.of_move[move])
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _helps(net, work, state, weights, move, chunk, device, now, eager):
     """Whether a destination would have the chunk earlier than is expected now."""
     kind, src, dst = work.kind[chunk], net.src[move], net.dst[move]
@@ -206,7 +206,7 @@ def _helps(net, work, state, weights, move, chunk, device, now, eager):
     return mine < than - moment
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _commit(net, work, state, events, move, chunk, now):
     """Send it: what it crosses is busy, and expectations follow."""
     kind, dst = work.kind[chunk], net.dst[move]
@@ -224,7 +224,7 @@ def _commit(net, work, state, events, move, chunk, now):
             state.own[chunk, device] = dst
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _along(net, work, state, weights, events, first, chunk, now):
     """Send the same chunk along on moves that part where devices copy."""
     device = net.src[first]
@@ -242,7 +242,7 @@ def _along(net, work, state, weights, events, first, chunk, now):
                 _commit(net, work, state, events, move, chunk, now)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _joins(net, work, state, move, chunk, now, moment):
     """Whether a move can leave the transmission that is under way at a device that copies."""
     group = state.tally[2]

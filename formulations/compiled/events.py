@@ -12,15 +12,15 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
 
 from formulations.compiled.arrays import NEVER
+from formulations.compiled.kernels import inner
 
 SAME = 1e-9
 """Times closer than this share of a long hop are one moment."""
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def first_events(net, work, state):
     """Return the events of the beginning: what is there, and when links are free."""
     devices = work.wants.shape[1]
@@ -37,7 +37,7 @@ def first_events(net, work, state):
     return events
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def happened(net, work, state, events, looked, until):
     """Take the events of this moment; fill in the moves that they touch and count them."""
     devices = work.wants.shape[1]
@@ -63,7 +63,7 @@ def happened(net, work, state, events, looked, until):
     return many
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _touch(net, state, looked, many, resource):
     """Add the moves over a resource to those that are looked at."""
     for place in range(net.user_first[resource], net.user_first[resource + 1]):
@@ -75,7 +75,7 @@ def _touch(net, state, looked, many, resource):
     return many
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _released(net, state, looked, many, resource):
     """Give back what a resource took of its shared limits, and touch what is under them."""
     for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
@@ -87,7 +87,7 @@ def _released(net, state, looked, many, resource):
     return many
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def idle(net, work, state, move, chunk, now, moment):
     """Whether all that the move crosses is free in time."""
     nbytes = work.nbytes[chunk]
@@ -101,7 +101,7 @@ def idle(net, work, state, move, chunk, now, moment):
     return True
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def let_through(net, state, place):
     """Whether the shared limits of a crossing have room for it."""
     resource = net.resource[place]
@@ -112,7 +112,7 @@ def let_through(net, state, place):
     return True
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def occupy(net, work, state, events, move, chunk, now):
     """Send a chunk: what the move crosses is busy; note it and return when it is there."""
     devices = work.wants.shape[1]
@@ -143,14 +143,14 @@ def occupy(net, work, state, events, move, chunk, now):
     return arrival
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def watch(net, state, events, resource):
     """Note the moments from which on moves over a resource may start."""
     for place in range(net.early_first[resource], net.early_first[resource + 1]):
         heapq.heappush(events, (max(0.0, state.free[resource] - net.early[place]), resource))
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def end_of(work, state):
     """Return when the last chunk is where it is wanted."""
     last = 0.0

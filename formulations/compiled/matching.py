@@ -15,10 +15,10 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from formulations.compiled.arrays import NEVER, Net, State, Work
 from formulations.compiled.events import SAME, end_of, first_events, happened, idle, occupy
+from formulations.compiled.kernels import inner, kernel
 
 
 class Rules(NamedTuple):
@@ -51,7 +51,7 @@ class Rules(NamedTuple):
     scale: float
 
 
-@njit(cache=True)
+@kernel
 def match(net: Net, work: Work, rules: Rules, state: State) -> float:
     """Run one trial; what is sent stands in `state` afterwards.
 
@@ -88,7 +88,7 @@ def match(net: Net, work: Work, rules: Rules, state: State) -> float:
     return end_of(work, state)
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _drawn(net, work, state, move, rarest, now, moment):
     """Return a chunk that the move can take, -1 if there is none."""
     src, dst = net.src[move], net.dst[move]

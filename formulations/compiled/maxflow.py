@@ -16,10 +16,11 @@ from __future__ import annotations
 from math import gcd
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _levels(first, head, rev, room, sink, level, queue):
     """Set the distance of each vertex to the sink over arcs with room, -1 where there is no way."""
     level[:] = -1
@@ -38,7 +39,7 @@ def _levels(first, head, rev, room, sink, level, queue):
     return level[len(level) - 1] >= 0
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _push(head, rev, room, path, steps):
     """Push what the arcs of a path can take; return how much, and where the first full arc is."""
     least = room[path[0]]
@@ -53,7 +54,7 @@ def _push(head, rev, room, path, steps):
     return least, where
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def maxflow(first, head, rev, room, sink):
     """Push a maximum flow from the last vertex to `sink`, change `room`, and return its value."""
     many = len(first) - 1
@@ -89,7 +90,7 @@ def maxflow(first, head, rev, room, sink):
     return total
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _filled(first, head, capacity, weight, sink, above, below, room):
     """Set room for the rate ``above / below`` with one sink; return what should reach it."""
     source = len(first) - 2
@@ -103,7 +104,7 @@ def _filled(first, head, capacity, weight, sink, above, below, room):
     return wanted
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _reached(first, head, room, start, inside, queue):
     """Add to `inside` all that can be reached from a vertex over arcs with room."""
     inside[start] = True
@@ -120,7 +121,7 @@ def _reached(first, head, room, start, inside, queue):
                 high += 1
 
 
-@njit(cache=True)
+@kernel
 def newton(first, head, rev, capacity, weight, sinks, above, below):
     """Lower the rate ``above / below`` until no cut before any of the sinks is overwhelmed.
 
@@ -155,7 +156,7 @@ def newton(first, head, rev, capacity, weight, sinks, above, below):
     return above, below, last, flows
 
 
-@njit(cache=True)
+@kernel
 def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
     """Return masks of source sides that are full at the rate, before one sink.
 
@@ -191,7 +192,7 @@ def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
     return sides[:count]
 
 
-@njit(cache=True)
+@kernel
 def carries(first, head, rev, capacity, weight, sinks, many):
     """Say whether `many` trees of each unit of weight reach every sink."""
     room = np.empty(len(head), np.int64)
@@ -202,7 +203,7 @@ def carries(first, head, rev, capacity, weight, sinks, many):
     return True
 
 
-@njit(cache=True)
+@kernel
 def flows_to(first, head, rev, capacity, weight, sinks, many):
     """Return what each arc can still take after a flow to each sink, shape (sinks, arcs).
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 
-@njit(cache=True)
+@kernel
 def inverse(matrix, prime):
     """Return the inverse of a square matrix modulo a prime below 2**31; empty if there is none."""
     many = len(matrix)
@@ -40,7 +41,7 @@ def inverse(matrix, prime):
     return right
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _power(base, exponent, prime):
     result = 1
     while exponent > 0:

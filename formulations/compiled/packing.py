@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 NONE, ONE = np.int64(-1), np.int64(1)
 """Of the type of variables: for a plain constant numba would compile a function once more."""
@@ -76,7 +77,7 @@ class Search(NamedTuple):
     turn: np.ndarray
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _note(search, vertex, step, high):
     """Put a vertex into the queue, unless it is or was there; return the queue's new end."""
     if search.mark[vertex] == search.turn[0]:
@@ -87,7 +88,7 @@ def _note(search, vertex, step, high):
     return high + 1
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _way(graph, room, partial, sink, start, goal, tree, search):
     """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
 
@@ -123,7 +124,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
     return -1
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _push(graph, room, partial, sink, end, most, search):
     """Push at most `most` along the way that was found to `end`; return the amount."""
     many = len(graph.first) - 1
@@ -151,7 +152,7 @@ def _push(graph, room, partial, sink, end, most, search):
     return amount
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _fit(graph, partial, tree, arc, sink, amount, moved, search):
     """Make room for `amount` of an arc in one sink's flow; return how much of it there is.
 
@@ -183,7 +184,7 @@ def _fit(graph, partial, tree, arc, sink, amount, moved, search):
     return amount - need
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _settle(graph, partial, tree, arc, amount, moved):
     """Let no more than `amount` units of each sink start at the end of the arc."""
     a = graph.head[graph.rev[arc]]
@@ -196,7 +197,7 @@ def _settle(graph, partial, tree, arc, amount, moved):
             moved[sink] = amount
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _most(graph, partial, tree, arc, least, moved, search):
     """Return how many copies of an arc can be added; make room for them if that is `least`.
 
@@ -224,7 +225,7 @@ def _most(graph, partial, tree, arc, least, moved, search):
     return amount
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _divide(partial, tree, rest, amount, moved):
     """Leave `amount` copies of a tree, and make another tree of the rest."""
     partial.copies[rest] = partial.copies[tree] - amount
@@ -242,7 +243,7 @@ def _divide(partial, tree, rest, amount, moved):
             keep -= own
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _add(graph, partial, tree, arc, moved, row, search):
     """Add an arc to all copies of a tree, for which room has been made."""
     a, b = graph.head[graph.rev[arc]], graph.head[arc]
@@ -268,7 +269,7 @@ def _add(graph, partial, tree, arc, moved, row, search):
         need -= pushed
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _choose(graph, partial, tree, deepest, moved, search):
     """Find an arc to add, for all copies if there is one, and near the root; make room for it.
 
@@ -308,7 +309,7 @@ def _choose(graph, partial, tree, deepest, moved, search):
     return -1, np.int64(0)
 
 
-@njit(cache=True)
+@kernel
 def grow(graph, partial, tree, row, deepest):
     """Grow a tree, leaving copies behind where not all can go on.
 

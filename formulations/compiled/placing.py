@@ -8,13 +8,14 @@ order and have time for it, and in which the shared limits let it through. The r
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 SAME = 1e-9
 """Shares of an epoch that are none."""
 
 
-@njit(cache=True)
+@kernel
 def place(ways, sends, sizes, caps, scale):
     """Give each transmission the first epoch in which it can go; return epochs and the horizon.
 
@@ -34,7 +35,8 @@ def place(ways, sends, sizes, caps, scale):
     room = np.zeros((links, 7))
     epochs = np.zeros(len(move), np.int64)
     end = 0.0
-    low = 0
+    # Not the constant 0, with which all that it is handed to would be compiled once more.
+    low = np.int64(0)
     while low < len(move):
         high = low
         while high < len(move) and group[high] == group[low]:
@@ -53,7 +55,7 @@ def place(ways, sends, sizes, caps, scale):
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
 
 
-@njit
+@inner
 def _laid(ways, sends, sizes, caps, room, low, high, tau):
     """Return when the links of a transmission are held, and when each of its moves is there.
 
@@ -93,7 +95,7 @@ def _laid(ways, sends, sizes, caps, room, low, high, tau):
     return room, took, spread
 
 
-@njit
+@inner
 def _followed(ways, caps, room, move, size, lag, tau, whole):
     """Lay out a move that crosses a limited link; return the µs until it has left the last.
 
@@ -123,7 +125,7 @@ def _followed(ways, caps, room, move, size, lag, tau, whole):
     return until
 
 
-@njit
+@inner
 def _placed(ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau):
     """Return the first epoch from one on in which it can go, its start, and the limits' load."""
     free, counted = held
@@ -138,7 +140,7 @@ def _placed(ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau):
         epoch = later
 
 
-@njit
+@inner
 def _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau):
     """Note what a transmission holds and brings; return when the last of it is there."""
     _, dst, first, link, beta, _, _ = ways
@@ -162,13 +164,13 @@ def _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau):
     return end
 
 
-@njit
+@inner
 def _many(busy, tau):
     """Count the epochs of a transmission of `busy` µs."""
     return max(1, int(np.ceil(busy / tau - SAME)))
 
 
-@njit
+@inner
 def _earliest(ways, sends, came, last, low, high, tau):
     """Return the first epoch by which everything is there and that keeps the order of links."""
     src, _, first, link, _, _, _ = ways
@@ -181,7 +183,7 @@ def _earliest(ways, sends, came, last, low, high, tau):
     return epoch
 
 
-@njit
+@inner
 def _apart(ways, sends, apart, low, high):
     """Return the last epoch in which a chunk crossed its first or last link in another group."""
     _, _, first, link, _, _, _ = ways
@@ -194,7 +196,7 @@ def _apart(ways, sends, apart, low, high):
     return epoch
 
 
-@njit
+@inner
 def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
     """Return the start in an epoch, and the epoch, or the next one in which it may fit."""
     _, _, first, link, beta, _, _ = ways
@@ -211,7 +213,7 @@ def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
     return start, epoch
 
 
-@njit
+@inner
 def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau):
     """Take its share of the shared limits and return the epoch; the next if they are too full."""
     if not len(caps[2]):
@@ -223,7 +225,7 @@ def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau
     return epoch + 1, load
 
 
-@njit
+@inner
 def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, sign):
     """Add what a transmission takes of each limit, or take it away; say whether it fits."""
     _, _, first, link, _, _, _ = ways
@@ -241,7 +243,9 @@ def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau
             since = epoch + int(room[link[j], 1])
             if since + many > load.shape[1]:
                 longer = np.zeros((load.shape[0], 2 * (since + many)))
-                longer[:, : load.shape[1]] = load
+                for row in range(load.shape[0]):
+                    for k in range(load.shape[1]):
+                        longer[row, k] = load[row, k]
                 load = longer
             for place in range(begin[link[j]], begin[link[j] + 1]):
                 for k in range(since, since + many):

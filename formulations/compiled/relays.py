@@ -10,7 +10,8 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 FAR = 1e30
 """The cost of a way that does not exist."""
@@ -40,7 +41,7 @@ class Ways(NamedTuple):
     on: np.ndarray
 
 
-@njit(cache=True)
+@kernel
 def closure(ways, length):
     """Return the costs of the cheapest ways, and what `unfold` needs to write them out.
 
@@ -76,7 +77,7 @@ def closure(ways, length):
     return costs, near, before
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _reach(ways, length, start, cost, before):
     """Find the cheapest ways from one relay to all others."""
     cost[start] = 0.0
@@ -93,7 +94,7 @@ def _reach(ways, length, start, cost, before):
                 heapq.heappush(heap, (cost[other], other))
 
 
-@njit(cache=True)
+@kernel
 def unfold(ways, length, costs, near, before, parents):
     """Return the links of the way into each vertex of a tree: flat, and where each begins.
 
@@ -115,7 +116,7 @@ def unfold(ways, length, costs, near, before, parents):
     return flat[: first[many]].copy(), first
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _way(ways, length, costs, near, before, src, dst):
     """Return the links of the cheapest way from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]
@@ -145,7 +146,7 @@ def _way(ways, length, costs, near, before, src, dst):
     return back
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _total(before, length, origin, relay):
     """Return the cost of the way between two relays."""
     total = 0.0

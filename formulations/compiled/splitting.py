@@ -15,10 +15,11 @@ for all sinks; it is the theorem's (ForestColl, theorem 8), found without a flow
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, turn):
     """Push at most `need` along a shortest way from a start to a goal.
 
@@ -62,7 +63,7 @@ def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, tur
     return amount, start, goal
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn):
     """Reroute one sink's flow until `amount` can be split off; return how much of it can."""
     into, out, u, w, t = pair
@@ -96,7 +97,7 @@ def _fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn
     return amount - need
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _hold(rev, capacity, room, into, out, f, g, sign):
     """Take the two arcs and their own flow out of the graph (-1), or put them back (1)."""
     if out == rev[into]:
@@ -109,7 +110,7 @@ def _hold(rev, capacity, room, into, out, f, g, sign):
     room[rev[out]] += sign * g
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _apply(rev, capacity, room, into, out, across, amount):
     """Move one sink's flow to the new arc where the old ones get too narrow."""
     if out == rev[into]:
@@ -126,7 +127,7 @@ def _apply(rev, capacity, room, into, out, across, amount):
     room[rev[across]] += moved
 
 
-@njit(cache=True)
+@kernel
 def split_off(first, head, rev, capacity, room, pairs, hub):
     """Split off at `hub`, pair after pair, as much of each as can be; change capacity and room.
 

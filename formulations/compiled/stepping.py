@@ -8,10 +8,11 @@ that take several moves take turns: all make their first one before any makes it
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from formulations.compiled.kernels import inner, kernel
 
 
-@njit(cache=True)
+@kernel
 def walk(messages, chains, pairs, moves, there):
     """Place all messages; return the moves made, of which message, when, and the end of each step.
 
@@ -69,14 +70,14 @@ def walk(messages, chains, pairs, moves, there):
     return made[:rows], of[:rows], start[:rows], ends
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _hold(moves, free, move, nbytes, begun):
     """Hold the links of a move until it has left them."""
     for j in range(moves[0][move], moves[0][move + 1]):
         free[moves[1][j]] = begun + moves[3][j] + nbytes * (moves[4][j] + moves[2][j])
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _passed(chain, begins, pairs, there, chunk, at, time, i):
     """Return the pair of a way from which on a message's chunk still has to be sent.
 
@@ -91,7 +92,7 @@ def _passed(chain, begins, pairs, there, chunk, at, time, i):
     return at[i]
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _earliest(pairs, moves, free, pair, nbytes, time):
     """Return the move of a pair on which the chunk is there first, its start and its end."""
     best, begin, end = -1, 0.0, np.inf

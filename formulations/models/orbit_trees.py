@@ -33,7 +33,6 @@ Gabow, Galil, Spencer and Tarjan, Combinatorica 6, 1986.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +40,7 @@ from ccl.bound import Bound
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.fluid.costs import link_costs
+from formulations.preparing import clock
 from formulations.registry import Formulation
 from formulations.run import Run
 from formulations.trees.refusal import refusal
@@ -125,7 +125,7 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
         return _whole(run, found, options.trees_per_root)
     if options.prefer == "any" or not found.proved:
         return found
-    deadline = run.begin + 0.9 * run.time_limit if run.time_limit else time.perf_counter() + QUICK
+    deadline = run.begin + 0.9 * run.time_limit if run.time_limit else clock() + QUICK
     costs = None
     if options.prefer != "shallow":
         costs = link_costs(run.problem.topology, options.prefer)

@@ -25,7 +25,7 @@ from formulations.child import Child
 from formulations.jobs import PROCESS
 from formulations.sweeping.rows import RESULT, Values, unsolved
 from formulations.sweeping.tasks import Task
-from formulations.walls import memory_each, patience
+from formulations.walls import Watch, memory_each, patience
 
 NAME = "topoloom-sweep"
 """Of the plugin: sweeps that share workers share their processes."""
@@ -152,18 +152,14 @@ class _Process:
         watch.cancel()
         return tried
 
-    def _watched(self, tried: _Tried, seconds: float | None) -> threading.Timer:
+    def _watched(self, tried: _Tried, seconds: float | None) -> Watch:
         """Return what ends the process after some seconds, unless it is cancelled before."""
 
         def overrun() -> None:
             tried.late = True
             self.child.kill()
 
-        watch = threading.Timer(0.0 if seconds is None else seconds, overrun)
-        watch.daemon = True
-        if seconds is not None:
-            watch.start()
-        return watch
+        return Watch(seconds, overrun)
 
     def end(self) -> None:
         """End the process and give back its pipes."""

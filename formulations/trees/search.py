@@ -14,7 +14,6 @@ Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,6 +22,7 @@ import numpy as np
 
 from ccl.problem import Problem
 from formulations.backends import Backend
+from formulations.preparing import clock
 from formulations.trees.master import Master, Pool
 from formulations.trees.price import Found, Prices
 from formulations.trees.side import Floats
@@ -97,7 +97,7 @@ class Search:
     backend
         The solver.
     deadline
-        On the clock of `time.perf_counter`.
+        On the clock of `formulations.preparing`.
     report
         Told R and its bound in µs after each round.
     """
@@ -132,7 +132,7 @@ class Search:
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return time.perf_counter() > self.deadline
+        return clock() > self.deadline
 
     def _met(self, reached: float) -> bool:
         return reached <= self.bound * (1 + PROVED)
@@ -237,6 +237,6 @@ def best_trees(
     seconds
         After which the best so far is returned.
     """
-    deadline = np.inf if seconds is None else time.perf_counter() + seconds
+    deadline = np.inf if seconds is None else clock() + seconds
     task = task_of(problem, symmetric=symmetric)
     return Search(task, backend or Backend(), deadline=deadline).run()

@@ -8,13 +8,13 @@ not: trees of least depth and trees that pay for a hop are tried, which is good,
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from ccl.errors import LimitReached
 from formulations.growing import Solved
+from formulations.preparing import clock
 from formulations.trees.plan import depth_of
 from formulations.trees.price import Found, Prices
 from formulations.trees.search import Optimum
@@ -41,7 +41,7 @@ class Second:
     costs
         Of a byte on each link, shape (links,); None for depth.
     deadline
-        On the clock of `time.perf_counter`.
+        On the clock of `formulations.preparing`.
     """
 
     def __init__(self, found: Optimum, *, costs: Floats | None, deadline: float) -> None:
@@ -70,7 +70,7 @@ class Second:
         program.minimise(np.concatenate([np.zeros(head), self.paid]))
         weights = None
         for _ in range(ROUNDS):
-            left = self.deadline - time.perf_counter()
+            left = self.deadline - clock()
             try:
                 solved = program.solve(time_limit=max(left, 0.01) if np.isfinite(left) else None)
             except LimitReached:
@@ -131,6 +131,6 @@ def refined(found: Optimum, *, costs: Floats | None = None, deadline: float = np
     costs
         Of a byte on each link, shape (links,); None for depth.
     deadline
-        On the clock of `time.perf_counter`.
+        On the clock of `formulations.preparing`.
     """
     return Second(found, costs=costs, deadline=deadline).run()
