@@ -25,8 +25,8 @@ def replay_limited(
     Each link is sure of the rate that carries in an epoch what the schedule gives it there; what
     the limits have left goes to the transfers in the order of the schedule. What goes to a device
     with a limited buffer starts no earlier than its epoch, but may be there before the end of its
-    last, where limits leave it more than its share. With windows of less bandwidth nothing starts
-    before its epoch, where it might slip into one.
+    last, where limits leave it more than its share. A link keeps the order of what it sends, so
+    that nothing that starts early, into a window of less bandwidth even, ends later for it.
     """
     jobs: list[Job] = []
     first: list[int] = []
@@ -39,11 +39,6 @@ def replay_limited(
             jobs.append(job)
     for start, each, release in zip(first, plan.crossings, held_back(problem, plan), strict=True):
         jobs[start].release = release
-        if problem.windows:
-            for k, hop in enumerate(each.way.hops):
-                if not hop.after:
-                    begin = each.send.epoch * schedule.epoch_duration + hop.offset
-                    jobs[start + k].release = max(release, begin)
     for (leaving, member), those in zip(plan.of, needs, strict=True):
         way = plan.crossings[leaving].way
         if member and not way.joins:

@@ -23,7 +23,6 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
 
     A send starts when its links are free, each at its own offset, and what it carries is there.
     What goes to a device with a limited buffer starts when the schedule starts it, no earlier.
-    With windows of less bandwidth (`ccl.window`) nothing starts before its epoch.
     No send starts later than the schedule starts it; where shared limits bind, this holds for
     its epoch, and not for sends that cross several links at once.
     """
