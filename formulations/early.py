@@ -42,7 +42,7 @@ def _offered(run: Run, name: str, options: dict[str, Any]) -> None:
         return
     inner = replace(run, method=name, log=[], time_limit=None)
     try:
-        chosen.run(inner, chosen.options(**options))
+        chosen.answer(inner, chosen.options(**options))
     except SolveError as error:
         run.note(f"{name}: {error}")
     run.best = inner.best

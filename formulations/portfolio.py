@@ -129,7 +129,8 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the first plan.
     """
-    first_plan(run)
+    if not options.methods:
+        first_plan(run)
     search = Search(run, options)
     try:
         search.all()
@@ -285,7 +286,7 @@ class Search:
             over=lambda: self._done,
         )
         try:
-            stop = chosen.run(inner, options_of(chosen, self.options.seed, seconds)).stop
+            stop = chosen.answer(inner, options_of(chosen, self.options.seed, seconds)).stop
             # What ends a method says nothing of plans that it does not have.
             self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
         except SolveError as error:

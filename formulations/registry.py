@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,8 @@ class Formulation:
     takes_start
         Whether it can begin with a given plan.
     windows
-        Whether it knows that links may have less bandwidth for a time (`ccl.window`).
+        Whether it knows that links may have less bandwidth for a time (`ccl.window`); the plans
+        of others are re-timed (`formulations.retiming`).
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
         depends on the problem.
@@ -93,6 +94,14 @@ class Formulation:
         whole = self.whole_chunks
         return whole if isinstance(whole, bool) else whole(problem)
 
+    def answer(self, run: Run, options: Any) -> Result:
+        """Run it; under windows that it does not know, re-time what it finds without them."""
+        if self.windows or not run.problem.windows:
+            return self.run(run, options)
+        from formulations.retiming import without_windows  # noqa: PLC0415  it replays
+
+        return without_windows(self, run, options)
+
     def why_not(self, problem: Problem) -> str | None:
         """Say in words why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
@@ -101,7 +110,8 @@ class Formulation:
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
         if problem.windows and not self.windows:
-            return "links have less bandwidth for a time, and here every link keeps its own"
+            # What it finds without them is re-timed.
+            return self.refuses(replace(problem, windows=()))
         return self.refuses(problem)
 
 

@@ -11,18 +11,27 @@ what has a link for itself, and more of it, is done earlier.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ccl.errors import ScheduleError
+from ccl.errors import ProblemError, ScheduleError, SolveError
 from ccl.problem import Problem
+from ccl.result import Plan, Result, Stop
 from ccl.schedule import Schedule
 from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
 from ccl.topology import Topology
 from ccl.verify import verify
 from ccl.window import Window
+from formulations.registry import Formulation
+from formulations.solving import proved
+
+if TYPE_CHECKING:
+    from formulations.run import Progress, Run
 
 SPARE = 2.0
 """How much more time than the smallest share asks for."""
@@ -68,6 +77,63 @@ def under_windows(problem: Problem, schedule: Schedule) -> Schedule | None:
     return None
 
 
+def without_windows(chosen: Formulation, run: Run, options: Any) -> Result:
+    """Let a formulation that knows no windows solve a problem with them.
+
+    It makes plans for links that are slowed for ever and for links without windows; each is offered
+    as it is under the windows.
+
+    Raises
+    ------
+    SolveError
+        If it finds none.
+    """
+    problem = run.problem
+    whole = chosen.keeps_chunks(problem)
+    failed: list[SolveError] = []
+    topologies = [each for each in (slowed_for_ever(problem), problem.topology) if each is not None]
+    for place, topology in enumerate(topologies):
+        if run.enough or (place and run.expired):
+            break
+        easier = Problem(topology, problem.collective)
+        left = None if run.left is None else run.left / (len(topologies) - place)
+        inner = replace(
+            run,
+            problem=easier,
+            bounds=proved(easier, quick=chosen.quick, whole_chunks=whole),
+            time_limit=None if left is None else run.seconds + left,
+            progress=partial(_heard, run),
+            best=None,
+            log=[],
+        )
+        try:
+            offered(run, chosen.run(inner, options).plan)
+        except SolveError as error:
+            failed.append(error)
+    if run.best is None and failed and not run.expired:
+        raise failed[0]
+    return run.finish(run.reached if run.enough else Stop.EFFORT)
+
+
+def offered(run: Run, plan: Plan) -> None:
+    """Offer a plan of the run's problem without windows as it is under them, if it can be."""
+    if isinstance(plan, Schedule):
+        found = under_windows(run.problem, plan)
+        if found is not None:
+            run.offer(found)
+        return
+    with contextlib.suppress(ScheduleError, ProblemError):
+        run.offer(plan, doubted=True)
+
+
+def _heard(run: Run, news: Progress) -> None:
+    """Pass on what an easier run tells."""
+    if news.result is not None:
+        offered(run, news.result.plan)
+    else:
+        run.report(news.message)
+
+
 def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     """Yield the plan in later epochs: each transmission by itself, then every epoch by itself."""
     free = replace(problem, windows=())
@@ -85,9 +151,7 @@ def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
             begins[place] = begin + late
     wait = _waited(problem, longer * schedule.duration)
     epochs = [math.ceil((wait + longer * begin) / tau - 1e-9) for begin in begins]
-    sends = [
-        replace(send, epoch=epoch) for send, epoch in zip(plan.sends, epochs, strict=True)
-    ]
+    sends = [replace(send, epoch=epoch) for send, epoch in zip(plan.sends, epochs, strict=True)]
     horizon = math.ceil((wait + longer * schedule.duration) / tau) + 1
     yield Schedule(tuple(sends), tau, horizon)
     if limits:

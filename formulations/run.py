@@ -6,12 +6,8 @@ better than the best so far, and reported. So a limit or a cancel never loses a 
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import json
 import logging
-import time
-=======
->>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

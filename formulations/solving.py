@@ -10,12 +10,8 @@ from ccl.bound import Bound
 from ccl.errors import ScheduleError
 from ccl.options import option_fields, plain
 from ccl.problem import Problem
-<<<<<<< HEAD
 from ccl.result import Result, Stop
-=======
-from ccl.result import Result
 from formulations.preparing import clock, listening
->>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)
 from formulations.registry import Formulation
 
 if TYPE_CHECKING:
@@ -91,16 +87,12 @@ def solved(
         whole=chosen.keeps_chunks(problem),
         begin=begin,
     )
-<<<<<<< HEAD
     try:
-        return chosen.run(run, made)
+        with listening(run.report):
+            return chosen.answer(run, made)
     except ScheduleError as error:
         if begin_with is not None:
             raise
         # Of a plan that was looked at before it was offered.
         run.drop(error)
         return run.finish(Stop.CONSTRUCTED)
-=======
-    with listening(run.report):
-        return chosen.run(run, made)
->>>>>>> af61401 (The searches are compiled apart, announced and outside every limit; a first plan does not wait for them)
