@@ -131,6 +131,10 @@ def run(run: Run, options: Options) -> Result:
     """
     if not options.methods:
         first_plan(run)
+    if run.problem.windows:
+        from formulations.retiming import without_windows  # noqa: PLC0415  it replays
+
+        without_windows(FORMULATION, run, options, rest=1)
     search = Search(run, options)
     try:
         search.all()
@@ -257,6 +261,8 @@ class Search:
     def _takes(self, chosen: Formulation, problem: Problem) -> bool:
         if self.run.whole and not chosen.keeps_chunks(problem):
             return False
+        if problem.windows and not chosen.windows:
+            return False  # what it finds without them is there
         return chosen.why_not(problem) is None
 
     def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:

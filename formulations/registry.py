@@ -98,9 +98,9 @@ class Formulation:
         """Run it; under windows that it does not know, re-time what it finds without them."""
         if self.windows or not run.problem.windows:
             return self.run(run, options)
-        from formulations.retiming import without_windows  # noqa: PLC0415  it replays
+        from formulations.retiming import answered  # noqa: PLC0415  it replays
 
-        return without_windows(self, run, options)
+        return answered(self, run, options)
 
     def why_not(self, problem: Problem) -> str | None:
         """Say in words why it cannot take `problem`, or None if it can."""

@@ -11,7 +11,6 @@ what has a link for itself, and more of it, is done earlier.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ccl.errors import ProblemError, ScheduleError, SolveError
 from ccl.problem import Problem
-from ccl.result import Plan, Result, Stop
+from ccl.result import Result, Stop, conclude
 from ccl.schedule import Schedule
 from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
@@ -77,26 +76,33 @@ def under_windows(problem: Problem, schedule: Schedule) -> Schedule | None:
     return None
 
 
-def without_windows(chosen: Formulation, run: Run, options: Any) -> Result:
-    """Let a formulation that knows no windows solve a problem with them.
+def without_windows(
+    chosen: Formulation, run: Run, options: Any, *, rest: int = 0
+) -> list[SolveError]:
+    """Let a formulation solve a problem with windows as if it had none.
 
     It makes plans for links that are slowed for ever and for links without windows; each is offered
     as it is under the windows.
 
-    Raises
-    ------
-    SolveError
-        If it finds none.
+    Parameters
+    ----------
+    chosen, run, options
+        What is run, on what, and how.
+    rest
+        How many more equal shares of the time are kept.
+
+    Returns
+    -------
+        Why it found none, for those links for which it did not.
     """
-    problem = run.problem
-    whole = chosen.keeps_chunks(problem)
-    failed: list[SolveError] = []
+    problem, failed = run.problem, list[SolveError]()
     topologies = [each for each in (slowed_for_ever(problem), problem.topology) if each is not None]
     for place, topology in enumerate(topologies):
         if run.enough or (place and run.expired):
             break
         easier = Problem(topology, problem.collective)
-        left = None if run.left is None else run.left / (len(topologies) - place)
+        left = None if run.left is None else run.left / (len(topologies) - place + rest)
+        whole = chosen.keeps_chunks(easier)
         inner = replace(
             run,
             problem=easier,
@@ -107,29 +113,60 @@ def without_windows(chosen: Formulation, run: Run, options: Any) -> Result:
             log=[],
         )
         try:
-            offered(run, chosen.run(inner, options).plan)
+            _offered(run, chosen.run(inner, options))
         except SolveError as error:
             failed.append(error)
+    return failed
+
+
+def answered(chosen: Formulation, run: Run, options: Any) -> Result:
+    """Return what `without_windows` comes to.
+
+    Raises
+    ------
+    SolveError
+        If it finds none.
+    """
+    failed = without_windows(chosen, run, options)
     if run.best is None and failed and not run.expired:
         raise failed[0]
-    return run.finish(run.reached if run.enough else Stop.EFFORT)
+    stop = Stop.TIME_LIMIT if run.expired else Stop.EFFORT
+    return run.finish(run.reached if run.enough else stop)
 
 
-def offered(run: Run, plan: Plan) -> None:
-    """Offer a plan of the run's problem without windows as it is under them, if it can be."""
+def _offered(run: Run, found: Result) -> None:
+    """Offer a plan without windows as it is under those of a run's problem, if it can be."""
+    best = run.best
+    same = found.problem.topology is run.problem.topology
+    if same and best is not None and found.makespan >= best.makespan:
+        return  # windows make no plan faster
+    problem = replace(run.problem, collective=found.problem.collective)
+    plan = found.plan
     if isinstance(plan, Schedule):
-        found = under_windows(run.problem, plan)
-        if found is not None:
-            run.offer(found)
+        plan = under_windows(problem, plan)
+    if plan is None:
         return
-    with contextlib.suppress(ScheduleError, ProblemError):
-        run.offer(plan, doubted=True)
+    try:
+        made = conclude(
+            problem,
+            plan,
+            bounds=(),
+            stop=Stop.EFFORT,
+            formulation=run.formulation,
+            options=run.options,
+            solve_time=run.seconds,
+            log=found.log,
+            size=found.size,
+        )
+    except (ScheduleError, ProblemError):
+        return  # such as a plan in the steady state of links that are dead for a time
+    run.take(made, by=run.method or found.found_by)
 
 
 def _heard(run: Run, news: Progress) -> None:
     """Pass on what an easier run tells."""
     if news.result is not None:
-        offered(run, news.result.plan)
+        _offered(run, news.result)
     else:
         run.report(news.message)
 
