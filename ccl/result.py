@@ -265,7 +265,7 @@ class Result:
         )
 
 
-def conclude(
+def conclude(  # noqa: PLR0913  what a result is made of
     problem: Problem,
     plan: Plan,
     *,

@@ -37,7 +37,7 @@ def replay_limited(
             job = Job(hop.link, nbytes, epoch=epoch)
             job.follows = [(first[-1] + k, each.way.hops[k].alpha) for k in hop.after]
             jobs.append(job)
-    for start, each, release in zip(first, plan.crossings, held_back(problem, plan), strict=True):
+    for start, release in zip(first, held_back(problem, plan), strict=True):
         jobs[start].release = release
     for (leaving, member), those in zip(plan.of, needs, strict=True):
         way = plan.crossings[leaving].way

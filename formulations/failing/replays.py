@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from ccl.collective import Collective
 from ccl.errors import SolveError
 from ccl.metrics import link_utilisation
 from ccl.problem import Problem
@@ -66,7 +67,7 @@ def surviving(today: Result, left: Topology, problem: Problem | None) -> Surviva
     sends = today.plan.sends if isinstance(today.plan, Schedule) else ()
     crossing = tuple(each for each in sends if not gone.isdisjoint(each.hops))
     # A plan for other ranks than there are now is none.
-    same = problem is not None and problem.collective == today.problem.collective
+    same = problem is not None and _cut_of(problem.collective, today.problem.collective)
     runs = same and not crossing and share == 0
     makespan = replayed(today, problem) if runs and problem is not None else None
     return Survival(makespan, share, crossing, len(sends))
@@ -86,8 +87,16 @@ def replayed(today: Result, problem: Problem) -> float:
         The same collective on the slower cluster.
     """
     plan = slower(today.plan, today.problem.topology, problem.topology)
-    verify(problem, plan)
-    return simulate(problem, plan).makespan
+    # The plan may have cut the chunks that were asked for.
+    answered = replace(problem, collective=today.problem.collective)
+    verify(answered, plan)
+    return simulate(answered, plan).makespan
+
+
+def _cut_of(asked: Collective, answered: Collective) -> bool:
+    """Say whether a collective is another one, its chunks cut into equal parts or as they are."""
+    parts = len(answered.chunks) // len(asked.chunks)
+    return parts > 0 and asked.cut(parts) == answered
 
 
 def slower(plan: Plan, before: Topology, after: Topology) -> Plan:
