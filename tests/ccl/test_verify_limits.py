@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+from itertools import permutations
+
+import pytest
 
 from ccl.collective import Chunk, custom
+from ccl.errors import ScheduleError
 from ccl.problem import Problem
-from ccl.schedule import Send
+from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology
+from ccl.verify import verify
+from ccl.window import Window
 from tests.ccl.clusters import (
     MB,
     gpus,
@@ -134,3 +142,58 @@ class TestLimits:
 
         assert accepted(problem, send, epoch_duration=50, horizon=2)
         assert refused(problem, send, epoch_duration=49, horizon=2).where == "g1"
+
+
+def kept(work):
+    """Return the most bytes that something takes at once."""
+    tracemalloc.start()
+    work()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+class TestManyEpochs:
+    """What is kept does not grow with the epochs of a send: there may be more than memory holds.
+
+    1 MB at 50 GB/s takes 20 µs: 2e13 epochs of a millionth of a picosecond.
+    """
+
+    sends = Send(0, 0, "g0", "g1"), Send(0, 1, "g0", "g2")
+    plan = Schedule(sends, 1e-12, 10**14)
+
+    def fork(self, bandwidth, *, windows=()):
+        links = tuple(Link(*ends, 50) for ends in permutations(("g0", "g1", "g2"), 2))
+        limit = SharedLimit("bus", (("g0", "g1"), ("g0", "g2")), bandwidth)
+        chunks = [Chunk(MB, (0,), (1,)), Chunk(MB, (0,), (2,))]
+        topology = Topology("t", gpus(3), links, (limit,))
+        return Problem(topology, custom(3, chunks), windows)
+
+    def test_a_small_plan_of_very_short_epochs_is_refused_at_once(self):
+        error = None
+
+        def work():
+            nonlocal error
+            with pytest.raises(ScheduleError, match=r"bus carries .* and its limit is") as caught:
+                verify(self.fork(60.0), self.plan)
+            error = caught.value
+
+        assert kept(work) < 1e6
+        assert (error.where, error.epoch) == ("bus", 0)
+
+    @pytest.mark.parametrize("slow", [False, True])
+    def test_or_let_through_and_replayed(self, slow):
+        """A window of half the bandwidth makes it 40 µs of epochs, of which it has the first 10."""
+        windows = (Window((("g0", "g1"),), 10.0, 60.0, 0.5),) if slow else ()
+        problem = self.fork(99.9, windows=windows)
+        plan = replace(self.plan, sends=(self.sends[0], replace(self.sends[1], epoch=4 * 10**13)))
+
+        def work():
+            verify(problem, plan)
+            assert simulate(problem, plan).makespan <= 60.0 * (1 + 1e-9)
+
+        assert kept(work) < 1e6
+
+    def test_more_epochs_than_can_be_counted_are_refused(self):
+        with pytest.raises(ScheduleError, match="more than can be counted exactly"):
+            verify(self.fork(99.0), Schedule((replace(self.sends[0], epoch=2**70),), 1.0, 2**71))

@@ -438,3 +438,22 @@ def test_a_mirrored_plan_is_as_long_as_its_turned_replay(seed):
         timed, last = backwards(moves, back, plan, sizes)
         assert last == pytest.approx(makespan)
         assert in_time(turned, moves, timed) <= makespan * (1 + 1e-9)
+
+
+def test_links_a_million_times_apart_take_no_million_epochs_of_every_limit():
+    """One chunk at 1 MB/s beside others at 1,000 GB/s: 1 s beside 1 µs, under one limit."""
+    links = [Link("g0", "g1", 1000.0), Link("g1", "g0", 1000.0), Link("g0", "g2", 1e-3)]
+    links += [Link("g2", "g0", 1e-3), Link("g1", "g2", 1000.0), Link("g2", "g1", 1000.0)]
+    limit = SharedLimit("bus", tuple(link.ends for link in links[:3]), 1500.0)
+    problem = Problem(Topology("apart", gpus(3), tuple(links), (limit,)), all_gather(3, 3e6))
+    moves = moves_of(problem.topology)
+    routes = ("g0 g1", "g1 g0", "g0 g2", "g1 g2", "g2 g1", "g2 g0")
+    timed = plan_of(
+        moves, *((int(route[1]), 0.0, number, route) for number, route in enumerate(routes))
+    )
+
+    plan = in_epochs(problem, moves, timed)
+
+    verify(problem, plan)
+    assert plan.horizon < 4e6
+    assert simulate(problem, plan).makespan == pytest.approx(1e6)
