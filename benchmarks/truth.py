@@ -73,7 +73,7 @@ EVERY = {
 }
 """What takes long is asked about one of so many problems, drawn by chance."""
 
-BATCH = 20
+BATCH = 10
 """Problems that a worker is given at once."""
 
 Kind = Literal["false bound", "false optimum", "own refusal", "impossible replay", "bug logged"]
@@ -293,9 +293,11 @@ def examined(seed: int, *, names: Sequence[str] = (), limit: float = LIMIT) -> S
     return seen
 
 
-def _batch(seeds: Sequence[int], *, names: Sequence[str], limit: float) -> Seen:
+def _batch(seeds: Sequence[int], *, names: Sequence[str], limit: float, until: float) -> Seen:
     seen = Seen()
     for seed in seeds:
+        if time.time() > until:
+            break
         seen.add(examined(seed, names=names, limit=limit))
     return seen
 
@@ -304,13 +306,13 @@ def _seen(
     seeds: range, *, seconds: float, workers: int, names: Sequence[str], limit: float
 ) -> Iterator[Seen]:
     """Yield what workers find, until the time is over."""
-    end = time.monotonic() + seconds if seconds else float("inf")
-    work = partial(_batch, names=names, limit=limit)
+    until = time.time() + seconds if seconds else float("inf")
+    work = partial(_batch, names=names, limit=limit, until=until)
     batches = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         running: set[Future[Seen]] = set()
         while True:
-            while len(running) <= workers and time.monotonic() < end:
+            while len(running) <= workers and time.time() < until:
                 batch = next(batches, None)
                 if batch is None:
                     break
