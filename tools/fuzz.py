@@ -142,7 +142,7 @@ def _of_python(arguments: tuple[Any, ...]) -> bool:
     return name.endswith((".py", ".pyc", ".so", ".pth")) or "__pycache__" in name
 
 
-def good_files(name: str) -> list[bytes]:
+def good_files(name: str, clusters: tuple[str, ...] = CLUSTERS) -> list[bytes]:
     """Return files to break: samples, what a format's writer makes, and hostile ones of ours."""
     found = [
         path.read_bytes()
@@ -153,14 +153,14 @@ def good_files(name: str) -> list[bytes]:
     own = [content for content in found if reader.recognises(content)]
     others = hostile_documents().values() if name == OWN else ()
     small = [each for each in others if len(each) <= MOST_BYTES]
-    return [*own, *_written(name), *small, *([SMALL[name]] if name in SMALL else [])]
+    return [*own, *_written(name, clusters), *small, *([SMALL[name]] if name in SMALL else [])]
 
 
-def _written(name: str) -> Iterator[bytes]:
+def _written(name: str, clusters: tuple[str, ...]) -> Iterator[bytes]:
     writer = next((each for each in writers() if each.name == name), None)
     if writer is None:
         return
-    for cluster, method in product(CLUSTERS, METHODS.get(name, ("list",))):
+    for cluster, method in product(clusters, METHODS.get(name, ("list",))):
         topology = open_cluster(cluster)
         problem = Problem(topology, make_collective("all-gather", len(topology.ranks), 1e6))
         try:
@@ -356,7 +356,11 @@ def numbers(name: str, *, files: int, places: int) -> Tally:
     reader = next(each for each in readers() if each.name == name)
     tracemalloc.start()
     hostile = {*hostile_documents().values()}
-    listed = [each for each in good_files(name) if _NUMBER.search(each) and each not in hostile]
+    listed = [
+        each
+        for each in good_files(name, CLUSTERS[:1])
+        if _NUMBER.search(each) and each not in hostile
+    ]
     for good in sorted(listed, key=len)[:files]:
         for content in with_numbers(good, places=places):
             faulthandler.dump_traceback_later(FROZEN, exit=True)

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
 from ccl.formats.taccl_sketch import KEYS, sketch_of_taccl
-from ccl.formats.text import decode_json, laid_out
+from ccl.formats.text import Integer, decode_json, laid_out
 from ccl.formats.topoloom import shaped
 from ccl.formats.wire import Ends
 from ccl.sketch import Inclination, Sketch
@@ -39,7 +39,7 @@ class SketchJson(Struct, forbid_unknown_fields=True):
     forced: Pairs = []
     relays: Pairs = []
     switches: Inclination = "all"
-    offsets: Annotated[list[tuple[int, int]], Meta(max_length=100)] = []
+    offsets: Annotated[list[tuple[Integer, Integer]], Meta(max_length=100)] = []
     chunks: Count | None = None
     instances: Count = 1
 

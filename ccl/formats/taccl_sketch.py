@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.text import decode_json
+from ccl.formats.text import Integer, decode_json
 from ccl.sketch import INCLINATIONS, Inclination, Pair, Sketch
 from ccl.topology import Topology
 
@@ -56,7 +56,7 @@ class _Taccl(Struct):
     nnodes: Positive | None = None
     intranode_sketch: _Inside | None = None
     internode_sketch: _Between | None = None
-    symmetry_offsets: Annotated[list[tuple[int, int]], Meta(max_length=100)] = []
+    symmetry_offsets: Annotated[list[tuple[Integer, Integer]], Meta(max_length=100)] = []
     hyperparameters: _Numbers | None = None
 
 

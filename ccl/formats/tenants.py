@@ -28,6 +28,7 @@ from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError
 from ccl.formats.plain_yaml import yaml_in
 from ccl.formats.size import parse_size
+from ccl.formats.text import Integer
 from ccl.formats.topoloom import shaped
 from ccl.tenants import Tenant
 from ccl.topology import Topology
@@ -43,9 +44,9 @@ class _Tenant(Struct, forbid_unknown_fields=True):
 
     name: str
     collective: str
-    size: str | float | int
-    ranks: str | int | list[str | int] | None = None
-    root: str | int | None = None
+    size: str | float | Integer
+    ranks: str | Integer | list[str | Integer] | None = None
+    root: str | Integer | None = None
     chunks: Annotated[int, Meta(ge=1, le=10_000)] = 1
     priority: float = 1.0
 

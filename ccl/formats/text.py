@@ -8,7 +8,7 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -21,6 +21,9 @@ MOST_BYTES = 512 * 2**20
 
 COLUMNS = 120
 """What fits in a line stays in one line, so that a link or a send is one."""
+
+Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number in a file: Python reads thousands of digits, and no float can be made of them."""
 
 _BYTE = re.compile(r"(?:JSON is malformed: )?(?P<what>.*) \(byte (?P<at>\d+)\)")
 _INDEX = re.compile(r"\[\d+\]")

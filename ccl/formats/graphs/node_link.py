@@ -40,7 +40,7 @@ from ccl.formats.graphs._graph import (
     lost_of,
 )
 from ccl.formats.graphs._values import shown, text_of
-from ccl.formats.text import decode_json, laid_out
+from ccl.formats.text import Integer, decode_json, laid_out
 from ccl.formats.topoloom import shaped
 from ccl.many_links import no_collection
 from ccl.topology import Device, SharedLimit
@@ -57,7 +57,7 @@ class _Edge(Struct, forbid_unknown_fields=True, gc=False):
     bandwidth: float
     alpha: float = 0.0
     medium: str = ""
-    count: int = 1
+    count: Integer = 1
 
 
 class _Graph(Struct):

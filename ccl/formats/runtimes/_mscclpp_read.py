@@ -12,7 +12,14 @@ import math
 from collections import defaultdict
 
 from ccl.errors import FormatError
-from ccl.formats.runtimes._mscclpp_shape import BlockFile, BuffFile, GpuFile, OpFile, PlanFile
+from ccl.formats.runtimes._mscclpp_shape import (
+    MOST_BYTES,
+    BlockFile,
+    BuffFile,
+    GpuFile,
+    OpFile,
+    PlanFile,
+)
 from ccl.formats.runtimes.msccl_xml.names import BUFFERS, COLLECTIVES
 from ccl.formats.text import decode_json
 from ccl.program.puts.program import (
@@ -64,6 +71,9 @@ def _program(file: PlanFile) -> PutProgram:
         if gpu.id != place:
             msg = f"at gpus[{place}]: its id is {gpu.id}; GPUs are listed by their rank from 0"
             raise FormatError(msg)
+    if max(file.min_message_size, file.max_message_size) > MOST_BYTES:
+        msg = f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
+        raise FormatError(msg)
     parts = _parts(file)
     chunks = sum(gpu.input_chunks + gpu.output_chunks + gpu.scratch_chunks for gpu in file.gpus)
     if chunks * parts > MOST_CHUNKS:

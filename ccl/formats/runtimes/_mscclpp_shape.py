@@ -10,7 +10,10 @@ from typing import Annotated, Literal
 import msgspec
 
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+MOST_BYTES = 2**64 - 1
 Bytes = Annotated[int, msgspec.Meta(ge=0)]
+"""At most `MOST_BYTES`, which is more than msgspec itself can check."""
+
 Letter = Literal["i", "o", "s"]
 
 
@@ -113,5 +116,5 @@ class PlanFile(msgspec.Struct, frozen=True):
     gpus: tuple[GpuFile, ...]
     reuse_resources: bool = False
     min_message_size: Bytes = 0
-    max_message_size: Bytes = 2**64 - 1
+    max_message_size: Bytes = MOST_BYTES
     root: Amount = 0

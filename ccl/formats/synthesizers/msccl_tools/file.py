@@ -20,29 +20,29 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ccl.errors import FormatError
-from ccl.formats.text import decode_json
+from ccl.formats.text import Integer, decode_json
 
 Kind = Literal["topology", "algorithm", "collective", "instance"]
 KINDS: tuple[Kind, ...] = ("topology", "algorithm", "collective", "instance")
 
-Item = int | float | str | None
+Item = Integer | float | str | None
 
 
 class TopologyFile(Struct):
     """A topology; the second half is TACCL's."""
 
     name: str = ""
-    links: list[list[int]] | None = None
-    switches: list[tuple[list[int], list[int], float, str]] = []
-    copies: int = 1
-    ngpus_per_node: int = 0
-    node_links: list[list[int]] | None = None
+    links: list[list[Integer]] | None = None
+    switches: list[tuple[list[Integer], list[Integer], float, str]] = []
+    copies: Integer = 1
+    ngpus_per_node: Integer = 0
+    node_links: list[list[Integer]] | None = None
     node_invbws: list[list[float]] | None = None
     remote_invbw: float | None = None
     remote_alpha: float | None = None
     remote_beta: float | None = None
-    internode_conn: dict[str, list[int]] | None = None
-    local_switches: list[list[int]] = []
+    internode_conn: dict[str, list[Integer]] | None = None
+    local_switches: list[list[Integer]] = []
 
 
 class StepFile(Struct):
@@ -55,9 +55,9 @@ class StepFile(Struct):
 class ChunkFile(Struct):
     """Data of one origin: who has it, who wants it, and where it is kept."""
 
-    pre: list[int]
-    post: list[int]
-    addr: int
+    pre: list[Integer]
+    post: list[Integer]
+    addr: Integer
 
 
 class CollectiveFile(Struct):
@@ -65,15 +65,15 @@ class CollectiveFile(Struct):
 
     chunks: list[ChunkFile]
     name: str = ""
-    nodes: int = 0
+    nodes: Integer = 0
 
 
 class InstanceFile(Struct):
     """What a synthesizer was asked to stay within."""
 
-    steps: int | None = None
-    extra_rounds: int | None = None
-    chunks: int | None = None
+    steps: Integer | None = None
+    extra_rounds: Integer | None = None
+    chunks: Integer | None = None
     pipeline: Any = None
     extra_memory: Any = None
     allow_exchange: bool | None = None
@@ -84,8 +84,8 @@ class AlgorithmFile(Struct):
 
     steps: list[StepFile]
     name: str = ""
-    input_map: dict[str, list[int]] = {}
-    output_map: dict[str, list[int]] = {}
+    input_map: dict[str, list[Integer]] = {}
+    output_map: dict[str, list[Integer]] = {}
     collective: CollectiveFile | None = None
     topology: TopologyFile | None = None
     instance: InstanceFile | None = None

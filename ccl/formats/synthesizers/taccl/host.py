@@ -12,6 +12,7 @@ from ccl.errors import FormatError
 from ccl.formats.format import Asked
 from ccl.formats.synthesizers._asking import choice
 from ccl.formats.synthesizers._matrices import Matrix, direction, square, turned
+from ccl.formats.text import Integer
 
 MOST_LINKS = 250_000
 """Of all hosts together."""
@@ -29,13 +30,13 @@ _INSIDE = {
 class TacclFile(Struct):
     """The file; what TACCL writes as -1 is not there."""
 
-    gpus_per_node: int
+    gpus_per_node: Integer
     alpha: float
     name: str = "TACCL topology"
-    nics_per_node: int = -1
+    nics_per_node: Integer = -1
     node_betas_list: list[float] | None = None
     node_invbws_list: list[float] | None = None
-    links: list[list[int]] | None = None
+    links: list[list[Integer]] | None = None
     betas: list[list[float]] | None = None
     invbws: list[list[float]] | None = None
     remote_alpha: float = -1
