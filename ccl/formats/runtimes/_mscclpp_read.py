@@ -58,6 +58,9 @@ def read_puts(content: bytes, *, name: str) -> PutProgram:
 
 
 def _program(file: PlanFile) -> PutProgram:
+    if max(file.min_message_size, file.max_message_size) > MOST_BYTES:
+        msg = f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
+        raise FormatError(msg)
     if not file.gpus:
         msg = "gpus is empty; a plan has one GPU or more"
         raise FormatError(msg)
@@ -71,9 +74,6 @@ def _program(file: PlanFile) -> PutProgram:
         if gpu.id != place:
             msg = f"at gpus[{place}]: its id is {gpu.id}; GPUs are listed by their rank from 0"
             raise FormatError(msg)
-    if max(file.min_message_size, file.max_message_size) > MOST_BYTES:
-        msg = f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
-        raise FormatError(msg)
     parts = _parts(file)
     chunks = sum(gpu.input_chunks + gpu.output_chunks + gpu.scratch_chunks for gpu in file.gpus)
     if chunks * parts > MOST_CHUNKS:
