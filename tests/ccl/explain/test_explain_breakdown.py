@@ -88,10 +88,10 @@ def test_half_the_rate_is_slowing_down():
 
 
 def test_what_the_plan_holds_back_is_waiting():
-    """With windows nothing starts before its epoch: 20 µs of waiting, 20 of bytes."""
-    problem = Problem(
-        line(2), custom(2, [Chunk(MB, (0,), (1,))]), (Window((("g1", "g0"),), 0, 33, 0.5),)
-    )
+    """To a limited buffer nothing starts before its epoch: 20 µs of waiting, 20 of bytes."""
+    cluster = line(2)
+    devices = tuple(replace(each, buffer_bytes=2 * MB) for each in cluster.devices)
+    problem = Problem(replace(cluster, devices=devices), custom(2, [Chunk(MB, (0,), (1,))]))
 
     parts = breakdown(tell(problem, Schedule((Send(1, 0, "g0", "g1"),), 20, 4)))
 
@@ -118,8 +118,9 @@ def test_the_parts_add_up_to_the_makespan(seed, limited):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_so_they_do_where_the_plan_holds_back(seed):
-    """With a window on one link nothing starts before its epoch; with limited buffers, what goes
-    to them does not. What waits for that is `PLANNED` or `CLOSED`, and nothing is negative."""
+    """With a window on one link nothing goes as long as it lets nothing through; with limited
+    buffers, what goes to them does not start before its epoch. What waits for that is `CLOSED` or
+    `PLANNED`, and nothing is negative."""
     problem, tasks, epoch_duration = instance(seed, limited=False)
     schedule = Planner(problem, epoch_duration).plan(tasks)
     topology, ends = problem.topology, problem.topology.links[seed % 2].ends

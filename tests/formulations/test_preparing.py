@@ -1,0 +1,171 @@
+"""Compiling the searches: once, announced, outside every limit, and lost to no kill."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ccl.collective import all_gather, all_reduce
+from ccl.problem import Problem
+from formulations import preparing, solve, start
+from formulations.compiled import arborescence, dispatch, kernels
+from formulations.early import first_plan
+from formulations.preparing import PREPARING, clock, compiling, interpreted, listening
+from formulations.registry import formulation
+from formulations.run import Run
+from formulations.solving import proved
+from formulations.walls import Watch
+from gallery import open_cluster
+
+
+@pytest.fixture
+def cold(monkeypatch):
+    """Nothing is compiled yet, as far as this process knows, and no process is begun for it."""
+    monkeypatch.setattr(preparing._STATE, "ready", False)
+    monkeypatch.setattr(preparing, "_stamp", lambda: Path("/nowhere"))
+    monkeypatch.setattr(preparing, "begin", lambda: None)
+    monkeypatch.setattr(preparing, "at_work", lambda: False)
+
+
+def run_of(problem, **given):
+    bounds = proved(problem, quick=True, whole_chunks=True)
+    return Run(problem=problem, formulation="auto", options={}, bounds=bounds, **given)
+
+
+def test_the_clock_stands_still_while_something_is_compiled():
+    before = clock()
+    with compiling():
+        time.sleep(0.3)
+        assert clock() - before < 0.1
+
+    assert clock() - before < 0.2
+
+
+def test_a_run_does_not_count_it():
+    run = run_of(Problem(open_cluster("dgx-1v"), all_gather(8, 1e6)), time_limit=0.2)
+    with compiling():
+        time.sleep(0.3)
+
+    assert not run.expired
+    time.sleep(0.2)
+    assert run.expired
+
+
+@pytest.mark.usefixtures("cold")
+def test_where_no_process_can_be_begun_it_is_compiled_here_and_told(monkeypatch):
+    monkeypatch.setattr(preparing._STATE, "here", False)
+    told = []
+    costs, members, roots = np.ones((3, 3)), np.arange(3), np.arange(3)
+
+    with listening(told.append):
+        fresh = kernels.kernel(arborescence.arborescences.__wrapped__)
+        found = fresh(costs, members, roots)
+
+    assert told[0] == PREPARING
+    assert (found == arborescence.arborescences(costs, members, roots)).all()
+
+
+@pytest.mark.usefixtures("cold")
+@pytest.mark.parametrize("make", [all_gather, all_reduce])
+def test_a_first_plan_needs_nothing_compiled(make, monkeypatch):
+    """It is the plan of one compiled pass, as the same functions make it."""
+    problem = Problem(open_cluster("dgx-1v"), make(8, 1e6))
+    called = []
+    monkeypatch.setattr(kernels, "wait", lambda: called.append("wait"))
+    run = run_of(problem)
+
+    first_plan(run)
+
+    assert not called
+    monkeypatch.undo()
+    assert run.best.makespan <= solve(problem, "list", options={"passes": 1}).makespan * (1 + 1e-9)
+
+
+def test_as_written_they_do_what_they_do_compiled():
+    compiled = dispatch.dispatch.compiled
+    written = kernels.as_written(compiled)
+
+    assert written.__code__ is compiled.py_func.__code__
+    for name in written.__code__.co_names:
+        assert not hasattr(written.__globals__.get(name), "py_func")
+
+
+@pytest.mark.usefixtures("cold")
+def test_inside_the_block_all_formulations_are_interpreted(monkeypatch):
+    problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
+    monkeypatch.setattr(kernels, "wait", lambda: pytest.fail("it waits for compiled searches"))
+    run = run_of(problem)
+
+    with interpreted():
+        chosen = formulation("tacos")
+        found = chosen.run(run, chosen.options(trials=1))
+
+    assert found.makespan > 0
+
+
+def test_a_watch_excuses_the_time_that_preparing_took(monkeypatch):
+    excused = iter((0.3, 0.3, 0.3))
+    monkeypatch.setattr(preparing, "excused", lambda _begun: next(excused))
+    rung = []
+    begin = time.perf_counter()
+
+    Watch(0.1, lambda: rung.append(time.perf_counter() - begin))
+    time.sleep(0.3)
+    assert not rung
+    time.sleep(0.4)
+
+    assert rung[0] == pytest.approx(0.4, abs=0.15)
+
+
+def _environment(folder):
+    return {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_the_first_solve_after_an_installation(tmp_path, monkeypatch):
+    """A plan at once, then the preparation that is announced, then no more than the limit.
+
+    A solve that is cancelled meanwhile loses nothing: the preparation goes on without it.
+    """
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(preparing, "_folder", lambda: tmp_path)
+    problem = Problem(open_cluster("dgx-a100:hosts=2"), all_gather(16, 1e6))
+    job = start(problem, time_limit=5)
+    for news in job:
+        if news.result is not None and news.message != PREPARING:
+            break
+    assert job.best is not None
+    begun = time.perf_counter()
+    job.cancel()
+    assert time.perf_counter() - begun < 1
+
+    begun = time.perf_counter()
+    heard, told = [], 0.0
+    job = start(problem, time_limit=5)
+    for news in job:
+        heard.append(news.message)
+        if news.message == PREPARING:
+            told = time.perf_counter() - begun
+    result = job.result()
+    took = time.perf_counter() - begun
+
+    assert PREPARING in heard
+    assert result.makespan <= 7.5
+    assert result.solve_time < 7
+    assert len(list(tmp_path.glob("*.ready"))) == 1
+    assert not list(tmp_path.glob("*.lock"))
+    print(f"prepared after {told:.1f} s, solved after {took:.1f} s")
+
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "formulations.compiled"], env=_environment(tmp_path), check=True
+    )
+    assert done.returncode == 0
+    assert time.perf_counter() - begun < 10
