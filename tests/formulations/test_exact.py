@@ -175,11 +175,11 @@ def test_what_is_proved_of_a_whole_problem_is_a_bound():
 
     result = solve(problem, "cp-sat", time_limit=120, options={"symmetry": False})
 
-    assert result.bound.kind == "solver"
-    assert result.bound.whole_chunks
-    assert result.status is Status.OPTIMAL
+    assert result.whole_bound.kind == "solver"
+    assert result.status is Status.WHOLE
     assert result.stop is Stop.PROVED
-    assert result.gap <= 1e-6 < result.makespan / result.bounds[1].makespan - 1
+    assert result.whole_gap <= 1e-6 < result.makespan / result.bounds[1].makespan - 1
+    assert result.gap > 1e-6
 
 
 def test_a_bound_on_whole_chunks_is_none_for_a_run_that_may_split_them():
@@ -202,7 +202,7 @@ def test_a_reduction_takes_as_long_as_its_mirror():
         for kind in ("all-gather", "reduce-scatter")
     ]
 
-    assert [each.status for each in found] == [Status.OPTIMAL] * 2
+    assert [each.status for each in found] == [Status.WHOLE] * 2
     assert found[0].makespan == pytest.approx(found[1].makespan)
 
 
