@@ -3,11 +3,12 @@
 1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
    tried.
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
-3. The constructions that fit: direct sends, rings, trees, doubling and the like.
-4. Trees along which shards move in parts (`orbit-trees`, `forestcoll` and others), which come
+3. Trees along which shards move in parts (`orbit-trees`, `forestcoll` and others), which come
    closest to the bound where bandwidth counts more than latency. On clusters that are not small
    they are tried in a process of their own, on another core, while the rest goes on here.
-5. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
+4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
+5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
+   latency counts.
 6. Links matched with chunks by chance, for a few seconds.
 7. The linear program of amounts, constraint programming and the integer program on a grid of
    epochs, where they could find a better plan than the best so far.
@@ -73,6 +74,9 @@ CUTS = (2, 4, 8, 16, 32, 64)
 """Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
 
 WORTH = 0.003
+
+LATENT = 0.3
+"""Share of the bound that latency takes where constructions of few steps come first."""
 
 SENDS = 60_000
 """Pairs of a chunk and a destination up to which shards are cut further."""
@@ -170,24 +174,22 @@ class Search:
         """Try everything that can win, until a proof or the limit."""
         if self.options.methods:
             names = [each.strip() for each in self.options.methods.split(",")]
-            for place, name in enumerate(names):
-                self._try(name, seconds=self._share(len(names) - place))
+            for name in names:
+                self._try(name, seconds=self._share(1 if name == names[-1] else 2))
                 if self._large and self.run.best is not None:
                     return
             return
-        large = self._large
         if self._pairs > SMALL:
             self._trees_aside()
-        self._try(LISTS, seconds=None if large else self._share(4))
-        if not large:
-            for name in CONSTRUCTIONS:
-                self._try(name)
-        if self._aside is None:
-            self._trees()
-        if not large:
-            self._cut_finer()
-            self._try(CHANCE, seconds=CHANCE_SECONDS)
-            self._exactly()
+        self._try(LISTS, seconds=None if self._large else self._share(4))
+        if self._large:
+            self._wait()
+            return
+        fine = (self._trees, self._cut_finer)
+        for turn in (self._construct, *fine) if self._latent else (*fine, self._construct):
+            turn()
+        self._try(CHANCE, seconds=CHANCE_SECONDS)
+        self._exactly()
         self._wait()
 
     def end(self) -> None:
@@ -206,8 +208,21 @@ class Search:
         """Return the seconds of the next of so many methods, None where there is no limit."""
         return None if self.run.left is None else self.run.left / many
 
+    @property
+    def _latent(self) -> bool:
+        """Whether latency counts: it alone takes a good share of what is proved."""
+        paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
+        return max(paths, default=0.0) > LATENT * self.run.proof.makespan
+
+    def _construct(self) -> None:
+        """Build what needs no search."""
+        for name in CONSTRUCTIONS:
+            self._try(name)
+
     def _trees(self) -> None:
         """Try trees here, where they take less time than another process takes to begin."""
+        if self._aside is not None:
+            return
         for place, name in enumerate(TREES):
             self._try(name, seconds=self._share(len(TREES) - place + 1))
 
