@@ -153,16 +153,15 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
     """Say why it stopped; of a solve that goes on its own card tells."""
     if summary.get("running"):
         return None
-    stop = summary["stop"]
-    if summary["optimal"]:
-        return banner("check", "good", f"Optimal: {stop}.")
-    if summary.get("throughput"):
-        return banner("check", "good", f"Optimal throughput: {stop}.")
-    return banner(
-        "info",
-        "plain",
-        f"{stop[:1].upper()}{stop[1:]}. The schedule is verified; a faster one is not ruled out.",
-    )
+    stop, told = str(summary["stop"]), str(summary["verdict"])
+    if summary["optimal"] or summary["throughput"]:
+        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')}")
+    if summary["whole"]:
+        more = "A plan that cuts them may be faster."
+        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
+    near = f" and {told}" if told.startswith("within") else ""
+    more = f"The schedule is verified{near}; a faster one is not ruled out."
+    return banner("info", "plain", f"{text.sentence(stop)} {more}")
 
 
 def _facts(summary: Mapping[str, Any]) -> html.Div:
@@ -232,10 +231,10 @@ def _method(name: str) -> str:
 
 
 def _proof(summary: Mapping[str, Any]) -> list[Any]:
-    """Say which bound proves an optimum."""
-    if not summary["optimal"] or not summary["bounds"]:
+    """Say which bound proves an optimum, among all plans or those of whole chunks."""
+    if not (summary["optimal"] or summary["whole"]):
         return []
-    bound = summary["bounds"][0]
+    bound = next(each for each in summary["bounds"] if summary["whole"] or not each["whole_chunks"])
     label = BOUND_LABELS[bound["kind"]]
     told = f"{label[0].lower()}{label[1:]} ({bound['where']})"
     return [" Proved by ", html.B(f"{told}, {text.duration(bound['makespan'])}"), "."]

@@ -27,6 +27,12 @@ def test_a_request_is_read_as_typed():
     assert dict(request.options) == {"a": 1}
 
 
+def test_empty_chunks_are_automatic():
+    for empty in ("", None):
+        assert read_request({**ASKED, "chunks": empty}).chunks is None
+    assert read_request({**ASKED, "chunks": 1}).chunks == 1
+
+
 def test_empty_limits_mean_none():
     request = read_request({**ASKED, "time_limit": "", "gap": ""})
     assert request.time_limit is None

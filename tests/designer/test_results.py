@@ -10,9 +10,9 @@ import pytest
 
 from ccl.bound import Bound, Cut
 from ccl.formats.topoloom import result_from_json, result_to_json
-from ccl.result import Stop
+from ccl.result import Status, Stop
 from ccl.topology import device
-from designer.page import solve_card
+from designer.page import solve_card, text
 from designer.solves import results
 from designer.solves.answers import answer, shown
 from designer.solves.solving import State
@@ -57,11 +57,26 @@ def test_who_found_the_plan_and_what_proves_it_are_told_also_from_a_file(result)
     assert read.found_by == "list"
     words = texts(results.schedule_panel(results.summary_of(read)))
     assert "Found by List scheduling in continuous time" in re.sub(r"\s+", " ", words)
-    proved = {**results.summary_of(read), "optimal": True}
-    bound = BOUND_LABELS[read.bound.kind]
-    assert f"Proved by {bound[0].lower()}{bound[1:]}" in re.sub(
-        r"\s+", " ", texts(results.schedule_panel(proved))
-    )
+    for word, proof in (("optimal", read.bound), ("whole", read.whole_bound)):
+        proved = {**results.summary_of(read), "optimal": False, "whole": False, word: True}
+        label = BOUND_LABELS[proof.kind]
+        told = re.sub(r"\s+", " ", texts(results.schedule_panel(proved)))
+        assert f"Proved by {label[0].lower()}{label[1:]}" in told
+        assert text.duration(proof.makespan) in told
+
+
+def test_the_panel_says_among_which_plans_it_is_proved(result):
+    """One shard to each neighbour takes 20.5 µs, and two of three come round: 41 µs, unless cut."""
+    assert result.status is Status.WHOLE
+    words = texts(results.schedule_panel(results.summary_of(result)))
+    assert "Optimal for whole chunks of 1 MB: the makespan meets a lower bound." in words
+    assert "A plan that cuts them may be faster." in words
+
+    lower = [replace(each, makespan=each.makespan * 0.97) for each in result.bounds]
+    near = replace(result, bounds=tuple(replace(each, whole_chunks=False) for each in lower))
+    told = results.summary_of(replace(near, stop=Stop.TIME_LIMIT))
+    words = texts(results.schedule_panel(told))
+    assert "The schedule is verified and within 3.09 % of the bound" in words
 
 
 def test_a_stale_schedule_says_so(result):

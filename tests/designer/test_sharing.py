@@ -77,10 +77,19 @@ def test_a_drawing_with_nothing_to_solve_is_shared_alone(drawing):
     assert share.solving.formulation == "taccl"
 
 
-def test_a_number_that_is_missing_leaves_out_how_it_is_solved(drawing):
-    share = share_of(sharing.fragment(drawing, {**ASKED, "chunks": ""}))
+def test_a_number_that_is_none_leaves_out_how_it_is_solved(drawing):
+    share = share_of(sharing.fragment(drawing, {**ASKED, "chunks": "many"}))
 
     assert share.solving is None
+
+
+def test_chunks_that_are_automatic_stay_so(drawing):
+    automatic = share_of(sharing.fragment(drawing, {**ASKED, "chunks": ""}))
+    fixed = share_of(sharing.fragment(drawing, {**ASKED, "chunks": 1}))
+
+    assert automatic.solving is not None
+    assert not automatic.document.problem.collective.whole
+    assert fixed.document.problem.collective.whole
 
 
 def test_a_drawing_that_is_no_cluster_has_no_link(drawing):
