@@ -127,7 +127,7 @@ def _beside() -> Iterator[Row]:
 
 
 def _broadcast(topology: Topology) -> Problem:
-    return Problem(topology, broadcast(len(topology.ranks), SIZE))
+    return Problem(topology, broadcast(len(topology.ranks), SIZE, chunks=1))
 
 
 def _seen(topology: Topology, kind: DeviceKind) -> Topology:

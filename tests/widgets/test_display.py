@@ -82,13 +82,12 @@ def test_a_difference_marks_the_links_that_one_plan_uses_more(result):
 def test_the_words_of_a_result_say_how_long_and_how_good(result):
     """Round the ring in one direction: three steps of 1 MB over 50 GB/s, 20 µs each.
 
-    A GPU lacks 3 MB, and 100 GB/s lead to it: 30 µs, or 40 µs if no chunk is split, since one of
-    its two links brings two.
+    A GPU lacks 3 MB, and 100 GB/s lead to it: 30 µs, however they are cut.
     """
     told = shown(result)[TEXT]
 
     assert told.startswith("all-gather of 4 MB on ")
-    assert ": 60 µs, 50 % above the bound of 40 µs (feasible)\n" in told
+    assert ": 60 µs, 100 % above the bound of 30 µs (feasible)\n" in told
 
 
 def test_a_bound_alone_is_drawn_as_its_argument():
@@ -230,7 +229,7 @@ def test_a_gap_plot_hears_a_solve_and_keeps_how_it_ended(result):
 
     data = shown(plot)
     assert not plot.course["running"]
-    assert data[TEXT] == "best 40 µs, bound 40 µs, gap 0 %"
+    assert data[TEXT] == "best 40 µs, bound 30 µs, gap 33.3 %"
     assert data[SVG].count("<path") >= 3
 
 
