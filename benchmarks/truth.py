@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ from itertools import groupby
 from multiprocessing import get_context
 from operator import attrgetter
 from random import Random
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -50,6 +51,9 @@ TOLERANCE = 1e-6
 
 LIMIT = 0.3
 """Seconds for one formulation on one problem."""
+
+ENDLESS = 10
+"""Seconds of this process after which a formulation, whatever its limit, is not awaited."""
 
 EVERY = {
     "auto": 16,
@@ -163,7 +167,8 @@ class Examination:
         """Take the time, and note whatever is raised but that no plan was found."""
         begin = time.perf_counter()
         try:
-            yield
+            with _ending(ENDLESS):
+                yield
         except SolveError:
             pass
         except Exception as error:  # noqa: BLE001  whatever else comes out is what is sought
@@ -240,6 +245,23 @@ class Examination:
             if own is not None and _less(best, own, share=3 * TOLERANCE):
                 words = f"{each.name} takes {own!r} µs, {status!r}, and {name} {best!r} µs"
                 self._found("false optimum", words)
+
+
+@contextmanager
+def _ending(seconds: int) -> Iterator[None]:
+    """Interrupt what has not come to an end, in a main thread."""
+
+    def stop(_signal: int, _frame: object) -> NoReturn:
+        msg = f"no end within {seconds} s of computing"
+        raise TimeoutError(msg)
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _less(first: float, second: float, *, share: float = TOLERANCE) -> bool:
