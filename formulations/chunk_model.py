@@ -123,6 +123,7 @@ class ChunkModel:
                 start=None if start is None else self._begun(cells, sends, start),
             )
         except Infeasible:
+            run.met(self.measure(horizon))
             raise Infeasible(self.none(horizon)) from None
         self.build_seconds += built + outcome.build_seconds
         self.solve_seconds += outcome.solve_seconds

@@ -35,8 +35,8 @@ from formulations.slowed import LONGEST, settled, slowed
 if TYPE_CHECKING:
     from formulations.chunk_model import ChunkModel
 
-Start = tuple[Hops, int, bool]
-"""A grid, a number of epochs that is enough on it, and whether a plan of so many was offered."""
+Start = tuple[Hops, int, Schedule | None]
+"""A grid, a number of epochs that is enough on it, and the plan of so many that was offered."""
 
 LAST = (Stop.PROVED, Stop.GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
 """Why no finer grid is tried."""
@@ -72,7 +72,7 @@ def find(run: Run, options: ChunkOptions) -> Stop:
         starts = _by_algorithm_1(run, options) or _by_greedy(run, options)
     except LimitReached:
         return Stop.TIME_LIMIT
-    if run.enough:
+    if run.enough and options.stop_at_proof:
         return run.reached
     stop = Stop.TOO_LARGE
     impossible: list[Infeasible] = []
@@ -103,7 +103,9 @@ def _model(run: Run, options: ChunkOptions, hops: Hops) -> ChunkModel:
     )
 
 
-def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bool) -> Stop:
+def _on_grid(
+    model: ChunkModel, options: ChunkOptions, *, enough: int, known: Schedule | None
+) -> Stop:
     """Offer what the model finds on one grid, where `enough` epochs have a solution.
 
     Raises
@@ -118,7 +120,7 @@ def _on_grid(model: ChunkModel, options: ChunkOptions, *, enough: int, known: bo
         else onto(run.start, model.hops, model.demand)
     )
     if start is not None and start.horizon <= enough and _offered(run, options, start):
-        enough, known = start.horizon, True
+        enough, known = start.horizon, start
         run.note(f"the plan given sets the horizon: {enough} epochs")
     search = Horizons(model, options, enough=enough, known=known, start=start)
     size = model.measure(search.high if options.objective == "fewest-epochs" else search.most)
@@ -160,7 +162,8 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
         if makespan < best * (1 - WORTH):
             best, first = makespan, len(starts)
         known = options.greedy_start and fits and _offered(run, options, plan)
-        starts.append((hops, max(plan.horizon, _by_priority(run, options, hops)), known))
+        enough = max(plan.horizon, _by_priority(run, options, hops))
+        starts.append((hops, enough, plan if known else None))
         if known and (run.enough or run.expired):
             break
     return starts[first:]
@@ -222,7 +225,7 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
         offers=all(each is None for each in asked),
     )
     grids = _grids(run, options)
-    return [(hops, in_epochs(duration, hops.grid.epoch_duration), False) for hops in grids]
+    return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
 
 
 def _hops(run: Run, epoch_duration: float, *, through: bool) -> Hops:

@@ -7,6 +7,20 @@ from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProofOptions:
+    """Whether a model is built where a plan that is found before it is proved."""
+
+    stop_at_proof: bool = field(
+        default=False,
+        metadata={
+            "label": "Stop at a proof",
+            "help": "Build no model where a plan that is found without one is proved to be the "
+            "best",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DurationOptions:
     """How long an epoch is; a model's own options come after these."""
 
@@ -73,7 +87,7 @@ class EpochOptions(GridOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkOptions(GridOptions):
+class ChunkOptions(GridOptions, ProofOptions):
     """The form of the model of whole chunks."""
 
     objective: Literal["fewest-epochs", "early-arrivals", "finish-times"] = field(

@@ -55,7 +55,7 @@ class Horizons:
     enough
         A horizon that has a solution, or a guess of one.
     known
-        Whether a plan of `enough` epochs has been offered.
+        A plan of `enough` epochs that has been offered, or None.
     start
         A plan on this grid to begin with, or None.
     """
@@ -66,17 +66,18 @@ class Horizons:
         options: ChunkOptions,
         *,
         enough: int,
-        known: bool,
+        known: Schedule | None,
         start: Schedule | None = None,
     ) -> None:
-        self.start = start
+        self.start, self.at_hand = start, known
+        self.asked = False
         self.ruled_out = 0
         self.model, self.options, self.run = model, options, model.run
         self.most = options.horizon or enough
         self.high = min(self.most, enough)
         # A horizon that turns out to be too small may grow up to this.
         self.limit = options.horizon or enough * 2**DOUBLINGS
-        self.known = known and enough <= self.most
+        self.known = known is not None and enough <= self.most
 
     def search(self) -> Stop:
         """Offer what the models find, and say why it ends.
@@ -93,7 +94,8 @@ class Horizons:
             horizon = self.most
             if bisect:
                 stop = self._bisect()
-                if self.run.enough or stop is Stop.TIME_LIMIT:
+                proved = self.run.enough and self.options.stop_at_proof
+                if proved or stop is Stop.TIME_LIMIT:
                     return stop
                 if self.run.merit is None:
                     horizon = self.high
@@ -104,8 +106,10 @@ class Horizons:
     def _ask(self, horizon: int) -> Schedule | None:
         """Return a plan of at most so many epochs, None where there is none; both are noted."""
         tried = f"{horizon} epochs of {self.model.hops.grid.epoch_duration:.6g} µs"
+        self.asked = True
+        start = self.at_hand if self.at_hand and self.at_hand.horizon <= horizon else None
         try:
-            plan = self.model.solve(horizon)
+            plan = self.model.solve(horizon, start=None if self.run.problem.windows else start)
         except Infeasible:
             self.run.note(f"{tried}: no schedule exists")
             self.ruled_out = max(self.ruled_out, horizon)
@@ -148,7 +152,13 @@ class Horizons:
             if plan is None:
                 break
             self.high = plan.horizon
+        self._built()
         return self.run.reached if self.run.enough else Stop.MODEL_OPTIMAL
+
+    def _built(self) -> None:
+        """Ask for the horizon of the plan at hand where nothing else had to be asked."""
+        if not (self.asked or self.options.stop_at_proof):
+            self._ask(self.high)
 
     def _bisect(self) -> Stop:
         """Halve what lies between a horizon that is too small and one that is enough."""
@@ -164,6 +174,7 @@ class Horizons:
                 low = middle
             else:
                 self.high = plan.horizon
+        self._built()
         return self.run.reached if self.run.enough else Stop.MODEL_OPTIMAL
 
     def _optimise(self, horizon: int) -> Stop:

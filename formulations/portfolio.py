@@ -395,8 +395,8 @@ class Search:
 
 
 def options_of(chosen: Formulation, seed: int, seconds: float | None) -> Any:
-    """Return the options of a method: its own, with the seed and the time."""
-    given: dict[str, Any] = {"seed": seed}
+    """Return the options of a method: its own, with the seed and the time, stopped by a proof."""
+    given: dict[str, Any] = {"seed": seed, "stop_at_proof": True}
     if seconds is not None:
         given["seconds"] = seconds
     names = {row.name for row in option_fields(chosen.options)}

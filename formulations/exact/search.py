@@ -49,6 +49,8 @@ class Closer(Finder):
         Why the last search of each side ended.
     asked
         What the sides so far were for.
+    stops
+        Whether no model is built where a plan meets the goal.
     """
 
     workers: int = 1
@@ -57,6 +59,7 @@ class Closer(Finder):
     sole: bool = True
     endings: dict[str, Stop] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    stops: bool = True
 
     @property
     def stop(self) -> Stop:
@@ -127,7 +130,8 @@ class _Attempt:
         proves = reduced is None and self._counts()
         left = seconds - (run.seconds - begin)
         self.enough |= self.best <= self.goal * (1 + PROOF_TOLERANCE)
-        if self.enough or hint is None or left <= 0:
+        built = finder.stops or run.size is not None
+        if (self.enough and built) or hint is None or left <= 0:
             return
         run.report(f"constraint programming {name}")
         direct = single_links(task.moves)

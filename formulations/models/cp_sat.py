@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
+from formulations.epoch_options import ProofOptions
 from formulations.mirror import adding, halves, no_mirror
 from formulations.refusals import no_limits, no_stores
 from formulations.registry import Formulation
@@ -47,7 +48,7 @@ PASSES = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(ProofOptions):
     """The form of constraint programming."""
 
     seconds: float = field(
@@ -113,6 +114,7 @@ def run(run: Run, options: Options) -> Result:
         workers=options.workers,
         until=until,
         # A sum for several is added up, then spread alone and behind it.
+        stops=options.stop_at_proof,
         sides=3 if head is not None and tail is not None else 1,
         sole=not problem.collective.reduces or (tail is None and adding(problem) is problem),
     )

@@ -69,6 +69,7 @@ from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.sketch import Sketch
+from formulations.epoch_options import ProofOptions
 from formulations.limits import binding
 from formulations.mirror import no_mirror
 from formulations.refusals import no_stores
@@ -80,7 +81,7 @@ MOST_DELIVERIES = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(ProofOptions):
     """The form of TACCL."""
 
     sketch: Sketch | None = field(
@@ -132,8 +133,7 @@ class Options:
         default=True,
         metadata={
             "label": "Quick ways",
-            "help": "Offer quick ways first, and stop where a plan meets a bound; without, all "
-            "steps run, and quick ways are what step 1 begins with",
+            "help": "Offer quick ways first; without, they are only what step 1 begins with",
         },
     )
     seed: int = field(
@@ -182,6 +182,7 @@ def run(run: Run, options: Options) -> Result:
         contiguity_seconds=options.contiguity_seconds,
         seed=options.seed,
         quick=options.quick,
+        stops=options.stop_at_proof,
     )
     return run.finish(search(run, choices))
 

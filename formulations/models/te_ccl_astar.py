@@ -78,7 +78,7 @@ from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.demand import Demand, demand
-from formulations.epoch_options import DurationOptions
+from formulations.epoch_options import DurationOptions, ProofOptions
 from formulations.epochs import EpochGrid, durations
 from formulations.greedy import greedy
 from formulations.hops import Hops, hyper_edges, link_hops
@@ -104,7 +104,7 @@ FINER = 300_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(DurationOptions):
+class Options(DurationOptions, ProofOptions):
     """The form of the rounds."""
 
     round_epochs: int | None = field(
@@ -198,7 +198,7 @@ def _find(run: Run, options: Options) -> Stop:
         return Stop.TOO_LARGE
     ordered = _ordered(run, options, wanted, grids=grids)
     for number, hops in enumerate(ordered):
-        if run.enough:
+        if run.enough and (number or options.stop_at_proof):
             return run.reached
         if number and _cells(run, hops) > CELLS:
             continue

@@ -43,6 +43,7 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.demand import demand
+from formulations.epoch_options import ProofOptions
 from formulations.epochs import EpochGrid
 from formulations.explaining.anatomy import Anatomy
 from formulations.explaining.short import Need, by_bound, by_hops, proved_short, too_short
@@ -65,7 +66,7 @@ PATIENCE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(ProofOptions):
     """How long a step is, and how many there are."""
 
     step: Literal["slowest", "fastest", "each"] = field(
@@ -182,7 +183,7 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
     first = schedule(greedy(hops, wanted, seed=run.backend.seed, patience=PATIENCE), hops, wanted)
     if options.steps is None or first.horizon <= options.steps:
         run.offer(first, message=f"a first schedule in {first.horizon} steps of {duration:.6g} µs")
-    if run.enough:
+    if run.enough and options.stop_at_proof:
         return run.reached
     slow = int((hops.delay > 1).sum())
     if slow:

@@ -59,7 +59,10 @@ MET = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What may be chosen; the fields of `formulations.models.taccl.Options`."""
+    """What may be chosen; the fields of `formulations.models.taccl.Options`.
+
+    With `stops` no program is built where the quick ways are proved.
+    """
 
     sketch: Sketch | None
     heuristics: tuple[Heuristic, ...]
@@ -71,6 +74,7 @@ class Choices:
     contiguity_seconds: float
     seed: int
     quick: bool
+    stops: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Search:
         """
         parts = parts_of(self.moves, self.run.problem.collective, self.sketch)
         routed = [self._routed(part) for part in parts]
-        if self.choices.quick and self._quick(routed):
+        if self.choices.quick and self._quick(routed) and self.choices.stops:
             return self.run.reached
         return self._programs(routed)
 
@@ -266,7 +270,7 @@ class Search:
     @property
     def _done(self) -> bool:
         """Whether nothing more is to be tried: time is over, or a bound is met and that is all."""
-        return self.run.expired or (self.choices.quick and self.run.enough)
+        return self.run.expired or (self.choices.stops and self.run.enough)
 
     def _offer(self, sends: Sends, order: list[int]) -> None:
         """Offer an order of parents, their chunks one after the other."""

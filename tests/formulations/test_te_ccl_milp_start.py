@@ -147,10 +147,15 @@ class Oracle:
         grid = SimpleNamespace(epoch_duration=5.0)
         self.hops = SimpleNamespace(grid=grid)
         self.run = SimpleNamespace(
-            enough=False, expired=False, note=lambda _: None, offer=lambda *_, **__: False
+            enough=False,
+            expired=False,
+            problem=SimpleNamespace(windows=()),
+            note=lambda _: None,
+            offer=lambda *_, **__: False,
         )
 
-    def solve(self, horizon: int) -> Schedule:
+    def solve(self, horizon: int, *, start: Schedule | None) -> Schedule:
+        assert start is None or start.horizon <= horizon
         self.asked.append(horizon)
         if horizon < self.smallest:
             raise Infeasible
@@ -167,8 +172,9 @@ def test_bisection_halves_what_a_descent_walks(smallest):
     walked, halved = Oracle(3, smallest), Oracle(3, smallest)
     options = Options(horizon_by="bisection")
 
-    down = Horizons(walked, replace(options, horizon_by="greedy"), enough=30, known=True)
-    halves = Horizons(halved, options, enough=30, known=True)
+    known = Schedule((), 5.0, 30)
+    down = Horizons(walked, replace(options, horizon_by="greedy"), enough=30, known=known)
+    halves = Horizons(halved, options, enough=30, known=known)
 
     assert down.search() is halves.search() is Stop.MODEL_OPTIMAL
     assert down.high == halves.high == smallest
