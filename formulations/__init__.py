@@ -20,6 +20,7 @@ from ccl.errors import ProblemError
 from ccl.options import OptionField, make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result
+from formulations.clash import shut_out
 from formulations.registry import Formulation, available, formulation
 from formulations.solving import SOLVER, solved
 
@@ -94,7 +95,7 @@ def solve(
     solver: str = SOLVER,
     begin_with: Schedule | None = None,
 ) -> Result:
-    """Solve `problem` in this process.
+    """Solve `problem` in this process, or apart where OR-tools has been loaded here before HiGHS.
 
     Parameters
     ----------
@@ -129,6 +130,17 @@ def solve(
     """
     chosen = _chosen(problem, formulation, begins=begin_with is not None)
     made = make_options(chosen.options, options or {})
+    if shut_out():
+        job = start(
+            problem,
+            formulation,
+            options=options,
+            time_limit=time_limit,
+            gap=gap,
+            solver=solver,
+            begin_with=begin_with,
+        )
+        return _followed(job, progress)
     return solved(
         problem,
         chosen,
@@ -207,6 +219,17 @@ def measure(
     made = make_options(chosen.options, options or {})
     found = None if chosen.anatomy is None else chosen.anatomy(problem, made)
     return None if found is None else found.size
+
+
+def _followed(job: SolveJob, progress: Callable[[Progress], None] | None) -> Result:
+    """Pass on the news of a job and return its result; it ends when nobody listens any more."""
+    try:
+        for news in job:
+            if progress is not None:
+                progress(news)
+        return job.result()
+    finally:
+        job.cancel()
 
 
 def __getattr__(name: str) -> Any:

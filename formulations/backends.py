@@ -24,6 +24,7 @@ from cvxpy import settings as cvx
 
 from ccl.errors import Infeasible, LimitReached, SolveError, SolverMissing
 from ccl.result import ModelSize
+from formulations.clash import OUT, shut_out
 
 VIOLATION = 1e-5
 """Largest violation of a row, in the model's own units, of values that count as a solution."""
@@ -150,8 +151,10 @@ class Backend:
         Raises
         ------
         SolverMissing
-            If it is not installed.
+            If it is not installed, or cannot be loaded any more.
         """
+        if self.solver == "HIGHS" and shut_out():
+            raise SolverMissing(OUT)
         if self.solver not in _installed():
             msg = (
                 f"solver {self.solver} is not installed here; "

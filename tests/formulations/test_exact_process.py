@@ -117,6 +117,53 @@ def test_the_asking_process_never_loads_ortools():
     assert "ortools" not in names
 
 
+ORDERS = (
+    "import ortools.sat.python.cp_model, numba",
+    "import numba, ortools.sat.python.cp_model",
+    "import cvxpy, highspy, numba",
+    "import ortools.linear_solver.pywraplp",
+    "import numba",
+    "import ortools",
+)
+
+
+@pytest.mark.parametrize("imports", ORDERS)
+def test_whatever_was_imported_before_every_solver_solves(imports):
+    """HiGHS, CP-SAT, compiled searches and bounds; the second of two that clash has a process."""
+    code = f"""
+        {imports}
+        from ccl.collective import make_collective
+        from ccl.problem import Problem
+        from formulations import solve
+        from gallery import open_cluster
+        problem = Problem(open_cluster("ring:gpus=3"), make_collective("all-gather", 3, 3e6))
+        heard = []
+        for name in ("te-ccl-milp", "cp-sat", "list"):
+            result = solve(problem, name, progress=heard.append)
+            assert abs(result.makespan - 20.7) < 1e-6, result.makespan
+            assert name in ("list", "cp-sat") or result.size is not None
+        assert heard
+    """
+    done = run_code(code)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_highs_that_is_shut_out_says_why():
+    code = """
+        import ortools.sat.python.cp_model
+        from ccl.errors import SolverMissing
+        from formulations.backends import Backend
+        try:
+            Backend().check()
+        except SolverMissing as error:
+            print(error)
+    """
+    done = run_code(code)
+
+    assert "which has loaded OR-tools before: both carry a library called libhighs" in done.stdout
+
+
 HARD = "dgx-2-te-ccl"
 """An all-gather of 4 MB without copies: it takes longer than a test."""
 
