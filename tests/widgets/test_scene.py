@@ -22,7 +22,7 @@ from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology, device, duplex
 from tests.ccl.clusters import ring, ring_all_gather
 from widgets.shown import scene as scenes
-from widgets.shown.scene import MOST_SENTENCES, cuts, drawing, scene
+from widgets.shown.scene import MOST_SENTENCES, STEPS, cuts, drawing, scene
 
 
 def pair(alpha: float = 0.0) -> Topology:
@@ -218,3 +218,11 @@ def test_a_cut_around_all_but_one_is_told_from_the_one():
     (only,) = cuts([Bound(2.0, "ejection", replace(CUT, links=(("a", "d"), ("b", "d"))), "")])
 
     assert only["label"] == "Bottleneck cut · 200 GB/s into d · ≥ 2 µs"
+
+
+def test_a_plan_of_more_epochs_than_a_page_can_hold_is_played_in_a_few_steps():
+    """100 µs in epochs of 1 ps: a hundred million."""
+    made = exchange(epoch_duration=1e-6)
+
+    assert (made["epochs"], made["epoch_duration"]) == (STEPS, pytest.approx(5.0))
+    assert len(made["sentences"]) == STEPS

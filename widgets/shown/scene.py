@@ -25,10 +25,13 @@ from ccl.topology import Topology
 from widgets.text import duration
 
 STEPS = 20
-"""Steps of the player for a plan without epochs of its own."""
+"""Steps of the player for a plan without epochs of its own, or with too many."""
 
 MOST_SENTENCES = 60
 """Sentences of one epoch; nobody reads more, and the page has to hold them all."""
+
+MOST_EPOCHS = 20_000
+"""Epochs above which a plan is played in a few steps; the page has to hold something of each."""
 
 MOST_DETAILED = 30_000
 """Transfers of a scene above which it is not told why each of them waited."""
@@ -167,7 +170,7 @@ def _across(bound: Bound, cut: Cut) -> str:
 
 def _step(plan: Plan, timeline: Timeline) -> float:
     """µs of one step of the player."""
-    if isinstance(plan, Schedule):
+    if isinstance(plan, Schedule) and timeline.makespan <= MOST_EPOCHS * plan.epoch_duration:
         return plan.epoch_duration
     return timeline.makespan / STEPS
 
