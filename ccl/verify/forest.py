@@ -84,13 +84,13 @@ def _check_all_reduce(problem: Problem, forest: Forest) -> None:
     for root, name in enumerate(topology.ranks):
         if added[root] != spread[root]:
             msg = (
-                f"the in-trees of root {root} ({name}) weigh {added[root]} and its out-trees "
-                f"{spread[root]}; make them the same"
+                f"the in-trees of root {root} ({name}) weigh {_shown(added[root])} and its "
+                f"out-trees {_shown(spread[root])}; make them the same"
             )
             raise ScheduleError(msg, where=name)
     whole = sum(added, Fraction(0))
     if whole != 1:
-        msg = f"the in-trees of all roots weigh {whole} together; make it 1"
+        msg = f"the in-trees of all roots weigh {_shown(whole)} together; make it 1"
         raise ScheduleError(msg, where=topology.ranks[0])
 
 
@@ -137,8 +137,15 @@ def _weights(topology: Topology, forest: Forest, trees: tuple[Tree, ...]) -> lis
 
 def _refuse_weight(topology: Topology, root: int, weight: Fraction) -> None:
     name = topology.ranks[root]
-    msg = f"the trees of root {root} ({name}) weigh {weight} in all; make it 1"
+    msg = f"the trees of root {root} ({name}) weigh {_shown(weight)} in all; make it 1"
     raise ScheduleError(msg, where=name)
+
+
+def _shown(weight: Fraction) -> str:
+    """Return a weight for a sentence; one of more digits than anybody reads is told roughly."""
+    if max(weight.numerator, weight.denominator) < 10**12:
+        return str(weight)
+    return f"about {float(min(weight, 10**9)):.9g}"
 
 
 def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozenset[str]) -> None:

@@ -76,6 +76,18 @@ class TestForest:
         assert error.where == "g1"
         assert "the trees of root 1 (g1) weigh 1000001/1000000 in all" in str(error)
 
+    @pytest.mark.parametrize(
+        ("weight", "told"),
+        [
+            (HALF + Fraction(1, 10**5000), "about 1 in all"),
+            (Fraction(10**5000 + 1, 3), "about 1e+09 in all"),
+        ],
+    )
+    def test_weights_of_thousands_of_digits_are_told_roughly(self, weight, told):
+        """Python writes no whole number of more than 4,300 digits."""
+        heavy = replace(both_ways(4)[0], weight=weight)
+        assert told in str(refused(self.problem, Forest((heavy, *both_ways(4)[1:]))))
+
     def test_every_root_with_data_has_trees(self):
         assert refused(self.problem, Forest(both_ways(4)[2:])).where == "g0"
 

@@ -46,9 +46,10 @@ PAGE: dict[str, Any] = {"drawing": None, "asking": False, "sketches": {}, "formu
 
 
 def plain(value):
-    """Return what changes as plain values; commands are numbered by the clock."""
+    """Return what changes as plain values, without those that are numbered by the clock."""
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items() if key != "command"}
+        numbered = ("command", "other")
+        return {key: plain(each) for key, each in value.items() if key not in numbered}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return plain(value.to_plotly_json()) if hasattr(value, "to_plotly_json") else value
