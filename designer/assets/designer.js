@@ -15,6 +15,8 @@
   let number = 0; // of the last question of this page
   let unfolded = ""; // the row of the comparison whose details are shown
   let held = ""; // the button of a row that has the focus
+  let named = ""; // the name that the page shows
+  const ours = new Set(); // names that the page has put there and nobody has typed
   const page = `${Date.now().toString(36)}${Math.random().toString(36).slice(2)}`;
 
   const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
@@ -80,7 +82,10 @@
       keep(drawing, home) {
         if (!drawing) return [no(), no()];
         if (restored) window.topoloomDrawings.keep(drawing, home);
-        return [drawing.topology.name, counts(drawing.topology)];
+        const { name } = drawing.topology;
+        if (name !== named) ours.add(name);
+        named = name;
+        return [name, counts(drawing.topology)];
       },
 
       /** Keep the result beside the drawing, so that a reload does not lose it. */
@@ -93,7 +98,9 @@
 
       rename(name, drawing) {
         const now = (name ?? "").trim();
-        if (!drawing || !now || now === drawing.topology.name) return no();
+        // The page has put it there, perhaps for a drawing that another one has followed since.
+        if (ours.delete(now) || !drawing || !now || now === drawing.topology.name) return no();
+        named = now;
         return command("rename_topology", { name: now });
       },
 

@@ -211,6 +211,7 @@ def shown(opened: Opened) -> Json:
     if opened.drawing is not None:
         changes |= {"drawing": opened.drawing, "command": commands.fit()}
     if opened.result is None:
-        return changes | {"other": commands.now()}
+        nothing = dict.fromkeys(("scene", "summary", "load", "result"))
+        return changes | nothing | {"other": commands.now()}
     played = answers.shown(opened.result, asked)
     return changes | played | {"result": opened.document}

@@ -27,6 +27,7 @@ OUTPUTS = {
     "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
     "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
     "result": Output(ids.RESULT, "data", allow_duplicate=True),
+    "other": commands.other(),
     "custom": Output(ids.CUSTOM, "data", allow_duplicate=True),
     "collectives": Output(ids.COLLECTIVE, "data", allow_duplicate=True),
     "collective": Output(ids.COLLECTIVE, "value", allow_duplicate=True),

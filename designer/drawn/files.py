@@ -113,7 +113,7 @@ def settings_of(problem: Problem) -> dict[str, Any]:
         return {
             "collective": told["kind"],
             "size": size,
-            "chunks": told["chunks"],
+            "chunks": told["chunks"] if problem.collective.whole else "",
             "root": told.get("root", 0),
         }
-    return {"collective": "custom", "size": size, "chunks": 1, "root": 0, "custom": told}
+    return {"collective": "custom", "size": size, "chunks": "", "root": 0, "custom": told}

@@ -164,11 +164,15 @@ def _chunks() -> Any:
         kind="count",
         what="chunks per shard",
         least=1,
-        value=1,
+        value="",
+        optional=True,
         debounce=400,
         prefix="Chunks",
+        placeholder="Automatic",
         ariaLabel="Chunks per shard",
-        style={"width": 124},
+        title="Automatic: a plan cuts the data as it likes. A number keeps so many chunks of each "
+        "shard whole",
+        style={"width": 156},
         **FLOATING,
     )
 

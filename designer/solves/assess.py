@@ -50,7 +50,7 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
         request = read_request(data)
         problem = problem_of(topology, request)
         few = len(problem.topology.ranks) <= LIVE_GPUS
-        bounds = lower_bounds(problem) if few else ()
+        bounds = lower_bounds(problem, whole_chunks=problem.collective.whole) if few else ()
     except CclError as error:
         return Assessment(str(error), (), {}, "Bounds are back once the above is put right.")
     told = tuple(bounds_to_json(bounds, problem.topology))

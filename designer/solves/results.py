@@ -10,11 +10,13 @@ from dash import dcc, html
 
 from ccl.bound import Bound, Cut, Path
 from ccl.result import Result, Status, Stop
+from ccl.schedule import Schedule
 from ccl.topology import Topology
 from designer.drawn.presets import COLLECTIVE_LABELS
 from designer.page import charts, ids, text
 from designer.page.markup import attributes, heading, icon
 from formulations import available
+from formulations.chunk_counts import chunks_per_shard
 from widgets.words.cuts import cut_words
 from widgets.words.nouns import BOUND_LABELS
 
@@ -40,6 +42,9 @@ def summary_of(result: Result) -> dict[str, Any]:
         "optimal": result.status is Status.OPTIMAL,
         "whole": result.status is Status.WHOLE,
         "throughput": result.status is Status.THROUGHPUT,
+        "chunk_size": result.problem.collective.chunk_size,
+        "pieces": _pieces(result),
+        "whole_gap": result.whole_gap,
         "steady": result.steady_makespan,
         "stop": STOPPED if result.stop is Stop.CANCELLED else str(result.stop),
         "seconds": result.solve_time,
@@ -54,8 +59,15 @@ def summary_of(result: Result) -> dict[str, Any]:
     }
 
 
+def _pieces(result: Result) -> int:
+    """Return into how many pieces each shard is cut that the plan sends one by one, or 1."""
+    sent_whole = isinstance(result.plan, Schedule)
+    custom = result.problem.collective.kind == "custom"
+    return chunks_per_shard(result) if sent_whole and not custom else 1
+
+
 def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str, Any]]:
-    """Return bounds as plain values, the largest first as given."""
+    """Return bounds as plain values: those that hold for every plan come first, as given."""
     return [
         {
             "makespan": each.makespan,
@@ -70,7 +82,7 @@ def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str
             "where": _where(each, topology),
             "path": list(each.witness.devices) if isinstance(each.witness, Path) else None,
         }
-        for each in bounds
+        for each in sorted(bounds, key=lambda each: each.whole_chunks)
     ]
 
 
@@ -171,6 +183,8 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
         if summary["epochs"] is None
         else [" in ", html.B(text.count(summary["epochs"], "epoch"))]
     )
+    if summary["pieces"] > 1:
+        epochs = [", ", html.B(f"{summary['pieces']} pieces per shard"), *epochs]
     model = summary["model"]
     size = (
         []
@@ -190,6 +204,7 @@ def _facts(summary: Mapping[str, Any]) -> html.Div:
                     *size,
                     ".",
                     *_proof(summary),
+                    *_for_whole_chunks(summary),
                     *_steady(summary),
                 ]
             ),
@@ -234,10 +249,22 @@ def _proof(summary: Mapping[str, Any]) -> list[Any]:
     """Say which bound proves an optimum, among all plans or those of whole chunks."""
     if not (summary["optimal"] or summary["whole"]):
         return []
-    bound = next(each for each in summary["bounds"] if summary["whole"] or not each["whole_chunks"])
+    whole = bool(summary["whole"])
+    bound = next(each for each in summary["bounds"] if each["whole_chunks"] is whole)
     label = BOUND_LABELS[bound["kind"]]
     told = f"{label[0].lower()}{label[1:]} ({bound['where']})"
     return [" Proved by ", html.B(f"{told}, {text.duration(bound['makespan'])}"), "."]
+
+
+def _for_whole_chunks(summary: Mapping[str, Any]) -> list[Any]:
+    """Say how far it is above the bound on plans that send these chunks whole, if there is one."""
+    gap = summary["whole_gap"]
+    if gap is None or summary["whole"]:  # which its proof tells
+        return []
+    bound = next(each for each in summary["bounds"] if each["whole_chunks"])
+    least = html.B(f"≥ {text.duration(bound['makespan'])}")
+    size = text.size(summary["chunk_size"])
+    return [f" For whole chunks of {size}: ", least, f", {text.share(gap)} above."]
 
 
 def _log(sentences: Sequence[str]) -> list[Any]:
@@ -260,16 +287,18 @@ def bounds_panel(
     if not bounds:
         words = hint or "Bounds appear while you draw: two linked GPUs are enough."
         return html.P(words, className="ds-card ds-quiet")
-    whole = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
-    return html.Div(
-        [
-            _bound(
-                each, number=i, share=each["makespan"] / whole if whole else 0, pressed=i == shown
-            )
-            for i, each in enumerate(bounds)
-        ],
-        className="ds-card ds-bounds",
-    )
+    longest = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
+    rows: list[Any] = [
+        _bound(
+            each, number=i, share=each["makespan"] / longest if longest else 0, pressed=i == shown
+        )
+        for i, each in enumerate(bounds)
+    ]
+    begin = sum(not each["whole_chunks"] for each in bounds)
+    if begin < len(bounds):
+        about = "Only for plans that send these chunks whole"
+        rows.insert(begin, html.Div(about, className="ds-note ds-bounds-class"))
+    return html.Div(rows, className="ds-card ds-bounds")
 
 
 def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:

@@ -92,7 +92,9 @@ def test_each_tab_keeps_a_drawing_of_its_own_and_can_undo_it_after_a_reload(desi
     expect(one.locator("#counts")).to_contain_text("17 GPUs")
     two.reload()
     expect(two.locator("#counts")).to_contain_text("0 GPUs")
-    two.wait_for_function("() => document.querySelector('.tl').__canvas.history.past.length")
+    expect(two.get_by_label("Name of the topology")).to_have_value("untitled")
+    expect(two.get_by_role("button", name="Undo")).to_be_enabled()
+    two.wait_for_timeout(500)
     two.locator("#canvas .tl").focus()
     two.keyboard.press("Control+z")
     expect(two.locator("#counts")).to_contain_text("16 GPUs")
@@ -121,6 +123,8 @@ def test_a_duplicated_tab_goes_on_with_a_copy(designer, server):
 
 def test_another_cluster_does_not_have_the_plan_of_the_one_before(designer):
     page = designer.page
+    page.get_by_role("textbox", name="Formulation").click()
+    page.get_by_role("option").filter(has_text="Direct").first.click()
     page.get_by_role("button", name="Solve", exact=True).click()
     page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
     page.locator(".ds-cluster", has_text="Ring").first.click()

@@ -39,6 +39,7 @@ def test_a_summary_has_the_metrics_of_the_result(result):
     assert summary["makespan"] == result.makespan
     assert summary["algbw"] == pytest.approx(4e6 / result.makespan * 1e-3)
     assert summary["optimal"] is (result.gap <= 1e-6)
+    assert summary["verdict"] == result.verdict
     assert 0 < summary["busiest"] <= 1
     json.dumps(summary)
 
@@ -205,3 +206,26 @@ def test_the_bounds_of_a_fresh_schedule_replace_those_of_the_drawing():
     assert results.bounds_shown(known, fresh) == fresh["bounds"]
     assert results.bounds_shown(known, None) == known["bounds"]
     assert results.bounds_shown(None, None) == ()
+
+
+def test_the_bound_of_whole_chunks_stands_second_and_by_its_name(result):
+    """The bound of record holds for every plan."""
+    told = results.summary_of(result)
+    whole = {**told["bounds"][0], "whole_chunks": True, "makespan": 40.0}
+    every = {**told["bounds"][0], "whole_chunks": False, "makespan": 30.0}
+    open_still = {"whole": False, "whole_gap": 0.025, "chunk_size": 1e6, "pieces": 8}
+    panel = results.schedule_panel({**told, **open_still, "bounds": [every, whole]})
+    words = re.sub(r"\s+", " ", texts(panel))
+    assert "8 pieces per shard" in words
+    assert "For whole chunks of 1 MB: ≥ 40 µs , 2.5 % above." in words
+    listed = texts(results.bounds_panel([every, whole], makespan=41.0, shown=0))
+    places = [listed.index(each) for each in ("30 µs", "Only for plans that send these", "40 µs")]
+    assert places == sorted(places)
+
+
+def test_bounds_that_hold_for_every_plan_come_first(result):
+    whole = replace(result.bounds[0], whole_chunks=True, makespan=99.0)
+    told = results.bounds_to_json((whole, *result.bounds), result.problem.topology)
+    flags = [each["whole_chunks"] for each in told]
+    assert flags == sorted(flags)
+    assert flags[-1]
