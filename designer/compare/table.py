@@ -89,7 +89,8 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
         return [html.Tr([name, why], className="ds-cmp-none")]
     shown = key == opened
     head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
-    share = comparison.gap(row) / max(_widest(comparison, row.size), PROOF_TOLERANCE)
+    widest = max(*_gaps(comparison, row.size), PROOF_TOLERANCE)
+    share = (comparison.gap(row) or 0.0) / widest
     cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
     found = [html.Tr([head, *cells], className="ds-cmp-row", **attributes(data_shown=str(shown)))]
     if shown:
@@ -98,9 +99,9 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
     return found
 
 
-def _widest(comparison: Comparison, size: float) -> float:
-    """Return the largest gap of a size, which the longest bar is."""
-    return max(comparison.gap(each) for each in comparison.at(size) if each.result is not None)
+def _gaps(comparison: Comparison, size: float) -> list[float]:
+    """Return the gaps of a size, of which the widest has the longest bar; at least one."""
+    return [0.0, *(comparison.gap(each) or 0.0 for each in comparison.at(size))]
 
 
 def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
