@@ -202,7 +202,8 @@ class Search:
         self._listen()
         # On the largest problems the first that trees find has to do.
         found = self._large and self._aside is not None and self._aside.ended
-        return self.run.enough or self.run.late or (found and self.run.best is not None)
+        # A limit that is over before the first plan is there leaves time for one.
+        return self.run.enough or (self.run.best is not None and (self.run.late or found))
 
     def _share(self, many: int) -> float | None:
         """Return the seconds of the next of so many methods, None where there is no limit."""
@@ -229,7 +230,7 @@ class Search:
     def _trees_aside(self) -> None:
         problem = self.run.problem
         able = [name for name in TREES if self._takes(formulation(name), problem)]
-        if able and self._aside is None and not self._done:
+        if able and self._aside is None and not self._done and not self.run.late:
             options = {"methods": ",".join(able), "seed": self.options.seed}
             self._aside = Aside(self.run, options)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from ccl.collective import Chunk, custom, make_collective
-from ccl.errors import Infeasible, LimitReached, ProblemError
+from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
 from ccl.result import Status, Stop
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
@@ -249,10 +249,12 @@ def test_a_time_limit_is_kept_with_the_best_plan():
     assert result.makespan >= result.bound.makespan * (1 - 1e-9)
 
 
-def test_a_limit_before_the_first_plan_is_said_in_words():
+def test_a_limit_that_is_over_at_once_leaves_time_for_a_plan():
     """A microsecond is over before anything has begun."""
-    with pytest.raises(LimitReached, match="auto found no schedule within 0 s; allow more"):
-        solve(asked("dgx-1v", "all-gather", 1 * MB), time_limit=1e-6)
+    result = solve(asked("dgx-1v", "all-gather", 1 * MB), time_limit=1e-6)
+
+    assert result.stop is Stop.TIME_LIMIT
+    assert result.makespan <= 22.4
 
 
 def test_news_come_in_order_and_get_better():
