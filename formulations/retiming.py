@@ -141,9 +141,8 @@ def _offered(run: Run, found: Result) -> None:
     if same and best is not None and found.makespan >= best.makespan:
         return  # windows make no plan faster
     problem = replace(run.problem, collective=found.problem.collective)
-    plan = found.plan
-    if isinstance(plan, Schedule):
-        plan = under_windows(problem, plan)
+    given = found.plan
+    plan = under_windows(problem, given) if isinstance(given, Schedule) else given
     if plan is None:
         return
     try:

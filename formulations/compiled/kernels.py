@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from functools import wraps
 from types import FunctionType
+from typing import Any
 
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from formulations.preparing import compiling, interpreting, ready, wait
 
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+inner = njit(**_BARE)
 
 
 def kernel(function):
     """Return a function that calls `function` compiled, once all are, or else as it is written."""
     compiled = njit(cache=True)(function)
-    called = plain = None
+    called: Any = None
+    plain: Any = None
 
     @wraps(function)
     def call(*args):
@@ -38,7 +42,7 @@ def kernel(function):
         called = compiled
         return found
 
-    call.compiled = compiled
+    call.__dict__["compiled"] = compiled
     return call
 
 

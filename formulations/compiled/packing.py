@@ -18,7 +18,7 @@ after the flow to a sink.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -280,7 +280,8 @@ def _choose(graph, partial, tree, deepest, moved, search):
     """
     many = len(graph.first) - 1
     depth, found = 0, True
-    best, most = NONE, np.int64(0)
+    best: Any = NONE
+    most = np.int64(0)
     while found:
         found = False
         for vertex in range(many):
@@ -305,7 +306,7 @@ def _choose(graph, partial, tree, deepest, moved, search):
         if amount > 0:
             return best, amount
         partial.blocked[tree, best] = True
-        depth, found, best, most = 0, True, -1, np.int64(0)
+        depth, found, best, most = 0, True, NONE, np.int64(0)
     return -1, np.int64(0)
 
 

@@ -60,7 +60,7 @@ def test_a_run_does_not_count_it():
 @pytest.mark.usefixtures("cold")
 def test_where_no_process_can_be_begun_it_is_compiled_here_and_told(monkeypatch):
     monkeypatch.setattr(preparing._STATE, "here", False)
-    told = []
+    told: list[str] = []
     costs, members, roots = np.ones((3, 3)), np.arange(3), np.arange(3)
 
     with listening(told.append):
