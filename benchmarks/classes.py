@@ -70,7 +70,7 @@ def main(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
     asked = [each for each in ASKED if only in each[0]]
     for name, cluster, kind, options in asked:
         topology = open_cluster(cluster)
-        collective = make_collective(kind, len(topology.ranks), parse_size(size), chunks=1, root=0)
+        collective = make_collective(kind, len(topology.ranks), parse_size(size), root=0)
         problem = Problem(topology, collective)
         found = explain(name, problem, options=options)
         if found.size is None or found.speed is None:

@@ -68,10 +68,10 @@ class Asked:
     def problem(self) -> Problem:
         """A new problem, which remembers nothing."""
         topology = open_cluster(self.cluster)
-        made = make_collective(
-            self.kind, len(topology.ranks), parse_size(self.size), chunks=self.chunks
-        )
-        return Problem(topology, made)
+        made = make_collective(self.kind, len(topology.ranks), parse_size(self.size))
+        # Papers' linear programs split the chunks that they count; the default would too.
+        fixed = self.formulation == "auto" and self.chunks > 1
+        return Problem(topology, replace(made.cut(self.chunks), whole=fixed))
 
     def __str__(self) -> str:
         chunks = f" in {self.chunks} chunks" if self.chunks > 1 else ""

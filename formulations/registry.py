@@ -109,6 +109,8 @@ class Formulation:
             return f"it does not solve {kind}; it solves {', '.join(sorted(self.collectives))}"
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
+        if problem.collective.whole and not self.keeps_chunks(problem):
+            return "chunks are to stay whole, and its plans split them; leave their number open"
         if problem.windows and not self.windows:
             # What it finds without them is re-timed.
             return self.refuses(replace(problem, windows=()))

@@ -4,7 +4,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
-from formulations import formulation, solve
+from formulations import available, formulation, solve
 from formulations.portfolio import options_of
 from gallery import open_cluster
 
@@ -52,3 +52,16 @@ def test_the_default_asks_them_so():
     asked = [options_of(formulation(name), 0, None) for name in MODELS if name != "te-ccl-lp"]
 
     assert all(each.stop_at_proof for each in asked)
+
+
+def test_what_splits_chunks_refuses_those_that_are_fixed():
+    """All others take them."""
+    topology = open_cluster("ring:gpus=4")
+    for each in available():
+        kind = min(each.collectives - {"custom"})
+        fixed = Problem(topology, make_collective(kind, 4, 1e6, chunks=1))
+        free = Problem(topology, make_collective(kind, 4, 1e6))
+        if each.why_not(free) is None:
+            said = each.why_not(fixed)
+            assert (said is None) == each.keeps_chunks(fixed), each.name
+            assert said is None or said.startswith("chunks are to stay whole")

@@ -54,7 +54,7 @@ def a_kind_of(name: str) -> str:
     return next(kind for kind in kinds if kind in formulation(name).collectives)
 
 
-def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int = 1) -> Problem:
+def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int | None = None) -> Problem:
     topology = open_cluster(cluster)
     ranks = len(topology.ranks)
     return Problem(topology, make_collective(kind, ranks, size, chunks=chunks))

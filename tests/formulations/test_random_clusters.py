@@ -124,7 +124,7 @@ def _collective(
     chance: random.Random, ranks: int, size: float, *, kinds: Sequence[CollectiveKind]
 ) -> Collective:
     kind = chance.choice(kinds)
-    chunks = chance.choice((1, 1, 2, 3))
+    chunks = chance.choice((None, None, 2, 3))
     if kind != "custom":
         return make_collective(kind, ranks, size, chunks=chunks, root=chance.randrange(ranks))
     listed = []

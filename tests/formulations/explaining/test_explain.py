@@ -72,7 +72,7 @@ def test_what_is_told_before_is_what_is_compiled(
     """The counts by groups of rows add up to the rows that HiGHS is given; so do the others."""
     name, cluster, kind, options = case
     topology = open_cluster(cluster)
-    problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6, chunks=1, root=0))
+    problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6, root=0))
     told = explain(name, problem, options=options)
     assert told.size is not None
     assert sum(each.many or 0 for each in told.groups) == told.size.constraints
@@ -96,7 +96,7 @@ def test_a_size_is_told_or_why_there_is_none(name: str) -> None:
     topology = open_cluster("dgx-1v")
     chosen = formulation(name)
     kind = min(chosen.collectives & {"all-gather", "broadcast", "all-to-all"})
-    problem = Problem(topology, make_collective(kind, 8, 1e6, chunks=1, root=0))
+    problem = Problem(topology, make_collective(kind, 8, 1e6, root=0))
     found = explain(name, problem)
     assert found.facts
     if found.size is None:
@@ -108,7 +108,7 @@ def test_a_size_is_told_or_why_there_is_none(name: str) -> None:
 
 def test_a_refusal_is_told_in_its_words() -> None:
     topology = open_cluster("dgx-1v")
-    problem = Problem(topology, make_collective("all-gather", 8, 1e6, chunks=1, root=0))
+    problem = Problem(topology, make_collective("all-gather", 8, 1e6, root=0))
     found = explain("orbit-lp", problem)
     assert found.refusal == formulation("orbit-lp").why_not(problem)
     assert found.size is None
@@ -117,7 +117,7 @@ def test_a_refusal_is_told_in_its_words() -> None:
 
 def test_a_horizon_that_is_given_is_the_one_that_is_counted() -> None:
     topology = open_cluster("dgx-1v")
-    problem = Problem(topology, make_collective("all-gather", 8, 1e6, chunks=1, root=0))
+    problem = Problem(topology, make_collective("all-gather", 8, 1e6, root=0))
     sizes = [explain("te-ccl-milp", problem, options={"horizon": k}).size for k in (4, 8)]
     assert sizes[0] is not None
     assert sizes[1] is not None

@@ -24,7 +24,7 @@ Make = Callable[[], Problem]
 
 
 def asked(topology: Topology, kind: CollectiveKind) -> Problem:
-    return Problem(topology, make_collective(kind, len(topology.ranks), SIZE, chunks=1, root=0))
+    return Problem(topology, make_collective(kind, len(topology.ranks), SIZE, root=0))
 
 
 def star(gpus: int = 4, rates: tuple[float, ...] = ()) -> Topology:
@@ -168,7 +168,7 @@ def test_a_shared_limit_has_a_price_of_its_own() -> None:
 
 def test_twice_the_size_has_twice_the_price() -> None:
     problem = asked(star(), "all-gather")
-    twice = Problem(problem.topology, make_collective("all-gather", 4, 2 * SIZE, chunks=1, root=0))
+    twice = Problem(problem.topology, make_collective("all-gather", 4, 2 * SIZE, root=0))
     one, two = prices(problem), prices(twice)
     assert two["g0", "s"] == pytest.approx(2 * one["g0", "s"], rel=1e-9)
 
