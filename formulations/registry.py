@@ -29,6 +29,16 @@ ROOMS = ("formulations.models", CONSTRUCTIONS)
 PORTFOLIO = "formulations.portfolio"
 """It tries the others, so it lies beside their rooms."""
 
+SOLVERS: Mapping[str, str] = {
+    "none": "closed form",
+    "lp": "HiGHS",
+    "milp": "HiGHS",
+    "columns": "HiGHS",
+    "cp": "CP-SAT",
+    "several": "several methods",
+}
+"""What finds the plans of each kind of model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Formulation:
@@ -69,6 +79,9 @@ class Formulation:
         depends on the problem.
     quick
         Whether it begins with the bounds that need no solver and asks for the others itself.
+    searched_by
+        What finds its plans where its kind of model does not say it: no construction, but a
+        search of our own.
     mathematics
         Its module's docstring, shown beside the solve.
     """
@@ -87,7 +100,13 @@ class Formulation:
     windows: bool = False
     quick: bool = False
     whole_chunks: bool | Callable[[Problem], bool] = True
+    searched_by: str = ""
     mathematics: str = field(default="", repr=False)
+
+    @property
+    def solver(self) -> str:
+        """What finds its plans, in words: a solver, a search of our own or a construction."""
+        return self.searched_by or SOLVERS[self.model]
 
     def keeps_chunks(self, problem: Problem) -> bool:
         """Say whether its plans of `problem` never split a chunk."""

@@ -235,5 +235,6 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     whole_chunks=False,
+    searched_by="own search",
     mathematics=__doc__ or "",
 )

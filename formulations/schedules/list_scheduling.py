@@ -79,5 +79,6 @@ FORMULATION = Formulation(
     options=Options,
     refuses=refuses,
     run=run,
+    searched_by="own search",
     mathematics=__doc__ or "",
 )

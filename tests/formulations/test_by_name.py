@@ -18,6 +18,18 @@ EASY = (
 )
 
 
+SOLVED_BY = {
+    "te-ccl-milp": "HiGHS",
+    "orbit-trees": "HiGHS",
+    "cp-sat": "CP-SAT",
+    "sccl": "CP-SAT",
+    "list": "own search",
+    "forestcoll": "own search",
+    "ring": "closed form",
+    "auto": "several methods",
+}
+
+
 def easy(cluster: str, kind: str) -> Problem:
     """Return a problem whose first plan, greedy or by list scheduling, is mostly the best."""
     topology = open_cluster(cluster)
@@ -65,3 +77,7 @@ def test_what_splits_chunks_refuses_those_that_are_fixed():
             said = each.why_not(fixed)
             assert (said is None) == each.keeps_chunks(fixed), each.name
             assert said is None or said.startswith("chunks are to stay whole")
+
+
+def test_what_finds_plans_is_said():
+    assert {each.name: each.solver for each in map(formulation, SOLVED_BY)} == SOLVED_BY
