@@ -392,9 +392,9 @@ def test_the_inspector_edits_a_link_and_refuses_what_cannot_be(designer):
     alpha = page.locator("#inspector").get_by_label("Latency")
     alpha.fill("-3")
     alpha.press("Enter")
-    expect(page.get_by_role("alert").filter(has_text="latency of zero or more")).to_be_visible()
+    expect(alpha).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#inspector")).to_contain_text("give 0 µs or more")
     assert min(link["alpha"] for link in designer.topology["links"]) >= 0
-    expect(alpha).to_have_value("0.7 µs")
 
 
 def test_a_host_is_repeated_and_joined(designer):
@@ -418,8 +418,8 @@ def test_the_table_edits_and_sorts(designer):
     head = page.locator("th", has_text="Bandwidth")
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
-    first = page.get_by_label(re.compile("^Bandwidth GB/s of")).first
-    expect(first).to_have_value("12.5")
+    first = page.get_by_label(re.compile("^Bandwidth of")).first
+    expect(first).to_have_value("12.5 GB/s")
 
 
 def test_a_device_is_dragged_from_the_palette(designer):
