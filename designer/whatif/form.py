@@ -14,6 +14,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl.formats.quantity import KINDS
 from designer.page import ids
 from designer.page.markup import attributes
 from designer.page.quantities import LINK_QUANTITIES
@@ -109,7 +110,7 @@ def _row(what: str, of_key: str, value: float, *, of: str) -> html.Div:
         value=value,
         debounce=350,
         hold=True,
-        ariaLabel=words,
+        ariaLabel=f"{words}, {KINDS[LINK_QUANTITIES[what]['kind']].base}",
         className="ds-floating ds-leftward",
         **LINK_QUANTITIES[what],
     )
