@@ -89,8 +89,7 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
         return [html.Tr([name, why], className="ds-cmp-none")]
     shown = key == opened
     head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
-    widest = max(*_gaps(comparison, row.size), PROOF_TOLERANCE)
-    share = (comparison.gap(row) or 0.0) / widest
+    share = bar(comparison, row)
     cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
     found = [html.Tr([head, *cells], className="ds-cmp-row", **attributes(data_shown=str(shown)))]
     if shown:
@@ -99,9 +98,10 @@ def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[
     return found
 
 
-def _gaps(comparison: Comparison, size: float) -> list[float]:
-    """Return the gaps of a size, of which the widest has the longest bar; at least one."""
-    return [0.0, *(comparison.gap(each) or 0.0 for each in comparison.at(size))]
+def bar(comparison: Comparison, row: Row) -> float:
+    """Return how long the bar of a gap is, as a share of that of the widest gap of its size."""
+    gaps = [comparison.gap(each) or 0.0 for each in comparison.at(row.size)]
+    return (comparison.gap(row) or 0.0) / max(*gaps, PROOF_TOLERANCE)
 
 
 def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +27,7 @@ from designer.compare.detail import detail
 from designer.compare.exports import export, export_csv, export_json
 from designer.compare.page import method_rows, notes, status
 from designer.compare.running import MOST_KEPT, Comparisons, Standing
-from designer.compare.table import table
+from designer.compare.table import bar, table
 from designer.solves.line import Limits
 from formulations import available, compare
 from formulations.comparison import Comparison, News, comparison_from_json
@@ -467,3 +468,13 @@ def test_a_problem_of_its_own_chunks_is_compared_too(drawn, ring, result):
 
     assert row.result.problem.collective.size == pytest.approx(1e6)
     assert len(row.result.problem.collective.chunks) == len(result.problem.collective.chunks)
+
+
+def test_the_bar_of_a_gap_is_the_longer_the_wider_the_gap():
+    """The row with the widest gap fills its bar; one that meets the bound has none."""
+    gaps = {"far": 0.8, "near": 0.2, "met": 0.0, "none": None}
+    rows = {name: SimpleNamespace(size=1e6, name=name) for name in gaps}
+    found = SimpleNamespace(gap=lambda row: gaps[row.name], at=lambda _size: tuple(rows.values()))
+    assert {name: bar(found, row) for name, row in rows.items()} == {
+        "far": 1.0, "near": 0.25, "met": 0.0, "none": 0.0,
+    }  # fmt: skip
