@@ -116,10 +116,13 @@ def test_one_node_with_nvlink_is_printed_one_epoch_below_the_least(table, chunks
     assert not rounds_to(latency, PRINTED[table, 1])
 
 
-def test_epochs_of_the_fastest_link_make_other_figures():
-    """1/300 s: 0.0267 in one node and 0.1067 in two, as drawn in the gallery."""
-    fast = 1 / 300
-    one, two = (open_cluster(f"thesis-dgx-a100:hosts={hosts}") for hosts in (1, 2))
+@pytest.mark.parametrize(
+    ("hosts", "latency"), [(1, 0.0267), pytest.param(2, 0.1067, marks=pytest.mark.slow)]
+)
+def test_epochs_of_the_fastest_link_make_other_figures(hosts, latency):
+    """1/300 s, as drawn in the gallery; 0.0313 and 0.24 are printed."""
+    topology = open_cluster(f"thesis-dgx-a100:hosts={hosts}")
 
-    assert planned(one, "all-gather", "te-ccl-milp", fast)[1] == pytest.approx(8 / 300)
-    assert planned(two, "all-gather", "te-ccl-milp", fast)[1] == pytest.approx(0.1067, abs=5e-5)
+    found = planned(topology, "all-gather", "te-ccl-milp", 1 / 300)[1]
+
+    assert found == pytest.approx(latency, abs=5e-5)
