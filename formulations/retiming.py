@@ -101,6 +101,8 @@ def without_windows(
         if run.enough or (place and run.expired):
             break
         easier = Problem(topology, problem.collective)
+        if chosen.why_not(easier) is not None:
+            continue  # links that are slowed for ever may be out of balance
         left = None if run.left is None else run.left / (len(topologies) - place + rest)
         whole = chosen.keeps_chunks(easier)
         inner = replace(
