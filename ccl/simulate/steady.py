@@ -84,7 +84,7 @@ def _replay(
     ):
         chunks *= 2
         before, best = best, _in_parts(problem, found, chunks=chunks, orbits=orbits)
-    return min(before, best, key=lambda each: each.makespan)
+    return before if before.makespan < best.makespan else best
 
 
 def _in_parts(

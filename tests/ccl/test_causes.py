@@ -197,14 +197,14 @@ class TestHeldBack:
 
         assert told[0, "g0", "g1"] == (Reason.CLOSED, None, 0)
 
-    def test_with_windows_nothing_starts_before_its_epoch(self):
+    def test_with_windows_nothing_waits_for_its_epoch(self):
         problem = Problem(
             line(2), custom(2, [Chunk(MB, (0,), (1,))]), (Window((("g1", "g0"),), 0, 33, 0.5),)
         )
 
         told = why(problem, Schedule((Send(1, 0, "g0", "g1"),), 20, 4))
 
-        assert told[0, "g0", "g1"] == (Reason.PLANNED, None, 0)
+        assert told[0, "g0", "g1"] == (Reason.AT_ONCE, None, 0)
 
 
 class TestForests:

@@ -393,13 +393,15 @@ def lifted(problem, forest, timeline):
         many = int((group.links[:, place] == place).sum())
         for element in range(group.order):
             link = problem.topology.links[group.links[element, place]]
-            # The bundle is sent one after the other and is passed on as one.
+            # The bundle is sent one after the other; all of it is there when its last is.
             step, turn = (each.sent - each.start) / many, took[link.ends]
             took[link.ends] += 1
             start = each.start + turn * step
+            alpha = each.end - each.sent
             every.append(
                 replace(
                     each,
+                    end=start + step + alpha,
                     chunk=int(chunks[element, each.chunk]),
                     src=link.src,
                     dst=link.dst,

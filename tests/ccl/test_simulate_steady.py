@@ -238,14 +238,23 @@ class TestFlow:
 
 
 class TestParts:
-    def test_there_are_64_where_that_is_few(self):
-        assert replay(Problem(line(3), broadcast(3, MB)), chain(3)).chunks == 64
+    def test_there_are_64_where_more_gain_nothing(self):
+        """Over one link all parts together take as long as the whole."""
+        assert replay(Problem(line(2), broadcast(2, MB)), chain(2)).chunks == 64
+
+    def test_there_are_twice_as_many_as_long_as_that_gains(self):
+        """k parts over two links take 20 (1 + 1/k) µs: 64 gain 1.5 % over 32, 128 only 0.8 %."""
+        timeline = replay(Problem(line(3), broadcast(3, MB)), chain(3))
+
+        assert timeline.chunks == 128
+        assert timeline.makespan == pytest.approx(20 * (1 + 1 / 128))
 
     def test_every_link_of_a_way_is_a_crossing(self):
-        """100 chunks cross 63 links each: 7 parts of each are less than 50,000 crossings."""
+        """100 chunks cross 63 links each: 7 parts of each are less than 50,000 crossings, and twice
+        as many, which gain, less than 100,000."""
         problem = Problem(line(64), broadcast(64, MB, chunks=100))
 
-        assert simulate(problem, chain(64)).chunks == 7
+        assert simulate(problem, chain(64)).chunks == 14
 
     def test_there_are_fewer_where_all_crossings_would_be_too_many(self):
         """All 4,032 chunks of 64 GPUs cross a link once: 12 parts each are less than 50,000."""

@@ -124,7 +124,7 @@ def test_a_stop_at_a_switch_is_the_same_way_as_none():
 
 
 def test_parts_of_a_forest_count_together():
-    """Both send all of it along the line; the forest in 64 parts from the same moment on the
+    """Both send all of it along the line; the forest in 128 parts from the same moment on the
     first link, and long before all of it is there on the second."""
     problem = Problem(line(3), broadcast(3, MB))
     schedule = Schedule((Send(0, 0, "g0", "g1"), Send(1, 0, "g1", "g2")), 20, 2)
@@ -135,7 +135,7 @@ def test_parts_of_a_forest_count_together():
     assert kinds(found) == [(Kind.TIME, 0, "g1", "g2")]
     assert found.links == {}
     assert found.rows[0].second.share == pytest.approx(1)
-    assert found.rows[0].second.start == pytest.approx(20 / 64)
+    assert found.rows[0].second.start == pytest.approx(20 / 128)
 
 
 def test_another_share_is_told():
