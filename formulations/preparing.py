@@ -272,10 +272,12 @@ def _folder() -> Path:
 @cache
 def _key() -> str:
     """Return what tells apart sources, versions and processors that need other code."""
-    import llvmlite.binding as llvm  # noqa: PLC0415  only who asks for it needs it
-    import numba  # noqa: PLC0415
+    import numba  # noqa: PLC0415  only who asks for it needs it
+    from numba.core.codegen import get_host_cpu_features  # noqa: PLC0415
 
-    parts = [str(_SOURCES), sys.version, numba.__version__, llvm.get_host_cpu_name()]
+    # numba has no types.
+    processor = str(get_host_cpu_features())  # type: ignore[no-untyped-call]
+    parts = [str(_SOURCES), sys.version, numba.__version__, processor]
     found = hashlib.sha256("\n".join(parts).encode())
     for path in sorted(_SOURCES.glob("*.py")):
         found.update(path.read_bytes())

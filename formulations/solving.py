@@ -70,10 +70,7 @@ def solved(
 
     begin = clock()
     proofs = partial(proved, problem) if bounds is None else bounds
-    if solver != SOLVER:
-        from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
-
-        Backend(solver=solver).check()
+    _check(solver)
     run = Run(
         problem=problem,
         formulation=chosen.name,
@@ -96,3 +93,11 @@ def solved(
         # Of a plan that was looked at before it was offered.
         run.drop(error)
         return run.finish(Stop.CONSTRUCTED)
+
+
+def _check(solver: str) -> None:
+    """Refuse a solver that is not there, before anything is computed."""
+    if solver != SOLVER:
+        from formulations.backends import Backend  # noqa: PLC0415  it loads the solver
+
+        Backend(solver=solver).check()

@@ -234,11 +234,11 @@ def test_the_readme_gives_the_two_commands():
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_a_module_is_one_idea(path):
-    """At most 400 lines, and its functions at most 40."""
+    """At most 600 lines, and its functions at most 40."""
     text = path.read_text("utf-8")
     long = {each.name: own_lines(each) for each in functions(text) if own_lines(each) > 40}
 
-    assert text.count("\n") <= 400
+    assert text.count("\n") <= 600
     assert long == {}
 
 

@@ -145,7 +145,7 @@ def _shown(weight: Fraction) -> str:
     """Return a weight for a sentence; one of more digits than anybody reads is told roughly."""
     if max(weight.numerator, weight.denominator) < 10**12:
         return str(weight)
-    return f"about {float(min(weight, 10**9)):.9g}"
+    return f"about {float(min(weight, Fraction(10**9))):.9g}"
 
 
 def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozenset[str]) -> None:

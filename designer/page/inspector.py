@@ -93,25 +93,29 @@ def _device(device: Json) -> list[Any]:
         html.Div(
             [
                 _host_field(device.get("host")),
-                QuantityField(
-                    id={"device-edit": "buffer"},
-                    kind="size",
-                    what="buffer",
-                    above=0,
-                    label="Buffer",
-                    value=_buffer(device.get("buffer_bytes")),
-                    placeholder="no limit",
-                    optional=True,
-                    hold=True,
-                    verbatim=True,
-                    subject=device["name"],
-                ),
+                _buffer_field(device),
             ],
             className="ds-pair",
         ),
         _abilities([device]),
         _actions(),
     ]
+
+
+def _buffer_field(device: Json) -> QuantityField:
+    return QuantityField(
+        id={"device-edit": "buffer"},
+        kind="size",
+        what="buffer",
+        above=0,
+        label="Buffer",
+        value=_buffer(device.get("buffer_bytes")),
+        placeholder="no limit",
+        optional=True,
+        hold=True,
+        verbatim=True,
+        subject=device["name"],
+    )
 
 
 def _devices(devices: Sequence[Json]) -> list[Any]:

@@ -86,8 +86,7 @@ def walked(
     step, chunk = messages.step[order], messages.chunk[order]
     src, dst = place[messages.src[order]], place[messages.dst[order]]
     chain, begins = ways.chains(src, dst)
-    moves = ways.moves
-    best = ways.order[ways.pairs[:-1]]
+    moves, best = ways.moves, ways.order[ways.pairs[:-1]]
     made, of, start, ends = walk(
         (step, chunk, nbytes[chunk]),
         (chain, begins),

@@ -37,6 +37,16 @@ GIVEN = "as given"
 """The collective of the problem that the panel was made with, where no row of the form makes it."""
 
 
+def _chunks() -> ipywidgets.BoundedIntText:
+    return ipywidgets.BoundedIntText(
+        0,
+        min=0,
+        max=10_000,
+        description="Chunks per shard",
+        tooltip="So many stay whole; 0 is automatic: plans cut as they like",
+    )
+
+
 class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
     """A cluster, a collective and a formulation; press Solve.
 
@@ -68,13 +78,7 @@ class SolvePanel(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no typ
         kinds = [kind for kind in COLLECTIVES if kind != "custom"]
         self.collective = ipywidgets.Dropdown(options=kinds, description="Collective")
         self.size = ipywidgets.Text("1MB", description="Size", continuous_update=False)
-        self.chunks = ipywidgets.BoundedIntText(
-            0,
-            min=0,
-            max=10_000,
-            description="Chunks per shard",
-            tooltip="So many stay whole; 0 is automatic: plans cut as they like",
-        )
+        self.chunks = _chunks()
         self.time_limit = ipywidgets.BoundedFloatText(
             20.0, min=0.1, max=86_400.0, description="Seconds at most"
         )
