@@ -69,6 +69,6 @@ class Aside:
         return not self.ended
 
     def close(self) -> None:
-        """End it."""
+        """End it; what it has just found may still be looked at for a moment."""
         self._job.cancel()
-        self._thread.join()
+        self._thread.join(PAUSE)

@@ -181,6 +181,8 @@ class Search:
             return
         if self._pairs > SMALL:
             self._trees_aside()
+        if not self._large:
+            self._begin()
         self._try(LISTS, seconds=None if self._large else self._share(4))
         if self._large:
             self._wait()
@@ -214,6 +216,12 @@ class Search:
         """Whether latency counts: it alone takes a good share of what is proved."""
         paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
         return max(paths, default=0.0) > LATENT * self.run.proof.makespan
+
+    def _begin(self) -> None:
+        """Build a plan, so that there is one at once."""
+        for name in ("recursive-doubling" if self._latent else "ring", "direct"):
+            if self.run.best is None:
+                self._try(name)
 
     def _construct(self) -> None:
         """Build what needs no search."""
