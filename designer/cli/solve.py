@@ -252,6 +252,8 @@ def answer(result: Result) -> dict[str, Any]:
         "size": result.problem.collective.size,
         "formulation": result.formulation,
         "found_by": result.found_by or result.formulation,
+        "found_with": found_with(result),
+        "proved_by": result.bound.reference,
         "chunks": chunks_per_shard(result),
         "status": result.verdict,
         "stop": result.stop.name,
@@ -272,6 +274,11 @@ def answer(result: Result) -> dict[str, Any]:
         "log": list(result.log),
         "tenants": conditions.tenants_answer(result),
     }
+
+
+def found_with(result: Result) -> str:
+    """Return what found the plan: a solver, a search of our own or a construction."""
+    return formulations.formulation(result.found_by or result.formulation).solver
 
 
 def followed(job: SolveJob) -> tuple[Result, bool]:
@@ -388,7 +395,8 @@ def _print(result: Result) -> None:
             *whole_chunk_rows(result),
             ("chunks per shard", f"{chunks_per_shard(result)}" if _in_chunks(result) else ""),
             ("steady state", _steady(result)),
-            ("found by", result.found_by if result.found_by != result.formulation else ""),
+            ("found by", f"{result.found_by or result.formulation} ({found_with(result)})"),
+            ("proved by", result.bound.reference),
             ("algbw", text.bandwidth(result.algbw)),
             ("busbw", text.bandwidth(result.busbw)),
             *conditions.condition_rows(result),
