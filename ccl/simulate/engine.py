@@ -403,7 +403,9 @@ class Engine:
                 for backlog, comes in self._backlogs(i, now):
                     if backlog and rate > comes:
                         moment = min(moment, backlog / (rate - comes))
-            self._push(now + moment, i, self._version[i])
+            # What ends in less time than a clock can tell ends later too, or it would for ever.
+            later = max(now + moment, math.nextafter(now, math.inf))
+            self._push(later, i, self._version[i])
 
     def _promised(self, now: float) -> dict[int, float]:
         """Return the rate that each job is sure of now."""
