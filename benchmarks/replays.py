@@ -1,13 +1,14 @@
 """What a replay breaks, looked at without the code that verifies: bytes counted link by link.
 
 Nothing is taken from a replay but when each transfer begins, when its last byte has entered the
-link, and its bytes. Where it takes longer than its bytes at the bandwidth of the link it may have
-sent them at any time in between, so only what cannot be otherwise is told.
+link, its bytes, and which transfers are copies of the same bytes. Where one takes longer than its
+bytes at the bandwidth of the link it may have sent them at any time in between, so only what cannot
+be otherwise is told.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ WINDOWS = 200
 
 BYTES = 1e3
 """Bytes in a microsecond at 1 GB/s."""
+
+_Leaving = tuple[Transfer, int]
+"""A transfer, and how often its bytes have crossed its link before."""
 
 
 def faults(problem: Problem, timeline: Timeline) -> Iterator[str]:
@@ -87,12 +91,17 @@ def _at_switches(problem: Problem, timeline: Timeline, *, slack: float) -> Itera
     topology = problem.topology
     holds = {each.name for each in topology.devices if each.stores}
     came: defaultdict[tuple[str, int], list[Transfer]] = defaultdict(list)
-    left: defaultdict[tuple[str, int], list[Transfer]] = defaultdict(list)
-    for each in timeline.transfers:
+    left: defaultdict[tuple[str, int], list[_Leaving]] = defaultdict(list)
+    copies = Counter[tuple[str, str, tuple[int, ...]]]()
+    for place, each in enumerate(timeline.transfers):
         if each.dst not in holds:
             came[each.dst, each.chunk].append(each)
         if each.src not in holds:
-            left[each.src, each.chunk].append(each)
+            again = 0
+            if timeline.after:
+                key = each.src, each.dst, timeline.after[place]
+                again, copies[key] = copies[key], copies[key] + 1
+            left[each.src, each.chunk].append((each, again))
     early: dict[str, int] = {}
     for place, out in left.items():
         device = topology.device(place[0])
@@ -107,17 +116,18 @@ def _too_early(
     device: Device,
     *,
     came: Sequence[Transfer],
-    left: Sequence[Transfer],
+    left: Sequence[_Leaving],
     slack: float,
 ) -> bool:
-    links = {each: problem.topology.link(each.src, each.dst) for each in (*came, *left)}
+    leaving = [each for each, _ in left]
+    links = {each: problem.topology.link(each.src, each.dst) for each in (*came, *leaving)}
     # Both amounts are straight between these moments.
     moments = np.unique(
         [
             *(each.start + links[each].alpha for each in came),
             *(_full(each, links[each].bandwidth) + links[each].alpha for each in came),
-            *(each.sent - each.nbytes / (links[each].bandwidth * BYTES) for each in left),
-            *(each.sent for each in left),
+            *(each.sent - each.nbytes / (links[each].bandwidth * BYTES) for each in leaving),
+            *(each.sent for each in leaving),
         ]
     )
     there = np.full(len(moments), TOLERANCE * sum(each.nbytes for each in came))
@@ -125,11 +135,11 @@ def _too_early(
         rate = links[each].bandwidth * BYTES
         passed = moments + slack - each.start - links[each].alpha
         there += np.clip(rate * passed, 0, each.nbytes)
-    gone: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros(len(moments)))
-    for each in left:
+    gone: defaultdict[object, np.ndarray] = defaultdict(lambda: np.zeros(len(moments)))
+    for each, again in left:
         rate = links[each].bandwidth * BYTES
         amount = np.clip(each.nbytes - rate * (each.sent - moments), 0, None)
-        gone[each.dst if device.copies else ""] += np.minimum(amount, each.nbytes)
+        gone[(each.dst, again) if device.copies else ""] += np.minimum(amount, each.nbytes)
     return any(bool((amount > there).any()) for amount in gone.values())
 
 

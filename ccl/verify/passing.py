@@ -8,7 +8,7 @@ what can have come to it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,18 +49,24 @@ def _check_sources(problem: Problem, timeline: Timeline, passing: set[str], slac
 def _check_amounts(problem: Problem, timeline: Timeline, passing: set[str], slack: float) -> None:
     """Refuse more bytes of a chunk out of a device than into it.
 
-    Of what it copies that holds for each link, and of a whole chunk for each transfer.
+    Of what it copies that holds for each link, where the same bytes may cross it again for each of
+    these times, and of a whole chunk for each transfer.
     """
     copies = {each.name for each in problem.topology.devices if each.copies}
     sizes = [chunk.size * (1 - TOLERANCE) for chunk in problem.collective.chunks]
     came: defaultdict[tuple[int, str], list[Transfer]] = defaultdict(list)
-    left: defaultdict[tuple[int, str, str | int], list[Transfer]] = defaultdict(list)
+    left: defaultdict[tuple[int, str, object], list[Transfer]] = defaultdict(list)
+    times = Counter[tuple[str, str, tuple[int, ...]]]()
     for place, each in enumerate(timeline.transfers):
         if each.dst in passing:
             came[each.chunk, each.dst].append(each)
         if each.src in passing:
             whole = each.nbytes >= sizes[each.chunk]
-            onward = (place if whole else each.dst) if each.src in copies else ""
+            again = 0
+            if timeline.after:
+                key = each.src, each.dst, timeline.after[place]
+                again, times[key] = times[key], times[key] + 1
+            onward = (place if whole else (each.dst, again)) if each.src in copies else ""
             left[each.chunk, each.src, onward].append(each)
     for (chunk, device, _), leaving in left.items():
         moment = _excess(problem, came[chunk, device], leaving, slack)

@@ -17,10 +17,12 @@ from ccl.bound import Bound
 from ccl.collective import Chunk, custom, make_collective
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
+from tests.ccl.test_simulate_steady import copies_for_a_plain_switch
 
 PROBLEMS = 240
 BATCH = 20
@@ -157,6 +159,13 @@ def told(*transfers: Transfer, makespan: float = 2003.0) -> list[str]:
 def test_a_replay_that_can_be_so_is_let_pass():
     """The fast link takes 500 µs for what comes in 1,000, so it begins half-way."""
     assert told(FIRST, ON, SECOND, LAST) == []
+
+
+def test_a_switch_may_copy_for_one_that_does_not():
+    """Two copies of a part leave s over one link, the second before the next part has come."""
+    problem, forest = copies_for_a_plain_switch()
+
+    assert list(faults(problem, simulate(problem, forest, chunks=4))) == []
 
 
 @pytest.mark.parametrize(

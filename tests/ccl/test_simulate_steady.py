@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
 import pytest
 
 from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, reduce, reduce_scatter
+from ccl.errors import ScheduleError
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
@@ -15,6 +17,7 @@ from ccl.simulate import simulate
 from ccl.simulate.engine import Engine, Job
 from ccl.simulate.parts import Parts, track
 from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.verify import verify_timeline
 from tests.ccl.clusters import MB, gpus, line, mesh, star
 from tests.ccl.judging import replay
 from tests.ccl.test_verify_steady import both_ways, upside_down
@@ -28,6 +31,14 @@ def chain(count):
 
 def over_the_switch(count):
     return Forest((Tree(0, tuple(("g0", "s", f"g{r}") for r in range(1, count)), ONE),))
+
+
+def copies_for_a_plain_switch():
+    """s copies, and t behind it does not: two copies of everything cross s->t."""
+    switches = device("switch", "s", copies=True), device("switch", "t")
+    links = (Link("g0", "s", 50), Link("s", "t", 50), Link("t", "g1", 50), Link("t", "g2", 50))
+    problem = Problem(Topology("t", (*gpus(3), *switches), links), broadcast(3, MB))
+    return problem, Forest((Tree(0, (("g0", "s", "t", "g1"), ("g0", "s", "t", "g2")), ONE),))
 
 
 def mirrored(forest):
@@ -96,6 +107,28 @@ class TestForest:
 
         assert timeline.link_busy == pytest.approx(dict.fromkeys(timeline.link_busy, 20))
         assert timeline.makespan == pytest.approx(60)
+
+    def test_copies_for_a_plain_switch_cross_the_same_link(self):
+        """The second of a part leaves s before all of the chunk has come, as the first does."""
+        problem, forest = copies_for_a_plain_switch()
+
+        timeline = replay(problem, forest, chunks=4)
+
+        assert timeline.link_busy["s", "t"] == pytest.approx(40)
+        assert timeline.makespan == pytest.approx(5 + 40 + 5)
+
+    def test_none_of_them_is_ahead_of_what_it_copies(self):
+        """The copies of the last part leave from 35 µs on; it has come by 20, or not before 42."""
+        problem, forest = copies_for_a_plain_switch()
+        timeline = simulate(problem, forest, chunks=4)
+        last = max(
+            (each.start, place) for place, each in enumerate(timeline.transfers) if each.src == "g0"
+        )[1]
+        late = replace(timeline.transfers[last], start=37.0, sent=42.0, end=42.0)
+        transfers = (*timeline.transfers[:last], late, *timeline.transfers[last + 1 :])
+
+        with pytest.raises(ScheduleError, match="s stores nothing"):
+            verify_timeline(problem, replace(timeline, transfers=transfers))
 
     @pytest.mark.parametrize("mirror", [False, True])
     def test_a_ring_both_ways_is_in_its_steady_state_from_the_start(self, mirror):
