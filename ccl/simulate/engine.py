@@ -30,7 +30,7 @@ _SAME_RATE = 1e-9
 """A limit within this share of the sum of its links never slows anything."""
 
 _NOTHING = 1e-12
-"""Rates below this share of a link's bandwidth are rounding errors."""
+"""What is left of a bandwidth, or of what comes, and below this share of it is a rounding error."""
 
 _LEFT = 1e-10
 """Likewise bytes below this share of a job; they must not wait for a rate when an epoch ends."""
@@ -135,6 +135,10 @@ class _Inflow:
             if not done
         ]
 
+    def all_came(self) -> bool:
+        """Say whether no more bytes come."""
+        return all(self._all)
+
     def _run(self, now: float) -> None:
         for source, rate in enumerate(self.rate):
             self.came[source] += rate * (now - self._since)
@@ -149,6 +153,11 @@ def binding(topology: Topology) -> tuple[SharedLimit, ...]:
         if limit.bandwidth
         < sum(topology.link(*ends).bandwidth for ends in limit.links) * (1 - _SAME_RATE)
     )
+
+
+def _rest(whole: float, used: float) -> float:
+    """Return what is left of a rate, none where that could be a rounding error."""
+    return whole - used if used < whole * (1 - _NOTHING) else 0.0
 
 
 class Engine:
@@ -263,7 +272,7 @@ class Engine:
         job = self._jobs[i]
         if i in self._rate:
             self._run_down(now)
-            if i in self._inflow and self._left[i] > _LEFT * job.nbytes:
+            if i in self._inflow and not (self._sent(i) and self._inflow[i].all_came()):
                 self._stale.add(i)  # its backlog is at an end, it is not
                 return
             del self._left[i], self._rate[i]
@@ -324,14 +333,14 @@ class Engine:
     def _share(self, now: float) -> None:
         """Give every job with a rate of its own that rate, in bytes per µs, from now on."""
         self._run_down(now)
-        ended = {i for i, left in self._left.items() if left <= _LEFT * self._jobs[i].nbytes}
+        ended = {i for i in self._left if self._sent(i)}
         rates = dict.fromkeys(sorted(self._rate), 0.0)
         coming = {i: self._coming(i, now) for i in rates if i in self._inflow}
-        room = [limit.bandwidth * 1e3 for limit in self._limits]
+        used = [0.0] * len(self._limits)
         for claim in (self._promised(now), None):
             for i in rates:
                 if i not in ended:
-                    self._give(i, now, rates, room=room, most=(coming.get(i, math.inf), claim))
+                    self._give(i, now, rates, used=used, most=(coming.get(i, math.inf), claim))
         for i, rate in rates.items():
             if rate != self._rate[i] or i in self._stale or i in ended:
                 self._set_rate(i, rate, now)
@@ -343,24 +352,22 @@ class Engine:
         now: float,
         rates: dict[int, float],
         *,
-        room: list[float],
+        used: list[float],
         most: tuple[float, dict[int, float] | None],
     ) -> None:
         """Give a job what its link and limits have left, no more than comes to it or it claims."""
         link, (coming, claim) = self._jobs[i].link, most
         caps = self._caps.get(link, ())
-        more = self._speed(link, now) - rates[i]
+        more = _rest(self._speed(link, now), rates[i])
+        for cap in caps:
+            more = min(more, _rest(self._limits[cap].bandwidth * 1e3, used[cap]))
         if claim is not None:
             more = min(more, claim.get(i, 0.0))
-        more = taken = min([more, *(room[cap] for cap in caps)])
-        more = min(more, coming - rates[i])
-        if claim is None:
-            taken = more
-        if more * self._betas[link] > _NOTHING:
-            rates[i] += more
-        if taken * self._betas[link] > _NOTHING:
-            for cap in caps:
-                room[cap] -= taken
+        taken = more
+        more = min(more, _rest(coming, rates[i]))
+        rates[i] += more
+        for cap in caps:
+            used[cap] += more if claim is None else taken
 
     def _coming(self, i: int, now: float) -> float:
         """Return the rate that a job cannot exceed, as it has sent on all that has come."""
@@ -381,6 +388,10 @@ class Engine:
             for came, rate in self._inflow[i].open(now)
         ]
 
+    def _sent(self, i: int) -> bool:
+        """Say whether next to nothing of a job with a rate of its own is left."""
+        return self._left[i] <= _LEFT * self._jobs[i].nbytes
+
     def _speed(self, link: int, now: float) -> float:
         """Return the bytes per µs that a link has from now on, whatever its limits."""
         share = 1.0 if self._slow is None else self._slow.at(link, now)
@@ -393,8 +404,10 @@ class Engine:
         self._rate[i] = rate
         self._version[i] += 1
         left = self._left[i]
-        if left <= _LEFT * self._jobs[i].nbytes:
-            self._push(now, i, self._version[i])
+        if self._sent(i):
+            # It holds its link until all has come that it takes on, however that was counted.
+            if i not in self._inflow or self._inflow[i].all_came():
+                self._push(now, i, self._version[i])
         elif rate > 0:
             if math.isnan(self._jobs[i].start):
                 self._begin(i, now)

@@ -243,10 +243,13 @@ def _forwarded(
     schedule: Schedule,
 ) -> None:
     """Wait for all that a device which cannot store sends on in the same epoch."""
-    slack = SAME_MOMENT * schedule.duration
-    by_epoch: defaultdict[int, list[int]] = defaultdict(list)
+    tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
+    by_epoch: dict[int, list[int]] = {plan.sends[i].epoch: [] for _, i in leaving}
     for end, j in came:
-        by_epoch[math.ceil((end - slack) / schedule.epoch_duration)].append(j)
+        first, last = (math.ceil(moment / tau) for moment in (end - slack, end + slack))
+        epoch = next((each for each in range(first, last + 1) if each in by_epoch), None)
+        if epoch is not None:
+            by_epoch[epoch].append(j)
     for _, i in leaving:
         needs[i] = by_epoch[plan.sends[i].epoch]
 

@@ -186,9 +186,12 @@ class _Replay:
 
     def _pass(self, timed: Timed, device: Device, content: Content) -> None:
         """Note what came to a device that cannot store for its next epoch."""
-        epoch = math.ceil((timed.end - self._clock.slack) / self._schedule.epoch_duration)
-        key = timed.send.chunk, device.name, epoch
-        if key not in self._leaving:
+        tau, slack = self._schedule.epoch_duration, self._clock.slack
+        epoch, late = (math.ceil(moment / tau) for moment in (timed.end - slack, timed.end + slack))
+        # As an epoch begins it may be there in time or not.
+        keys = [(timed.send.chunk, device.name, each) for each in range(epoch, late + 1)]
+        key = next((each for each in keys if each in self._leaving), None)
+        if key is None:
             what = (
                 f"{timed.send} reaches {device.name}, which stores nothing, at {timed.end:g} µs "
                 f"and does not leave it in epoch {epoch}; send it on then"
