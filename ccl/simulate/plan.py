@@ -18,7 +18,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from functools import partial
+from operator import attrgetter, ge
 from typing import NamedTuple
 
 from ccl.problem import Problem
@@ -246,8 +247,10 @@ def _forwarded(
     tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
     by_epoch: dict[int, list[int]] = {plan.sends[i].epoch: [] for _, i in leaving}
     for end, j in came:
-        first, last = (math.ceil(moment / tau) for moment in (end - slack, end + slack))
-        epoch = next((each for each in range(first, last + 1) if each in by_epoch), None)
+        first, last = (math.ceil(moment / tau) for moment in (end - slack, end))
+        # Where rounding leaves open which epoch is the next, it is seldom its own.
+        epochs = sorted(range(first, last + 1), key=partial(ge, plan.sends[j].epoch))
+        epoch = next((each for each in epochs if each in by_epoch), None)
         if epoch is not None:
             by_epoch[epoch].append(j)
     for _, i in leaving:

@@ -187,9 +187,10 @@ class _Replay:
     def _pass(self, timed: Timed, device: Device, content: Content) -> None:
         """Note what came to a device that cannot store for its next epoch."""
         tau, slack = self._schedule.epoch_duration, self._clock.slack
-        epoch, late = (math.ceil(moment / tau) for moment in (timed.end - slack, timed.end + slack))
-        # As an epoch begins it may be there in time or not.
-        keys = [(timed.send.chunk, device.name, each) for each in range(epoch, late + 1)]
+        epoch, late = (math.ceil(moment / tau) for moment in (timed.end - slack, timed.end))
+        # What is late by no more than the slack may be in time or not, but seldom within its epoch.
+        epochs = sorted(range(epoch, late + 1), key=lambda each: each <= timed.send.epoch)
+        keys = [(timed.send.chunk, device.name, each) for each in epochs]
         key = next((each for each in keys if each in self._leaving), None)
         if key is None:
             what = (
