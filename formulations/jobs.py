@@ -212,13 +212,25 @@ def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
     Not by returning: Python aborts, over those words, when it ends while `until_abandoned` reads.
     """
     try:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
+        serve(sys.stdin.buffer, own_answers())
     finally:
         failed = sys.exc_info()[0] is not None
         if failed:
             traceback.print_exc()
         sys.stderr.flush()
         os._exit(int(failed))
+
+
+def own_answers() -> IO[bytes]:
+    """Return the output of this process for answers alone.
+
+    What others write there goes to its errors from now on: HiGHS prints some warnings whatever it
+    is told, and a line of them among the answers would be none.
+    """
+    sys.stdout.flush()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
 
 
 def _schedule(value: Any) -> Schedule:

@@ -92,7 +92,7 @@ class TestRun:
         assert result.status is Status.OPTIMAL
 
     def test_a_tree_that_fills_slowly_has_optimal_throughput(self):
-        problem = Problem(ring(4, alpha=1.0), make_collective("all-gather", 4, 4 * MB))
+        problem = Problem(ring(4, alpha=100.0), make_collective("all-gather", 4, 4 * MB))
         trees = tuple(Tree(r, around(r, 4, 1), Fraction(1)) for r in range(4))
         run = self.run(problem)
 
@@ -106,6 +106,7 @@ class TestRun:
 
     def test_a_limit_of_time_keeps_its_reason_when_nothing_is_proved(self):
         run = self.run(self.problem)
+        run.time_limit = 100.0
         run.offer(self.forest)
 
         assert run.finish(Stop.TIME_LIMIT).stop is Stop.TIME_LIMIT

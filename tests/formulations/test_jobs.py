@@ -122,3 +122,16 @@ def test_the_solver_dies_with_its_parent():
     parent.stdout.close()
 
     assert gone(pid, within=1.0)
+
+
+def test_what_a_solver_prints_is_no_answer():
+    """HiGHS writes some warnings to the output itself, beside Python, whatever it is told."""
+    program = (
+        "import os; from formulations.jobs import own_answers; answers = own_answers();"
+        "os.write(1, b'a warning\\n'); print('another', flush=True); answers.write(b'{}\\n')"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert done.stdout == b"{}\n"
+    assert done.stderr.split() == [b"a", b"warning", b"another"]

@@ -53,9 +53,10 @@ def marked(values: Iterable[Any], *, slow: Iterable[Any]) -> list[Any]:
     ]
 
 
-def asked(cluster: str, kind: CollectiveKind, size: str) -> Problem:
+def asked(cluster: str, kind: CollectiveKind, size: str, *, chunks: int | None = None) -> Problem:
     topology = open_cluster(cluster)
-    return Problem(topology, make_collective(kind, len(topology.ranks), parse_size(size)))
+    made = make_collective(kind, len(topology.ranks), parse_size(size), chunks=chunks)
+    return Problem(topology, made)
 
 
 def test_table_8_has_eleven_sizes_of_each():
@@ -67,9 +68,9 @@ def test_auto_proves_the_all_gathers_of_table_8(size):
     """The paper's own search ends unproved after two hours from 16 MB up."""
     dropped = DROPPED if parse_size(size) >= 16e6 else 0.0
 
-    result = solve(asked("ndv2:hosts=2", "all-gather", size))
+    result = solve(asked("ndv2:hosts=2", "all-gather", size, chunks=1))
 
-    assert result.status is Status.OPTIMAL
+    assert result.status is Status.WHOLE
     assert result.makespan <= better("allgather")[size] + dropped
 
 
@@ -87,9 +88,9 @@ COPYING = ("ndv2:hosts=4,copies=true", "dgx-2-te-ccl:copies=true")
 @pytest.mark.parametrize("size", better("allgather"))
 def test_auto_proves_32_gpus_behind_switches_that_copy(cluster, size):
     """The bound knows nothing of how plans are found, and the plan meets it."""
-    result = solve(asked(cluster, "all-gather", size), time_limit=20)
+    result = solve(asked(cluster, "all-gather", size, chunks=1), time_limit=20)
 
-    assert result.status is Status.OPTIMAL
+    assert result.status in (Status.OPTIMAL, Status.WHOLE)
 
 
 @pytest.mark.parametrize(("cluster", "makespan"), [(COPYING[0], 61_879.0), (COPYING[1], 7_750.7)])
@@ -101,7 +102,7 @@ def test_1_gb_for_32_gpus_behind_switches_that_copy(cluster, makespan):
     of latency. On DGX-2 an odd GPU has nothing but its link of 125 GB/s to take in 31 shards, in
     7,750 µs after 2 × 0.35 µs.
     """
-    result = solve(asked(cluster, "all-gather", "1GB"))
+    result = solve(asked(cluster, "all-gather", "1GB", chunks=1))
 
     assert result.makespan == pytest.approx(makespan)
 

@@ -19,7 +19,7 @@ from gallery import open_cluster
 
 def asked(cluster: str, kind: CollectiveKind) -> Problem:
     topology = open_cluster(cluster)
-    return Problem(topology, make_collective(kind, len(topology.ranks), 1e6, chunks=1, root=0))
+    return Problem(topology, make_collective(kind, len(topology.ranks), 1e6, root=0))
 
 
 CASES: list[tuple[str, dict[str, Any], str, CollectiveKind, str, int]] = [
