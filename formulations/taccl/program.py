@@ -64,7 +64,9 @@ class Paths:
     def model(self) -> cp.Problem:
         """The whole program."""
         time, used = self.time, cp.Variable(max(1, self._used), bounds=[0, 1])
-        start = cp.Variable(len(self._cells), bounds=[self._early, np.ones(len(self._cells))])
+        # What a device can have only after the latest end is in no plan that is looked for.
+        latest = np.maximum(self._early, 1.0)
+        start = cp.Variable(len(self._cells), bounds=[self._early, latest])
         rules = [
             *self._arriving(),
             *self._timed(start),

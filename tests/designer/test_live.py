@@ -9,6 +9,7 @@ import pytest
 from ccl.collective import all_gather
 from ccl.formats.topoloom import result_to_json, topology_to_json
 from ccl.problem import Problem
+from ccl.result import Status
 from ccl.symmetry import automorphisms
 from designer.page import live_card, tree_card
 from designer.solves import answers, live, results
@@ -59,7 +60,7 @@ def test_what_cannot_be_asked_is_said_in_a_sentence():
     asked["topology"]["devices"] = asked["topology"]["devices"][:1]
     asked["topology"]["links"] = []
     assert live.problem_asked(asked) == "Two linked GPUs have a best rate."
-    assert "must be a whole number" in live.problem_asked(question(lonely, chunks=0.5))
+    assert "is not a whole number" in live.problem_asked(question(lonely, chunks=0.5))
 
 
 def test_link_prices_are_what_a_new_optimum_says():
@@ -143,8 +144,9 @@ def test_a_steady_state_is_told_with_its_rate():
     """Each link of the ring carries 2 x 3 half shards of 1 MB in both directions: 30 µs."""
     told = answers.shown(gathered(), None)["summary"]
     assert told["steady"] == pytest.approx(30.0)
-    shown = str(results.schedule_panel({**told, "throughput": True, "stop": "no plan is better"}))
-    assert "Optimal throughput: no plan is better." in shown
+    met = {"throughput": True, "verdict": str(Status.THROUGHPUT), "stop": "no plan is better"}
+    shown = str(results.schedule_panel({**told, **met}))
+    assert "Optimal throughput (steady state): no plan is better." in shown
     assert "30 µs each, 133 GB/s" in shown
 
 

@@ -89,7 +89,8 @@ def test_dash_is_told_which_files_to_serve():
     static = Path(widgets.__file__).parent
     hosts = [item for item in widgets._js_dist if not item.get("dynamic")]
 
-    assert [(static / item["relative_package_path"]).name for item in hosts] == ["dash_host.js"]
+    names = [(static / item["relative_package_path"]).name for item in hosts]
+    assert names == ["dash_host.js", "quantity.js", "quantity_field.js"]
     assert all((static / item["relative_package_path"]).exists() for item in hosts)
     assert all(item["namespace"] == "widgets" for item in widgets._js_dist)
 
