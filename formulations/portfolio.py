@@ -75,6 +75,9 @@ CUTS = (2, 4, 8, 16, 32, 64)
 
 WORTH = 0.003
 
+CUT_SECONDS = 4.0
+"""Seconds for each of them: what passes of chance gain later on, finer chunks gain sooner."""
+
 LATENT = 0.3
 """Share of the bound that latency takes where constructions of few steps come first."""
 
@@ -250,7 +253,7 @@ class Search:
         for parts in CUTS:
             if parts * self._pairs > SENDS or self._done:
                 return
-            self._try(LISTS, parts=parts, seconds=self._share(2))
+            self._try(LISTS, parts=parts, seconds=min(self._share(2) or math.inf, CUT_SECONDS))
             found = self._plans.get(parts)
             if found is None or found.makespan > before * (1 - WORTH):
                 return
