@@ -80,10 +80,10 @@ def _released(net, state, looked, many, resource):
     """Give back what a resource took of its shared limits, and touch what is under them."""
     for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
         limit = net.caps[cap]
+        # The next over it may have been let through already, for when it is free.
         state.load[limit] -= state.rate[resource]
         for place in range(net.under_first[limit], net.under_first[limit + 1]):
             many = _touch(net, state, looked, many, net.under[place])
-    state.rate[resource] = 0.0
     return many
 
 
