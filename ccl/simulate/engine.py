@@ -175,6 +175,7 @@ class Engine:
         self._jobs = jobs
         self._betas = [link.beta for link in topology.links]
         self._limits = binding(topology)
+        self._rooms = [limit.bandwidth * 1e3 for limit in self._limits]
         self._caps: dict[int, list[int]] = {}
         for i, limit in enumerate(self._limits):
             for ends in limit.links:
@@ -336,7 +337,7 @@ class Engine:
         ended = {i for i in self._left if self._sent(i)}
         rates = dict.fromkeys(sorted(self._rate), 0.0)
         coming = {i: self._coming(i, now) for i in rates if i in self._inflow}
-        used = [0.0] * len(self._limits)
+        used = [0.0] * len(self._rooms)
         for claim in (self._promised(now), None):
             for i in rates:
                 if i not in ended:
@@ -360,7 +361,7 @@ class Engine:
         caps = self._caps.get(link, ())
         more = _rest(self._speed(link, now), rates[i])
         for cap in caps:
-            more = min(more, _rest(self._limits[cap].bandwidth * 1e3, used[cap]))
+            more = min(more, _rest(self._rooms[cap], used[cap]))
         if claim is not None:
             more = min(more, claim.get(i, 0.0))
         taken = more
