@@ -59,7 +59,7 @@ def test_random_problems_are_of_every_kind():
 def line() -> Problem:
     """Broadcast of 1 MB along three GPUs at 50 GB/s: 40 µs whole, little more than 20 in parts."""
     topology = open_cluster("line:gpus=3,alpha=0")
-    return Problem(topology, make_collective("broadcast", 3, 1e6, chunks=1))
+    return Problem(topology, make_collective("broadcast", 3, 1e6))
 
 
 def judged(problem: Problem, *results: Result) -> Seen:
@@ -93,6 +93,7 @@ def test_a_bound_above_a_plan_is_found_out(whole_chunks, share, false):
     assert any(each.kind == "false bound" for each in found.violations) == false
 
 
+@pytest.mark.logs_a_bug
 def test_a_bound_above_a_steady_state_is_found_out():
     problem = line()
     forest = solve(problem, "orbit-trees")
