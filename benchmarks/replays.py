@@ -93,13 +93,13 @@ def _at_switches(problem: Problem, timeline: Timeline, *, slack: float) -> Itera
     came: defaultdict[tuple[str, int], list[Transfer]] = defaultdict(list)
     left: defaultdict[tuple[str, int], list[_Leaving]] = defaultdict(list)
     copies = Counter[tuple[str, str, tuple[int, ...]]]()
-    for place, each in enumerate(timeline.transfers):
+    for number, each in enumerate(timeline.transfers):
         if each.dst not in holds:
             came[each.dst, each.chunk].append(each)
         if each.src not in holds:
             again = 0
             if timeline.after:
-                key = each.src, each.dst, timeline.after[place]
+                key = each.src, each.dst, timeline.after[number]
                 again, copies[key] = copies[key], copies[key] + 1
             left[each.src, each.chunk].append((each, again))
     early: dict[str, int] = {}
