@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -123,6 +123,20 @@ class Problem:
             front += ends - seen
             seen |= ends
         return seen
+
+    def cut_into(self, chunks: int | None) -> Problem:
+        """Return the problem that a plan of so many chunks answers: itself, or cut evenly further.
+
+        Parameters
+        ----------
+        chunks
+            In all, as `Schedule.chunks` has them; None, or what is no multiple of those that there
+            are, leaves it as it is.
+        """
+        have = len(self.collective.chunks)
+        if chunks is None or chunks == have or chunks % have:
+            return self
+        return replace(self, collective=self.collective.cut(chunks // have))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -53,7 +53,7 @@ latency as nothing makes its epochs longer by it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccl.errors import ProblemError
@@ -121,6 +121,10 @@ class Schedule(InWords):
         µs.
     horizon
         Number of epochs within which everything has arrived; what arrives later is an error.
+    chunks
+        Into how many chunks it cuts the data in all, where it was made for a problem whose chunks
+        were cut further: a problem with fewer is cut likewise before it is verified or replayed.
+        None where the chunks are those of the problem.
 
     Raises
     ------
@@ -131,6 +135,7 @@ class Schedule(InWords):
     sends: tuple[Send, ...]
     epoch_duration: float
     horizon: int
+    chunks: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not (self.epoch_duration > 0 and math.isfinite(self.epoch_duration)):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from ccl.bound import Bound
@@ -31,7 +32,8 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
 from ccl.options import option_fields
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, Result, Stop
+from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
+from ccl.schedule import Schedule
 from formulations.aside import Aside
 from formulations.early import first_plan
 from formulations.mirror import halves
@@ -316,6 +318,9 @@ class Search:
             log=[],
             size=None,
             closed_form=None,
+            turn=partial(_counted, chunks=len(problem.collective.chunks))
+            if parts > 1
+            else run.turn,
             over=lambda: self._done,
         )
         try:
@@ -404,6 +409,11 @@ class Search:
         """Wait for what goes on aside, until it ends, is enough or the limit comes."""
         while self._aside is not None and not self._done and self._aside.wait():
             pass
+
+
+def _counted(plan: Plan, *, chunks: int) -> Plan:
+    """Let a schedule say into how many chunks it cuts the data."""
+    return replace(plan, chunks=chunks) if isinstance(plan, Schedule) else plan
 
 
 def options_of(chosen: Formulation, seed: int, seconds: float | None) -> Any:

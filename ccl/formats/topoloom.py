@@ -139,7 +139,8 @@ def _chunk_to_json(chunk: Chunk) -> Json:
 def plan_to_json(plan: Plan) -> Json:
     """Return a plan, tagged by its type."""
     if isinstance(plan, Schedule):
-        return {
+        cut: Json = {} if plan.chunks is None else {"chunks": plan.chunks}
+        return cut | {
             "plan": "schedule",
             "epoch_duration": plan.epoch_duration,
             "horizon": plan.horizon,
@@ -279,7 +280,10 @@ def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
     """Make a plan of its shape; whether it answers a problem is for `ccl.verify` to say."""
     if isinstance(value, wire.ScheduleJson):
         return Schedule(
-            tuple(_send(*each) for each in value.sends), value.epoch_duration, value.horizon
+            tuple(_send(*each) for each in value.sends),
+            value.epoch_duration,
+            value.horizon,
+            value.chunks,
         )
     if isinstance(value, wire.ForestJson):
         return forest_of(value, topology)

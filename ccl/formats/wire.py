@@ -122,6 +122,7 @@ class ScheduleJson(Struct, forbid_unknown_fields=True, tag="schedule", tag_field
     epoch_duration: Positive
     horizon: Annotated[int, Meta(ge=1, le=MOST)]
     sends: list[tuple[Whole, Whole, list[str], Share]]
+    chunks: Annotated[int, Meta(ge=1, le=MOST)] | None = None
 
 
 class TreeJson(Struct, forbid_unknown_fields=True):

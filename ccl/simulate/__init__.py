@@ -35,7 +35,7 @@ def simulate(
         sends its chunks whole, whatever is given here.
     """
     if isinstance(plan, Schedule):
-        return replay_schedule(problem, plan)
+        return replay_schedule(problem.cut_into(plan.chunks), plan)
     if isinstance(plan, Forest):
         return replay_forest(problem, plan, chunks=chunks)
     return replay_flow(problem, plan, chunks=chunks)

@@ -28,7 +28,7 @@ def verify(problem: Problem, plan: Schedule | Forest | Flow) -> None:
         limit.
     """
     if isinstance(plan, Schedule):
-        verify_schedule(problem, plan)
+        verify_schedule(problem.cut_into(plan.chunks), plan)
     elif isinstance(plan, Forest):
         verify_forest(problem, plan)
     else:

@@ -11,9 +11,12 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible, ProblemError
+from ccl.formats.topoloom import plan_from_json, plan_to_json
 from ccl.problem import Problem
 from ccl.result import Status, Stop
+from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
+from ccl.verify import verify
 from formulations import available, formulation, solve
 from formulations.run import Progress
 from gallery import open_cluster
@@ -130,7 +133,8 @@ def test_a_shard_is_cut_where_that_is_faster():
     """Broadcast of 1 MB along a line of four, 50 GB/s: whole it takes 60 µs, in parts little more
     than the 20 µs that the last link needs."""
     topology = open_cluster("line:gpus=4,alpha=0")
-    free = solve(Problem(topology, make_collective("broadcast", 4, 1 * MB)))
+    problem = Problem(topology, make_collective("broadcast", 4, 1 * MB))
+    free = solve(problem)
     fixed = solve(Problem(topology, make_collective("broadcast", 4, 1 * MB, chunks=1)))
 
     assert fixed.makespan == pytest.approx(60.0)
@@ -138,6 +142,11 @@ def test_a_shard_is_cut_where_that_is_faster():
     assert free.makespan < 22.0
     assert free.problem.collective.size == pytest.approx(1 * MB)
     assert free.bound.makespan == pytest.approx(20.0)
+    # The plan says how it cuts the data, so that it answers what was asked as well.
+    verify(problem, free.plan)
+    assert simulate(problem, free.plan).makespan == free.makespan
+    again = plan_from_json(plan_to_json(free.plan))
+    assert simulate(problem, again).makespan == free.makespan
 
 
 def test_shards_of_two_dgx_a100_are_cut():
