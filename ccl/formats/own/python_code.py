@@ -164,11 +164,15 @@ def _collective(code: Script, collective: Collective) -> Group:
         name = collective.kind.replace("-", "_")
         code.uses("ccl.collective", name)
         named = {"root": told["root"]} if told["root"] else {}
-        named |= {"chunks": told["chunks"]} if told["chunks"] != 1 else {}
-        return call(name, ranks, collective.size, **named)
+        if collective.whole:
+            named["chunks"] = told["chunks"]
+        made = call(name, ranks, collective.size, **named)
+        cut = told["chunks"] > 1 and not collective.whole
+        return replace(made, end=f").cut({told['chunks']})") if cut else made
     code.uses("ccl.collective", "Chunk", "Collective")
     chunks = Group("(", tuple(("", _chunk(each)) for each in collective.chunks), ")", tall=True)
-    return call("Collective", collective.kind, ranks, size=collective.size, chunks=chunks)
+    fixed = {"whole": True} if collective.whole else {}
+    return call("Collective", collective.kind, ranks, size=collective.size, chunks=chunks, **fixed)
 
 
 def _chunk(chunk: Chunk) -> Group:

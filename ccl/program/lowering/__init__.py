@@ -22,6 +22,7 @@ from ccl.program.lowering.messages import messages_of
 from ccl.program.lowering.steps import Limits, TooLong, rank_programs
 from ccl.program.program import Program, Protocol, RankProgram
 from ccl.result import Plan
+from ccl.schedule import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,8 @@ def lower(problem: Problem, plan: Plan, options: Options | None = None) -> Progr
         told in the program's notes.
     """
     asked = options or Options()
+    if isinstance(plan, Schedule):
+        problem = problem.cut_into(plan.chunks)
     hops, buffers = cut(
         problem, plan, pieces=asked.pieces, smallest=asked.smallest, largest=asked.largest
     )
