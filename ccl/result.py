@@ -69,6 +69,7 @@ class Stop(StrEnum):
     RATE = "no plan has a higher rate: its steady state meets a lower bound"
     MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
     GAP = "the gap asked for is reached"
+    WHOLE_GAP = "the gap asked for is reached among plans that keep these chunks whole"
     MODEL_GAP = "the model's own objective is within the gap asked for"
     TIME_LIMIT = "the time limit is reached"
     MEMORY = "it needed more memory than it may have"
@@ -224,7 +225,7 @@ class Result:
         met = Stop.PROVED
         proofs = {Status.OPTIMAL: met, Status.WHOLE: met, Status.THROUGHPUT: Stop.RATE}
         proof = proofs.get(self.status)
-        asked = (Stop.GAP,) if proof is Stop.RATE else ()
+        asked = (Stop.GAP, Stop.WHOLE_GAP) if proof is Stop.RATE else ()
         if proof is None or self.stop in (Stop.CONSTRUCTED, Stop.READ, *asked):
             return self
         return replace(self, stop=proof)

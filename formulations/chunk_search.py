@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Start = tuple[Hops, int, Schedule | None]
 """A grid, a number of epochs that is enough on it, and the plan of so many that was offered."""
 
-LAST = (Stop.PROVED, Stop.GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
+LAST = (Stop.PROVED, Stop.GAP, Stop.WHOLE_GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
 """Why no finer grid is tried."""
 
 PATIENCE = 1.5

@@ -291,8 +291,13 @@ class Run:
     def reached(self) -> Stop:
         """Why the best so far is enough: a proof, or the gap that was asked for."""
         proofs = (Status.OPTIMAL, Status.WHOLE) if self.whole else (Status.OPTIMAL,)
-        proved = self.best is not None and self.best.status in proofs
-        return Stop.PROVED if proved else Stop.GAP
+        if self.best is None or self.best.status in proofs:
+            return Stop.PROVED
+        return self._near(self.best)
+
+    def _near(self, best: Result) -> Stop:
+        """Return among which plans the gap asked for is reached."""
+        return Stop.GAP if self.gap is not None and best.gap <= self.gap else Stop.WHOLE_GAP
 
     def finish(self, stop: Stop) -> Result:
         """Return the best result with the reason why it stopped.
@@ -321,7 +326,7 @@ class Run:
         if stop is Stop.TIME_LIMIT and self.time_limit is None:
             stop = Stop.EFFORT  # a limit of the formulation's own
         if stop is Stop.TIME_LIMIT and self.gap is not None and self._gap(best) <= self.gap:
-            stop = Stop.GAP
+            stop = self._near(best)
         # The plan has been verified and replayed when it was offered.
         return replace(
             best,

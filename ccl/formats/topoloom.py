@@ -23,7 +23,7 @@ from ccl.formats.forests import forest_of, forest_to_json
 from ccl.formats.text import misfit
 from ccl.formats.witnesses import bound_of, bound_to_json, named_by
 from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude
+from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude, true_bounds
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.window import Window
@@ -307,10 +307,12 @@ def result_of(value: wire.ResultJson) -> Result:
         raise FormatError(msg)
     size = value.size
     problem = problem_of(value.problem)
+    bounds = tuple(bound_of(each) for each in value.bounds)
     result = conclude(
         problem,
         plan_of(value.plan, problem.topology),
-        bounds=tuple(bound_of(each) for each in value.bounds),
+        # Those on steady states are held against the plan's own below, as a file may be wrong.
+        bounds=tuple(each for each in bounds if not each.steady),
         stop=Stop[value.stop],
         formulation=value.formulation,
         options=value.options,
@@ -321,8 +323,12 @@ def result_of(value: wire.ResultJson) -> Result:
     )
     _check_told(value, result)
     told = value.closed_form
-    formula = None if told is None else ClosedForm(**msgspec.structs.asdict(told))
-    return replace(result, found_by=value.found_by, closed_form=formula)
+    return replace(
+        result,
+        bounds=true_bounds(problem, result.plan, bounds, makespan=result.makespan, ours=False),
+        found_by=value.found_by,
+        closed_form=None if told is None else ClosedForm(**msgspec.structs.asdict(told)),
+    ).stopped()
 
 
 def _check_told(value: wire.ResultJson, result: Result) -> None:
@@ -349,7 +355,7 @@ def _check_told(value: wire.ResultJson, result: Result) -> None:
 def _check_bounds(value: wire.ResultJson, result: Result) -> None:
     """Refuse a bound that the plan beats, one on steady states with its own."""
     takes = [(result.makespan, False, "nothing")]
-    if result.steady_gap is not None and result.steady_makespan is not None:
+    if result.steady_makespan is not None:
         takes.append((result.steady_makespan, True, "no steady state"))
     for number, told in enumerate(value.bounds):
         for took, steady, what in takes:

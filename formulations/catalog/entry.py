@@ -14,7 +14,7 @@ from formulations import DEFAULT
 _CUT_SHORT = (Stop.TIME_LIMIT, Stop.MEMORY, Stop.CANCELLED)
 _LIMITED = (Stop.EFFORT, Stop.PASSES)
 """Own ends that come earlier where a limit leaves parts of a search less time."""
-_NEAR = (Stop.GAP, Stop.MODEL_GAP)
+_NEAR = (Stop.GAP, Stop.WHOLE_GAP, Stop.MODEL_GAP)
 _ABOUT = 0.99
 """Share of a time limit that counts as all of it: solvers stop a little early."""
 

@@ -184,9 +184,11 @@ def check(case: Case, *, time_limit: float) -> Result | CclError:
     limited = case.problem.topology.limits and "switches" in case.options
     if isinstance(result.plan, Schedule) and not limited:
         assert result.makespan <= result.plan.duration * (1 + 1e-9)
-    if result.stop is Stop.GAP:
+    if result.stop in (Stop.GAP, Stop.WHOLE_GAP):
         assert case.gap is not None
-        assert result.gap <= case.gap or case.problem.collective.reduces
+        reached = result.gap if result.stop is Stop.GAP else result.whole_gap
+        assert reached is not None
+        assert reached <= case.gap or case.problem.collective.reduces
     if "epoch_duration" in case.options:
         given = case.options["epoch_duration"]
         assert result.plan.epoch_duration == pytest.approx(given, rel=1e-5)

@@ -55,11 +55,11 @@ def through_pcie(hosts: int) -> Topology:
     return replace(made, devices=tuple(devices), links=tuple(links), declared=())
 
 
-def planned(topology, kind, method, epoch, *, chunks=1, horizon=None):
+def planned(topology, kind, method, epoch, *, chunks=None, horizon=None):
     """Return the epochs of a plan and its s/GB as planned, 1 GB from each or for each."""
     gpus = len(topology.ranks)
     asked = Problem(topology, make_collective(kind, gpus, gpus * 1e9, chunks=chunks))
-    options = {"epoch_duration": epoch * 1e6 / chunks, "horizon": horizon}
+    options = {"epoch_duration": epoch * 1e6 / (chunks or 1), "horizon": horizon}
     plan = solve(asked, method, options=options, time_limit=60).plan
     return plan.horizon, plan.duration / 1e6
 

@@ -49,7 +49,7 @@ def planned(problem, name):
     return solve(problem, name, time_limit=0.3 if name == "list" else 60).plan
 
 
-def asked(cluster, kind, *, chunks=1, root=0):
+def asked(cluster, kind, *, chunks=None, root=0):
     topology = open_cluster(cluster)
     ranks = len(topology.ranks)
     return Problem(topology, make_collective(kind, ranks, 1e6, chunks=chunks, root=root))

@@ -33,7 +33,7 @@ CLUSTERS = {
 """With how plans are found there."""
 
 
-def asked(cluster, kind, *, chunks=1, root=0):
+def asked(cluster, kind, *, chunks=None, root=0):
     topology = open_cluster(cluster) if isinstance(cluster, str) else cluster
     return Problem(
         topology, make_collective(kind, len(topology.ranks), 1e6, chunks=chunks, root=root)
