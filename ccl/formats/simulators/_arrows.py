@@ -7,7 +7,8 @@ A timeline does not say it, so it is told from times, chunk by chunk and device 
   alike sizes to alike sizes;
 * of a chunk that is added up, a transfer takes on all that has come since the one before it, or
   the last of it where nothing has;
-* a device that cannot store passes on what comes just then, byte by byte, if there is such.
+* a device that cannot store passes on what comes just then, byte by byte, if there is such: a
+  faster link waits until it can send without a pause.
 
 The arrows are then laid end to end, so that each chain goes through as many transfers as it can:
 viewers draw a chain as one flow with one beginning and one end.
@@ -19,6 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from ccl.problem import Problem
 from ccl.timeline import Timeline, Transfer
@@ -98,19 +100,25 @@ class _Telling:
 
     def _through(self, place: _Place, *, reduced: bool) -> Iterator[tuple[int, list[int]]]:
         """Yield departures with what comes just then: all of a sum, else one for each link."""
+        # A link begins with the first byte that comes, or, if it is faster, ends with the last.
         heads = sorted((self._head(number), number) for number in place.came)
-        times = [time for time, _ in heads]
+        tails = sorted((self._transfers[number].end, number) for number in place.came)
         used: set[tuple[str, int]] = set()
         for number in place.left:
             each = self._transfers[number]
-            begin = bisect_left(times, each.start - self._slack)
-            end = bisect_right(times, each.start + self._slack)
-            now = [first for _, first in heads[begin:end] if (each.dst, first) not in used]
+            both = (*self._at(heads, each.start), *self._at(tails, each.sent))
+            now = [first for first in dict.fromkeys(both) if (each.dst, first) not in used]
             if not reduced:
                 del now[1:]
             used.update((each.dst, first) for first in now)
             if now:
                 yield number, now
+
+    def _at(self, moments: Sequence[tuple[float, int]], time: float) -> Iterator[int]:
+        """Yield what has its moment at a time."""
+        begin = bisect_left(moments, time - self._slack, key=itemgetter(0))
+        end = bisect_right(moments, time + self._slack, key=itemgetter(0))
+        return (number for _, number in moments[begin:end])
 
     def _head(self, number: int) -> float:
         """Return when the first byte of a transfer arrives, in µs."""
