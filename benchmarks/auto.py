@@ -1,14 +1,16 @@
 """`auto` beside every other method, each given the same seconds: it must not lose to any.
 
 A line for each question: what `auto` found, by which method, what is proved of it, and the best of
-all others. Every solve has a process of its own, one at a time, so that `auto` may use all cores.
-Answers are kept in a file as they come, so that a run of hours can be ended and gone on with.
+all others. Every solve has a process of its own; `auto` has the machine to itself, of the others
+there are two at a time. Where `auto` is "optimal" for every plan none can be ahead, and they are
+not asked. Answers are kept in a file as they come, so that a run of hours can be gone on with.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,8 +22,9 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
 from ccl.formats.size import format_size, parse_size
 from ccl.problem import Problem
+from ccl.result import Status
 from designer.page import text
-from formulations import available, start
+from formulations import DEFAULT, available, start
 from gallery import catalog, open_cluster
 
 KINDS: tuple[CollectiveKind, ...] = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all")
@@ -29,6 +32,9 @@ SIZES = "1KB,1MB,1GB"
 
 WORSE = 0.005
 """Share by which `auto` may be behind another method."""
+
+AT_ONCE = 2
+"""Other methods that are asked at a time: each uses one core."""
 
 Row = dict[str, Any]
 
@@ -98,17 +104,24 @@ class _Known:
 
 
 def _rows(name: str, problem: Problem, known: _Known, seconds: float) -> Iterator[Row]:
-    """Yield what each method that takes the problem comes to."""
+    """Yield what `auto` comes to, then each other method that takes the problem."""
     collective = problem.collective
     question = f"{name} {collective.kind} {collective.size:g} {seconds:g}"
-    for each in available():
-        if each.why_not(problem) is None:
-            row = known.get(question, each.name)
-            if row is None:
-                row = {"question": question, "method": each.name}
-                row |= _solved(problem, each.name, seconds)
-                known.add(row)
-            yield row
+
+    def row(method: str) -> Row:
+        made = known.get(question, method)
+        if made is None:
+            made = {"question": question, "method": method} | _solved(problem, method, seconds)
+            known.add(made)
+        return made
+
+    auto = row(DEFAULT)
+    yield auto
+    if auto.get("status") == Status.OPTIMAL:
+        return
+    others = [each.name for each in available() if each.why_not(problem) is None]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        yield from threads.map(row, (name for name in others if name != DEFAULT))
 
 
 def _solved(problem: Problem, method: str, seconds: float) -> Row:
@@ -128,19 +141,19 @@ def _solved(problem: Problem, method: str, seconds: float) -> Row:
 
 
 def _others(rows: list[Row]) -> Row | None:
-    others = [row for row in rows if row["method"] != "auto"]
+    others = [row for row in rows if row["method"] != DEFAULT]
     return min(others, key=lambda row: float(row["makespan"]), default=None)
 
 
 def _auto(rows: list[Row]) -> Row | None:
-    return next((row for row in rows if row["method"] == "auto"), None)
+    return next((row for row in rows if row["method"] == DEFAULT), None)
 
 
 def _ratio(rows: list[Row]) -> float | None:
     """Return the makespan of `auto` over the best of the others; infinite where it has none."""
     auto, best = _auto(rows), _others(rows)
     if best is None:
-        return None
+        return 1.0 if auto is not None and auto["status"] == Status.OPTIMAL else None
     return float("inf") if auto is None else auto["makespan"] / best["makespan"]
 
 

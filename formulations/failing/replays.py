@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from ccl.collective import Collective
 from ccl.errors import SolveError
 from ccl.metrics import link_utilisation
 from ccl.problem import Problem
@@ -67,8 +66,7 @@ def surviving(today: Result, left: Topology, problem: Problem | None) -> Surviva
     sends = today.plan.sends if isinstance(today.plan, Schedule) else ()
     crossing = tuple(each for each in sends if not gone.isdisjoint(each.hops))
     # A plan for other ranks than there are now is none.
-    same = problem is not None and _cut_of(problem.collective, today.problem.collective)
-    runs = same and not crossing and share == 0
+    runs = problem is not None and _answered(today, problem) and not crossing and share == 0
     makespan = replayed(today, problem) if runs and problem is not None else None
     return Survival(makespan, share, crossing, len(sends))
 
@@ -88,15 +86,15 @@ def replayed(today: Result, problem: Problem) -> float:
     """
     plan = slower(today.plan, today.problem.topology, problem.topology)
     # The plan may have cut the chunks that were asked for.
-    answered = replace(problem, collective=today.problem.collective)
+    answered = problem.cut_into(len(today.problem.collective.chunks))
     verify(answered, plan)
     return simulate(answered, plan).makespan
 
 
-def _cut_of(asked: Collective, answered: Collective) -> bool:
-    """Say whether a collective is another one, its chunks cut into equal parts or as they are."""
-    parts = len(answered.chunks) // len(asked.chunks)
-    return parts > 0 and asked.cut(parts) == answered
+def _answered(today: Result, problem: Problem) -> bool:
+    """Say whether the plan answers a problem, its chunks cut further or as they are."""
+    cut = problem.cut_into(len(today.problem.collective.chunks))
+    return cut.collective == today.problem.collective
 
 
 def slower(plan: Plan, before: Topology, after: Topology) -> Plan:
