@@ -312,7 +312,12 @@ def status(standing: Standing | None) -> Any:
         ],
         className="ds-cmp-line",
     )
-    return [line, dmc.Progress(value=100 * done / cells, size=3, animated=True)]
+    return [
+        line,
+        dmc.Progress(
+            value=100 * done / cells, size=3, animated=True, **attributes(aria_label="Solves done")
+        ),
+    ]
 
 
 def _cells(standing: Standing) -> int:

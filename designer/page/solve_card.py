@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from designer.page import ids, text
-from designer.page.markup import icon
+from designer.page.markup import attributes, icon
 from designer.solves.solving import State
 from widgets import GapChart
 from widgets.shown.course import course
@@ -82,7 +82,13 @@ def _running(words: str, doing: str, *, seconds: float, share: float | None) -> 
     return [
         _line(dmc.Loader(size=12), words, seconds),
         html.Div(doing, title=doing, className="ds-doing"),
-        dmc.Progress(value=whole, size=3, animated=True, transitionDuration=250),
+        dmc.Progress(
+            value=whole,
+            size=3,
+            animated=True,
+            transitionDuration=250,
+            **attributes(aria_label="Share of the time limit"),
+        ),
     ]
 
 

@@ -156,7 +156,11 @@ def doing(table: Table, plans: int) -> html.Div:
     return html.Div(
         [
             html.Div(words, className="ds-note"),
-            dmc.Progress(value=100 * table.done / max(1, table.steps), size=3),
+            dmc.Progress(
+                value=100 * table.done / max(1, table.steps),
+                size=3,
+                **attributes(aria_label="Plans replayed"),
+            ),
         ],
         className="ds-sto-doing",
     )

@@ -75,8 +75,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+def new_page(chromium: Browser, serve_with: Callable[..., str]) -> Iterator[Callable[..., Page]]:
     """Make pages that are watched: the test fails on a console error or a request to elsewhere."""
+    del serve_with  # its servers outlive the pages, which ask them to the end
     wrong: list[str] = []
     contexts = []
 

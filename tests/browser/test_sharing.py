@@ -28,7 +28,7 @@ PAIR = "document.querySelector('.tlp')?.__pair"
 def test_a_link_opens_what_was_copied_and_keeps_what_was_drawn(
     new_page: Callable[..., Page], server: tuple[str, int], drive: Callable[[Page], CanvasDriver]
 ) -> None:
-    """A link over a drawing, a reload after an edit, a broken link, and the plain address."""
+    """A link over a drawing, a reload after an edit, a broken link; new tabs without one."""
     topology = open_cluster("dgx-1v")
     places = {name: (x + 7.0, y) for name, (x, y) in layout(topology).items()}
     problem = Problem(topology, all_reduce(8, 16e6, chunks=2))
@@ -71,9 +71,13 @@ def test_a_link_opens_what_was_copied_and_keeps_what_was_drawn(
     expect(name).to_have_value("drawn after")
     assert page.url == f"{address}#t={link}"
 
-    other = page.context.new_page()
-    other.goto(address)
-    expect(other.locator("#topology-name")).to_have_value("drawn before", timeout=SLOW)
+    beside = page.context.new_page()
+    beside.goto(address)
+    expect(beside.locator("#topology-name")).to_have_value("2 × NDv2", timeout=SLOW)
+    page.close()
+    after = page.context.new_page()  # takes over what the closed one has left
+    after.goto(address)
+    expect(after.locator("#topology-name")).to_have_value("drawn before", timeout=SLOW)
 
 
 def test_a_comparison_plays_from_disk(new_page: Callable[..., Page], tmp_path: Path) -> None:
