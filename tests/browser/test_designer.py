@@ -250,11 +250,15 @@ def test_the_size_of_the_model_is_told_and_a_large_one_made_smaller(designer):
     warning = page.locator("#sizing .ds-bad")
     expect(warning).to_contain_text(re.compile("^(Large|Too large): "), timeout=SLOW)
     fewer = page.get_by_role("button", name=re.compile(r"^\d+ chunks? per shard"))
-    chunks = fewer.inner_text().split()[0]
-    assert int(chunks) < 64
-    fewer.click()
-    expect(page.get_by_label("Chunks per shard")).to_have_value(chunks)
-    expect(warning).to_have_count(0, timeout=SLOW)
+    before = 64
+    while warning.count():  # a busy machine has no time to look for enough at once
+        chunks = fewer.inner_text().split()[0]
+        assert int(chunks) < before
+        before = int(chunks)
+        fewer.click()
+        expect(page.get_by_label("Chunks per shard")).to_have_value(chunks)
+        expect(page.get_by_role("button", name=f"{chunks} chunk")).to_have_count(0, timeout=SLOW)
+    assert before < 64
 
 
 def test_a_horizon_that_is_too_small_is_told_in_place_and_put_right(designer):
