@@ -33,9 +33,9 @@ LARGE = 20_000
 """Moves of a plan above which only the best of each search is verified and replayed."""
 
 WORK = 40_000_000
-"""Steps that all passes of one search may come to, a few seconds."""
+"""Steps that all passes of one search may come to, some ten seconds."""
 
-PACE = 20_000_000
+PACE = 6_000_000
 """Steps in a second, to be within a time limit."""
 
 MET = 1e-9
@@ -211,6 +211,7 @@ class Finder:
             seed=self.seed + turn,
             most=self.passes,
             steps=WORK if self.run.left is None else min(WORK, self.run.left * PACE),
+            needed=not self.run.covered,
             goal=goal,
             limit=limit,
             over=lambda: self.run.expired,

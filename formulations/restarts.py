@@ -175,6 +175,7 @@ def passes(
     goal: float,
     limit: float = np.inf,
     steps: float = np.inf,
+    needed: bool = True,
     over: Callable[[], bool],
 ) -> Iterator[tuple[TimedMoves, float]]:
     """Run passes and yield each plan that is better than those before, with its makespan in µs.
@@ -192,7 +193,9 @@ def passes(
     limit
         µs of a plan that is known; worse ones are given up.
     steps
-        Work of all passes together (`Weights.steps`); the first may take more if no plan is known.
+        Work of all passes together (`Weights.steps`).
+    needed
+        Whether passes may take more than that until the first plan is there.
     over
         Whether time is up; the first pass is run in any case.
     """
@@ -207,7 +210,7 @@ def passes(
         if (turn and over()) or spent >= steps:
             return
         now, part = _deciding(turn, good, chance)
-        left = steps - spent if best < np.inf else np.inf
+        left = np.inf if needed and best == np.inf else steps - spent
         weights = _weights(task, now, chance=chance, part=part, limit=(best, left, scale))
         state = begin(net, work)
         makespan = dispatch(net, work, weights, state)

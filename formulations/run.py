@@ -92,6 +92,8 @@ class Run:
         are found anyway.
     over
         Says whether somebody else has found enough, so that it may stop.
+    covered
+        Whether somebody else has a plan already, so that none within the limit is no loss.
     method
         What is being tried, where a formulation tries several.
     best
@@ -125,6 +127,7 @@ class Run:
     merit: Callable[[Result], float] | None = None
     whole: bool = True
     over: Callable[[], bool] = lambda: False
+    covered: bool = False
     method: str = ""
     best: Result | None = None
     log: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, kernel
 from formulations.compiled.relays import FAR
 
 
@@ -86,7 +86,7 @@ def shallow(costs, members, roots, steps, rounds):
     return found
 
 
-@inner
+@allocating
 def _hops(costs, root):
     """Return how many ways lead from the root to each vertex at least."""
     many = len(costs)
@@ -105,7 +105,7 @@ def _hops(costs, root):
     return depth
 
 
-@inner
+@allocating
 def _among(costs, members):
     """Return the costs among some vertices."""
     chosen = np.empty((len(members), len(members)))
@@ -115,7 +115,7 @@ def _among(costs, members):
     return chosen
 
 
-@inner
+@allocating
 def _contract(costs):
     """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
 
@@ -161,7 +161,7 @@ def _contract(costs):
     return up, into, child, beside
 
 
-@inner
+@allocating
 def _merged(costs, edge, active, left, cycle, price, number):
     """Make one vertex of a cycle, at the place of its first; return how many vertices are left."""
     slot = cycle[0]
@@ -191,7 +191,7 @@ def _merged(costs, edge, active, left, cycle, price, number):
     return kept
 
 
-@inner
+@allocating
 def _expand(up, into, child, beside, root, parent):
     """Write the parents of the out-tree of one root."""
     many = len(parent)
@@ -217,7 +217,7 @@ def _expand(up, into, child, beside, root, parent):
             here = up[here]
 
 
-@inner
+@allocating
 def _depths(parent):
     """Return how many hops each vertex is from the root."""
     depth = np.full(len(parent), -1.0)

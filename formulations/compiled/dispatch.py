@@ -28,7 +28,10 @@ from formulations.compiled.events import (
     let_through,
     occupy,
 )
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
+
+SCANNED = 12
+"""Chunks that are looked over in the time of a step."""
 
 
 @kernel
@@ -67,7 +70,7 @@ def _all(net, looked):
     return len(net.src)
 
 
-@inner
+@allocating
 def _look(net, work, state, weights, events, looked, now, eager):
     """Let the moves that are possible take what helps most."""
     keys = np.empty(len(looked))
@@ -115,11 +118,14 @@ def _choose(net, work, state, weights, move, now, eager):
         if work.kind[each] != known:
             known = work.kind[each]
             free = idle(net, work, state, move, each, now, weights.scale * SAME)
+            if not free and len(net.far) == 1:
+                break  # nor is it for any other chunk of the size
         if free:
             score = _score(net, work, state, weights, move, each, now, eager)
             if score > top:
                 top = score
                 chunk = each
+    state.tally[4] += place // SCANNED
     return chunk, top
 
 
@@ -206,7 +212,7 @@ def _helps(net, work, state, weights, move, chunk, device, now, eager):
     return mine < than - moment
 
 
-@inner
+@allocating
 def _commit(net, work, state, events, move, chunk, now):
     """Send it: what it crosses is busy, and expectations follow."""
     kind, dst = work.kind[chunk], net.dst[move]
@@ -224,7 +230,7 @@ def _commit(net, work, state, events, move, chunk, now):
             state.own[chunk, device] = dst
 
 
-@inner
+@allocating
 def _along(net, work, state, weights, events, first, chunk, now):
     """Send the same chunk along on moves that part where devices copy."""
     device = net.src[first]

@@ -14,13 +14,13 @@ import heapq
 import numpy as np
 
 from formulations.compiled.arrays import NEVER
-from formulations.compiled.kernels import inner
+from formulations.compiled.kernels import allocating, inner
 
 SAME = 1e-9
 """Times closer than this share of a long hop are one moment."""
 
 
-@inner
+@allocating
 def first_events(net, work, state):
     """Return the events of the beginning: what is there, and when links are free."""
     devices = work.wants.shape[1]
@@ -37,7 +37,7 @@ def first_events(net, work, state):
     return events
 
 
-@inner
+@allocating
 def happened(net, work, state, events, looked, until):
     """Take the events of this moment; fill in the moves that they touch and count them."""
     devices = work.wants.shape[1]
@@ -112,7 +112,7 @@ def let_through(net, state, place):
     return True
 
 
-@inner
+@allocating
 def occupy(net, work, state, events, move, chunk, now):
     """Send a chunk: what the move crosses is busy; note it and return when it is there."""
     devices = work.wants.shape[1]
@@ -143,7 +143,7 @@ def occupy(net, work, state, events, move, chunk, now):
     return arrival
 
 
-@inner
+@allocating
 def watch(net, state, events, resource):
     """Note the moments from which on moves over a resource may start."""
     for place in range(net.early_first[resource], net.early_first[resource + 1]):

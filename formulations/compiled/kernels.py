@@ -1,9 +1,15 @@
 """How functions become searches: those that Python calls, and those that only these call.
 
-Both are compiled by numba. A `kernel` is kept on disk and is compiled outside every time limit
-(`formulations.preparing`); `inner` functions have no doors from Python, which take as long to
-compile as they do. For a constant numba compiles a function once more than for a variable, so
-constants are handed on as numbers of numpy.
+All are compiled by numba. A `kernel` is kept on disk and is compiled outside every time limit
+(`formulations.preparing`); functions that only kernels call have no doors from Python, which take
+as long to compile as they do. For a constant numba compiles a function once more than for a
+variable, so constants are handed on as numbers of numpy.
+
+Numba counts the references to every array that a function is given, those in tuples too: with
+forty of them that took nine tenths of the time of list scheduling, and two thirds of compiling it.
+Who calls holds them all, so an `inner` function does not count; it cannot make arrays or lists or
+take a list, which numba refuses, and must not return one that it was given. Those that do so are
+`allocating`.
 """
 
 from __future__ import annotations
@@ -19,7 +25,9 @@ from formulations.preparing import compiling, interpreting, ready, wait
 
 _BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-inner = njit(**_BARE)
+inner = njit(_nrt=False, **_BARE)
+
+allocating = njit(**_BARE)
 
 
 def kernel(function):

@@ -17,7 +17,7 @@ from math import gcd
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
 
 
 @inner
@@ -54,7 +54,7 @@ def _push(head, rev, room, path, steps):
     return least, where
 
 
-@inner
+@allocating
 def maxflow(first, head, rev, room, sink):
     """Push a maximum flow from the last vertex to `sink`, change `room`, and return its value."""
     many = len(first) - 1

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
 
 NONE, ONE = np.int64(-1), np.int64(1)
 """Of the type of variables: for a plain constant numba would compile a function once more."""
@@ -225,7 +225,7 @@ def _most(graph, partial, tree, arc, least, moved, search):
     return amount
 
 
-@inner
+@allocating
 def _divide(partial, tree, rest, amount, moved):
     """Leave `amount` copies of a tree, and make another tree of the rest."""
     partial.copies[rest] = partial.copies[tree] - amount

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
 
 SAME = 1e-9
 """Shares of an epoch that are none."""
@@ -55,7 +55,7 @@ def place(ways, sends, sizes, caps, scale):
     return epochs, max(1, int(np.ceil(end / tau - SAME)))
 
 
-@inner
+@allocating
 def _laid(ways, sends, sizes, caps, room, low, high, tau):
     """Return when the links of a transmission are held, and when each of its moves is there.
 
@@ -125,7 +125,7 @@ def _followed(ways, caps, room, move, size, lag, tau, whole):
     return until
 
 
-@inner
+@allocating
 def _placed(ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau):
     """Return the first epoch from one on in which it can go, its start, and the limits' load."""
     free, counted = held
@@ -213,7 +213,7 @@ def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
     return start, epoch
 
 
-@inner
+@allocating
 def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau):
     """Take its share of the shared limits and return the epoch; the next if they are too full."""
     if not len(caps[2]):
@@ -225,7 +225,7 @@ def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau
     return epoch + 1, load
 
 
-@inner
+@allocating
 def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, sign):
     """Add what a transmission takes of each limit, or take it away; say whether it fits."""
     _, _, first, link, _, _, _ = ways

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
 
 FAR = 1e30
 """The cost of a way that does not exist."""
@@ -77,7 +77,7 @@ def closure(ways, length):
     return costs, near, before
 
 
-@inner
+@allocating
 def _reach(ways, length, start, cost, before):
     """Find the cheapest ways from one relay to all others."""
     cost[start] = 0.0
@@ -116,7 +116,7 @@ def unfold(ways, length, costs, near, before, parents):
     return flat[: first[many]].copy(), first
 
 
-@inner
+@allocating
 def _way(ways, length, costs, near, before, src, dst):
     """Return the links of the cheapest way from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]

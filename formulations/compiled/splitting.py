@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.compiled.kernels import inner, kernel
+from formulations.compiled.kernels import allocating, inner, kernel
 
 
 @inner
@@ -63,7 +63,7 @@ def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, tur
     return amount, start, goal
 
 
-@inner
+@allocating
 def _fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn):
     """Reroute one sink's flow until `amount` can be split off; return how much of it can."""
     into, out, u, w, t = pair
