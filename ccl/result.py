@@ -20,6 +20,7 @@ from ccl.closed_form import ClosedForm
 from ccl.display import mime_bundle
 from ccl.flow import Flow
 from ccl.forest import Forest
+from ccl.many_links import no_collection
 from ccl.metrics import bus_factor
 from ccl.problem import Problem
 from ccl.schedule import Schedule
@@ -296,8 +297,9 @@ def conclude(  # noqa: PLR0913  what a result is made of
     ScheduleError
         If the plan breaks a rule: a bug of the formulation, never of the user.
     """
-    verify(problem, plan)
-    timeline = simulate(problem, plan)
+    with no_collection():
+        verify(problem, plan)
+        timeline = simulate(problem, plan)
     return Result(
         problem=problem,
         plan=plan,

@@ -2,9 +2,10 @@
 
 The parent writes one line, the request, and keeps the pipe open: when it closes, because the
 parent closed it or is gone, the child ends at once, whatever its solver is doing. The child
-writes one line for every news; a line with a result carries the plan, so that cancelling loses
-nothing, nor does a solver that takes too much memory or does not stop and is ended. Lines are
-objects with an ``event``: ``progress``, ``result`` or ``error``.
+writes one line for every news; a line with a result carries the plan and its replay
+(`formulations.transport`), so that cancelling loses nothing, nor does a solver that takes too much
+memory or does not stop and is ended. Lines are objects with an ``event``: ``progress``, ``result``
+or ``error``.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from ccl.formats.topoloom import (
     plan_to_json,
     problem_from_json,
     problem_to_json,
-    result_from_json,
-    result_to_json,
 )
 from ccl.options import plain
 from ccl.problem import Problem
@@ -35,10 +34,14 @@ from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from formulations.child import Child
 from formulations.run import Progress
+from formulations.transport import Receiver, Sender
 from formulations.walls import Watch, checked, patience
 
 PAUSE = 0.1
 """Seconds between two lines that carry no plan."""
+
+LEAST = 0.75
+"""Share of a limit that a solver has at least, however long its process takes to begin."""
 
 PROCESS = "the solver's process"
 
@@ -72,6 +75,7 @@ class SolveJob:
         self._error: CclError | None = None
         self.cancelled = False
         self._child = Child("formulations", memory=checked(memory))
+        self._results = Receiver(problem)
         self._time_limit = time_limit
         self._late = False
         self._watch = Watch(patience(time_limit), self._overrun)
@@ -84,6 +88,7 @@ class SolveJob:
                 "gap": gap,
                 "solver": solver,
                 "begin_with": None if begin_with is None else plan_to_json(begin_with),
+                "asked_at": time.time(),
             }
         )
 
@@ -149,14 +154,14 @@ class SolveJob:
 
     def _read(self, event: Mapping[str, Any]) -> Progress | None:
         if event["event"] == "progress":
-            result = None if event["result"] is None else result_from_json(event["result"])
+            result = None if event["result"] is None else self._results.result(event["result"])
             if result is not None:
                 self.best = result
             return Progress(
                 event["seconds"], event["incumbent"], event["bound"], event["message"], result
             )
         if event["event"] == "result":
-            self.best = self._final = result_from_json(event["result"])
+            self.best = self._final = self._results.result(event["result"])
         else:
             kind = getattr(ccl.errors, event["kind"], SolveError)
             self._error = kind(event["message"])
@@ -185,16 +190,17 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer the one request that `requests` holds; the body of the child process."""
     request = json.loads(requests.readline())
     threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    speak = _Speaker(answers)
+    problem = problem_from_json(request["problem"])
+    speak = _Speaker(answers, Sender(problem))
     from formulations import solve  # noqa: PLC0415  it is this package
 
     try:
         begin_with = request["begin_with"]
         result = solve(
-            problem_from_json(request["problem"]),
+            problem,
             request["formulation"],
             options=request["options"],
-            time_limit=request["time_limit"],
+            time_limit=_left(request["time_limit"], asked_at=request["asked_at"]),
             gap=request["gap"],
             solver=request["solver"],
             progress=speak.progress,
@@ -203,7 +209,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     except CclError as error:
         speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
     else:
-        speak.line({"event": "result", "result": result_to_json(result)})
+        speak.line({"event": "result", "result": speak.results.text(result)})
 
 
 def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
@@ -233,6 +239,13 @@ def own_answers() -> IO[bytes]:
     return answers
 
 
+def _left(time_limit: float | None, *, asked_at: float) -> float | None:
+    """Return what beginning this process has left of a limit: most of it on a slow machine too."""
+    if time_limit is None:
+        return None
+    return max(LEAST * time_limit, time_limit - max(0.0, time.time() - asked_at))
+
+
 def _schedule(value: Any) -> Schedule:
     plan = plan_from_json(value)
     assert isinstance(plan, Schedule)
@@ -248,8 +261,8 @@ def until_abandoned(requests: IO[bytes]) -> None:
 class _Speaker:
     """Writes lines, not too many of those that carry no plan."""
 
-    def __init__(self, answers: IO[bytes]) -> None:
-        self.answers = answers
+    def __init__(self, answers: IO[bytes], results: Sender) -> None:
+        self.answers, self.results = answers, results
         self.last, self.said = 0.0, ""
 
     def progress(self, news: Progress) -> None:
@@ -265,7 +278,7 @@ class _Speaker:
                 "incumbent": news.incumbent,
                 "bound": news.bound,
                 "message": news.message,
-                "result": None if news.result is None else result_to_json(news.result),
+                "result": None if news.result is None else self.results.text(news.result),
             }
         )
 

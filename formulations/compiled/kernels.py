@@ -25,7 +25,9 @@ from formulations.preparing import compiling, interpreting, ready, wait
 
 _BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-inner = njit(_nrt=False, **_BARE)
+_UNCOUNTED: dict[str, Any] = {"_nrt": False, **_BARE}
+
+inner = njit(**_UNCOUNTED)
 
 allocating = njit(**_BARE)
 

@@ -215,23 +215,35 @@ def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
 
 @allocating
 def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau):
-    """Take its share of the shared limits and return the epoch; the next if they are too full."""
+    """Take its share of the shared limits and return the epoch; a later one if they are full."""
     if not len(caps[2]):
         return epoch, load
-    fits, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, 1.0)
-    if fits:
+    full, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, 1.0)
+    if full < 0:
         return epoch, load
     _, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, -1.0)
-    return epoch + 1, load
+    # It is too much for that epoch until the first of its links comes after it.
+    latest = 0
+    _, _, first, link, _, _, _ = ways
+    for i in range(low, high):
+        for j in range(first[sends[0][i]], first[sends[0][i] + 1]):
+            latest = max(latest, int(room[link[j], 1]))
+    return max(epoch + 1, full - latest + 1), load
 
 
 @allocating
 def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, sign):
-    """Add what a transmission takes of each limit, or take it away; say whether it fits."""
+    """Add what a transmission takes of each limit, or take it away.
+
+    Returns
+    -------
+    tuple
+        The last epoch for which it is too much, -1 if it fits; and the load.
+    """
     _, _, first, link, _, _, _ = ways
     move, chunk, _, _, _ = sends
     flat, begin, most = caps
-    fits = True
+    full = np.int64(-1)
     # A link that several moves of the transmission cross is crossed once.
     counted[-1] += 1
     for i in range(low, high):
@@ -251,5 +263,5 @@ def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau
                 for k in range(since, since + many):
                     load[flat[place], k] += sign * nbytes[chunk[i]] / many
                     if load[flat[place], k] > most[flat[place]] * tau * (1 + SAME / 2):
-                        fits = False
-    return fits, load
+                        full = max(full, np.int64(k))
+    return full, load

@@ -211,7 +211,11 @@ class Search:
             f"step 1: {pairs.many} binary variables, {paths.reached:.6g} µs "
             f"before ordering, {outcome.ending.value} after {outcome.solve_seconds:.2f} s"
         )
-        return np.asarray(np.asarray(paths.taken.value) > 0.5)
+        taken = np.asarray(np.asarray(paths.taken.value) > 0.5)
+        if not routed.demands.spreads(taken):
+            # Delays may be less than a solver's tolerance, so that nothing orders them.
+            return self._stand(routed, "its ways go round in circles that take no time")
+        return taken
 
     def _stand(self, routed: Routed, why: str) -> np.ndarray | None:
         """Return the quick ways where step 1 has none, and say why."""

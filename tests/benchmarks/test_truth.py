@@ -121,6 +121,14 @@ def test_an_optimum_that_is_beaten_is_found_out(whole_chunks, false):
     assert any(each.kind == "false optimum" for each in found.violations) == false
 
 
+@pytest.mark.parametrize(
+    ("seed", "name"), [(49_129, "direct"), (52_898, "taccl"), (55_694, "taccl")]
+)
+def test_problems_that_had_a_wrong_answer_once(seed, name):
+    """One took long to be placed under a limit, of two the ways of tiny chunks went in circles."""
+    assert examined(seed, names=(name,)).violations == []
+
+
 def test_what_is_raised_and_what_is_logged_is_found_out(monkeypatch):
     def failing(*_args, **_options):
         logging.getLogger("topoloom").error("a bound was false")

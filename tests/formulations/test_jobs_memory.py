@@ -17,6 +17,7 @@ from ccl.result import Stop
 from formulations import jobs, solve, start, start_comparison, walls
 from formulations.child import Child
 from formulations.comparing import jobs as comparing
+from formulations.transport import Sender
 from gallery import open_cluster
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux refuses memory to a process")
@@ -162,10 +163,11 @@ def solver(child, tmp_path, monkeypatch):
     return pretend
 
 
-def progress(result):
+def progress(result, written=None):
     """Return the line that tells a plan."""
     told = {"seconds": 0.1, "incumbent": result.makespan, "bound": 1.0, "message": "a plan"}
-    return {"event": "progress", **told, "result": result_to_json(result)}
+    written = Sender(result.problem).text(result) if written is None else written
+    return {"event": "progress", **told, "result": written}
 
 
 def test_a_solve_that_needs_more_keeps_its_best_plan(solver, found):
@@ -180,7 +182,7 @@ def test_a_solve_that_needs_more_keeps_its_best_plan(solver, found):
 def test_in_a_comparison_it_keeps_its_best_plan_too(solver, found):
     begin = {"event": "begin", "cell": 0}
     bound = {"event": "bound", "size": 0, "bound": bound_to_json(found.bound)}
-    solver(comparing, "finds_and_grows", bound, begin, progress(found))
+    solver(comparing, "finds_and_grows", bound, begin, progress(found, result_to_json(found)))
     news = iter(start_comparison(found.problem, ["list"], sizes=[1e6], memory=200e6))
     (row,) = [each.row for each in news if each.row is not None]
 

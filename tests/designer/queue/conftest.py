@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from ccl.collective import make_collective
-from ccl.formats.topoloom import result_to_json
 from ccl.problem import Problem
 from formulations import solve
+from formulations.transport import Sender
 from gallery import open_cluster
 
 GONE = 2.5
@@ -115,7 +115,7 @@ def worker_of(url, found, tmp_path_factory):
     """Begin a worker; all of them end with the tests."""
     folder, begun = tmp_path_factory.mktemp("lazy"), []
     told = {"seconds": 0.1, "incumbent": found.makespan, "bound": 1.0, "message": "a plan"}
-    line = {"event": "progress", **told, "result": result_to_json(found)}
+    line = {"event": "progress", **told, "result": Sender(found.problem).text(found)}
     (folder / "lazy.py").write_text(LAZY)
     (folder / "lazy.json").write_text(json.dumps(line))
     paths = (str(folder), str(Path(__file__).resolve().parents[3]))
