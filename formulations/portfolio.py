@@ -322,7 +322,7 @@ class Search:
             if parts > 1
             else run.turn,
             over=lambda: self._done,
-            covered=run.best is not None,
+            covered=parts > 1 and run.best is not None,
         )
         try:
             stop = chosen.answer(inner, options_of(chosen, self.options.seed, seconds)).stop
