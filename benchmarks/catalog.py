@@ -27,8 +27,8 @@ from rich.table import Table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
+from ccl.relabelling import shuffled
 from ccl.result import Result, Stop, conclude
-from ccl.symmetry.relabelling import shuffled
 from ccl.topology import Topology
 from formulations import solve
 from formulations.bounds import quick_bounds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ccl.errors import ProblemError
-from ccl.in_words import InWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Flow(InWords):
+class Flow:
     """A steady state: each chunk is a unit flow from its holder to its destination."""
 
     rates: tuple[Rate, ...]

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.in_words import InWords
 from ccl.symmetry import Symmetry
 from ccl.topology import Topology
 
@@ -47,7 +46,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest(InWords):
+class Forest:
     """Trees of every root.
 
     Parameters

@@ -246,33 +246,6 @@ class Result:
         """GB/s: algbw times the factor of nccl-tests for the collective."""
         return self.algbw * bus_factor(self.problem.collective)
 
-    def explain(
-        self,
-        *,
-        chunk: int | None = None,
-        link: tuple[str, str] | None = None,
-        rank: int | None = None,
-        host: str | None = None,
-    ) -> str:
-        """Tell the plan in words, as `Schedule.explain` does, from the replay that is there.
-
-        Raises
-        ------
-        ProblemError
-            If there is no such chunk, link, rank or host.
-        """
-        from ccl.explain import explain  # noqa: PLC0415  most results are not told
-
-        return explain(
-            self.problem,
-            self.plan,
-            timeline=self.timeline,
-            chunk=chunk,
-            link=link,
-            rank=rank,
-            host=host,
-        )
-
 
 def conclude(  # noqa: PLR0913  what a result is made of
     problem: Problem,

@@ -57,7 +57,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccl.errors import ProblemError
-from ccl.in_words import InWords
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,7 +109,7 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Schedule(InWords):
+class Schedule:
     """Sends in epochs.
 
     Parameters

@@ -20,6 +20,7 @@ from ccl.formats.text import MOST_BYTES
 from ccl.formats.topoloom import plan_of, problem_from_json, problem_to_json, result_to_json
 from ccl.formats.witnesses import bound_of
 from ccl.problem import Problem
+from ccl.relabelling import Relabelling
 from ccl.result import (
     PROOF_TOLERANCE,
     ModelSize,
@@ -29,7 +30,6 @@ from ccl.result import (
     conclude,
     keeps_chunks,
 )
-from ccl.symmetry.relabelling import Relabelling
 
 _LEVEL = 6
 """Of zlib; beyond it files shrink by little."""

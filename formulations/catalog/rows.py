@@ -13,9 +13,9 @@ from sqlalchemy.sql import Select
 from ccl.collective import CollectiveKind, made_of
 from ccl.errors import CclError
 from ccl.problem import Problem
+from ccl.relabelling import Relabelling
 from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
-from ccl.symmetry.relabelling import Relabelling
 from formulations.catalog.entry import Entry, options_in, options_text
 from formulations.catalog.packed import pack, problem_bytes, problem_in, unpack
 from formulations.catalog.questions import asked_by, exact, in_parts, parts_of, size_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ccl.explain import explain
 from ccl.formats.documents import document
 from ccl.result import Result
 from widgets.notebook.canvas import TopologyWidget
@@ -76,8 +77,9 @@ class SchedulePlayer(TopologyWidget):
         self.set_trait("focus", {**dict.fromkeys(FOCUS), **wanted} if wanted else None)
 
     def explain(self, **parts: Any) -> str:
-        """Tell the plan in words; the parts are those of `ccl.result.Result.explain`."""
-        return self.result.explain(**parts)
+        """Describe the plan in words; the parts are those of `ccl.explain.explain`."""
+        result = self.result
+        return explain(result.problem, result.plan, timeline=result.timeline, **parts)
 
     def _held(self) -> Content:
         return document(self.result, positions=self.positions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ class TestChunk:
     def test_of_a_chunk_that_goes_to_all_each_has_its_time(self):
         problem, schedule = ring_all_gather(ring(4))
 
-        told = lines(schedule.explain(problem, chunk=2))
+        told = lines(explain(problem, schedule, chunk=2))
 
         assert told[-2:] == [
             "It is complete: g0 at 40 µs, g1 at 60 µs and g3 at 20 µs.",
@@ -115,7 +116,7 @@ class TestChunk:
         """Added up on the way round until 60 µs at g0, then passed on to the other three."""
         problem, schedule = ring_all_reduce(ring(4))
 
-        told = schedule.explain(problem, chunk=0)
+        told = explain(problem, schedule, chunk=0)
 
         assert "a part of it at g0, g1, g2 and g3" in told
         assert "It is complete: g0 at 60 µs, g1 at 80 µs, g2 at 100 µs and g3 at 120 µs." in told
@@ -127,7 +128,7 @@ class TestChunk:
         problem = Problem(Topology("t", gpus(3), links), broadcast(3, MB))
         forest = Forest((Tree(0, (("g0", "g1"), ("g1", "g2")), Fraction(1)),))
 
-        told = lines(forest.explain(problem, chunk=0))
+        told = lines(explain(problem, forest, chunk=0))
 
         assert told[1:3] == [
             "It takes 1 tree, each with its share of it:",
@@ -152,7 +153,7 @@ class TestChunk:
         problem = Problem(Topology("t", gpus(3), links), custom(3, [Chunk(MB, (0,), (2,))]))
         rates = Rate(0, "g0", "g1", 0.6), Rate(0, "g1", "g2", 0.6), Rate(0, "g0", "g2", 0.4)
 
-        told = lines(Flow(rates).explain(problem, chunk=0))
+        told = lines(explain(problem, Flow(rates), chunk=0))
 
         assert told[1:4] == ["It takes 2 paths:", "40 %: g0 → g2", "60 %: g0 → g1 → g2"]
 
@@ -257,11 +258,12 @@ class TestWhole:
         assert told[-1] == f"and {12 * 11 - MOST_LINES} transfers more"
         assert len(told) < 2 * MOST_LINES
 
-    def test_a_result_tells_its_plan(self):
+    def test_a_replay_that_is_there_is_used(self):
         result = solved().result
+        replayed = partial(explain, result.problem, result.plan, timeline=result.timeline)
 
-        assert result.explain() == explain(result.problem, result.plan)
-        assert result.explain(rank=0) == result.plan.explain(result.problem, rank=0)
+        assert replayed() == explain(result.problem, result.plan)
+        assert replayed(rank=0) == explain(result.problem, result.plan, rank=0)
 
     def test_of_a_switch_that_adds_the_meeting_is_told(self):
         links = *star(3).links, Link("g3", "g1", 50)

@@ -11,9 +11,9 @@ import formulations
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem
+from ccl.relabelling import shuffled
 from ccl.result import Status, Stop
 from ccl.symmetry.canonical import canonical
-from ccl.symmetry.relabelling import shuffled
 from ccl.verify import verify
 from ccl.window import Window
 from formulations import catalog as kept_plans

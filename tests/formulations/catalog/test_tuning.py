@@ -10,9 +10,9 @@ import pytest
 from ccl.collective import all_gather, all_reduce, make_collective
 from ccl.errors import ProblemError, ScheduleError
 from ccl.problem import Problem
+from ccl.relabelling import shuffled
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
-from ccl.symmetry.relabelling import shuffled
 from ccl.topology import Topology
 from formulations import compare, solve
 from formulations.catalog import Catalog, atlas_of, read_lines, regimes, write_lines
