@@ -20,9 +20,9 @@ from rich.table import Table
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
-from ccl.formats.size import format_size, parse_size
 from ccl.problem import Problem
 from ccl.result import Status
+from ccl.serialization.size import format_size, parse_size
 from designer.page import text
 from formulations import DEFAULT, available, start
 from gallery import catalog, open_cluster

@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from ccl.collective import all_gather
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
+from ccl.serialization.size import parse_size
 from formulations.bounds import lower_bounds
-from formulations.chunk_model import ChunkModel
-from formulations.demand import demand
-from formulations.epochs import EpochGrid, durations
-from formulations.greedy import greedy
-from formulations.hops import link_hops
-from formulations.plans import schedule
-from formulations.run import Run
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.te_ccl.chunk_milp import ChunkModel
+from formulations.engines.te_ccl.greedy import greedy
 from gallery import open_cluster
 
 

@@ -32,8 +32,8 @@ from ccl.result import Result, Stop, conclude
 from ccl.topology import Topology
 from formulations import solve
 from formulations.bounds import quick_bounds
-from formulations.catalog import Catalog
-from formulations.catalog.scaling import scaled, sized
+from formulations.campaigns.catalog import Catalog
+from formulations.campaigns.catalog.scaling import scaled, sized
 from gallery import open_cluster
 
 CLUSTERS = (

@@ -1,4 +1,4 @@
-"""How long solving takes beside what is told before: the classes of `formulations.explaining`.
+"""How long solving takes beside what is told before: the classes of `explanation`.
 
 The whole solve is timed, bounds, building and all plans included, up to a limit; a solve that
 meets it is told as longer than that.
@@ -13,11 +13,11 @@ from rich.table import Table
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import LimitReached
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Stop
+from ccl.serialization.size import parse_size
 from formulations import explain, solve
-from formulations.explaining.classes import Speed, speed_in
+from formulations.core.model_classes import Speed, speed_in
 from gallery import open_cluster
 
 Row = tuple[str, str, CollectiveKind, dict[str, object]]

@@ -20,12 +20,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ccl.collective import CollectiveKind, make_collective
-from ccl.formats.size import format_size, parse_size
 from ccl.problem import Problem
+from ccl.serialization.size import format_size, parse_size
 from designer.cli.compare import crossover_words, missing_words
 from designer.page import text
 from formulations import available
-from formulations.comparison import Comparison, Method, parse_methods, start_comparison
+from formulations.analyses.comparison import Comparison, Method, parse_methods, start_comparison
 from gallery import open_cluster
 
 CLUSTERS = (

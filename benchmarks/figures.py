@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ccl.collective import all_gather, custom
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.size import parse_size
 from formulations import solve
-from formulations.demand import without_copies
+from formulations.engines.epoch_grid.demand import without_copies
 from gallery import open_cluster
 
 

@@ -22,12 +22,12 @@ from ccl.collective import all_gather
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.topology import Topology
-from formulations.fluid.dantzig_wolfe import decompose
-from formulations.fluid.graph import graph_of, without_copies
-from formulations.fluid.plain import solve_plain
-from formulations.forest.search import forest_rate
-from formulations.orbits.lp import solve_orbits
-from formulations.trees.search import best_trees
+from formulations.engines.fluid_lp.dantzig_wolfe import decompose
+from formulations.engines.fluid_lp.plain import solve_plain
+from formulations.engines.forestcoll.search import forest_rate
+from formulations.engines.orbit_lp.lp import solve_orbits
+from formulations.engines.steady_state.graph import graph_of, without_copies
+from formulations.engines.tree_columns.search import best_trees
 from gallery import catalog, open_cluster
 
 TOLERANCE = 1e-6

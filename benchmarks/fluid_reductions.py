@@ -25,7 +25,7 @@ from ccl.problem import Problem
 from ccl.result import Result, Status
 from ccl.steady import steady_makespan
 from formulations import solve
-from formulations.forest.search import forest_rate
+from formulations.engines.forestcoll.search import forest_rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Theorem 4 of the thesis: optimal steady states as schedules of K staggered chunks.
 
 Forests in closed form, whose rate meets a lower bound, become schedules
-(`formulations.fluid.steps`), each verified; no seconds are measured, only the theorem's
+(`formulations.engines.fluid_lp.steps`), each verified; no seconds are measured, only the theorem's
 R (T + K - 1) / K. ``python -m benchmarks.fluid_steps FILE.svg`` draws it.
 """
 
@@ -23,7 +23,7 @@ from ccl.collective import all_gather
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from formulations.bounds import quick_bounds
-from formulations.fluid.steps import Conversion, conversion
+from formulations.engines.fluid_lp.steps import Conversion, conversion
 from gallery import open_cluster
 
 WIDTH, HEIGHT = 640, 400

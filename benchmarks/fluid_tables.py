@@ -15,9 +15,9 @@ from benchmarks.measuring import said, table
 from benchmarks.thesis_tables import CELLS, Cell, Kind, Used, agrees
 from benchmarks.timing import GB, Seconds, median_of
 from ccl.topology import Topology
-from formulations.fluid.costs import link_costs
-from formulations.orbits.loads import Uniform
-from formulations.orbits.lp import OrbitSolution, solve_orbits
+from formulations.engines.fluid_lp.costs import link_costs
+from formulations.engines.orbit_lp.loads import Uniform
+from formulations.engines.orbit_lp.lp import OrbitSolution, solve_orbits
 from gallery import open_cluster
 
 

@@ -22,7 +22,7 @@ from ccl.problem import Problem
 from ccl.steady import steady_makespan
 from ccl.topology import DeviceKind, Link, Topology, device
 from formulations import solve
-from formulations.fluid.plain import FluidSolution, solve_plain
+from formulations.engines.fluid_lp.plain import FluidSolution, solve_plain
 from gallery import open_cluster
 
 X, Y, SIZE = 32.0, 96.0, 32e6

@@ -23,19 +23,19 @@ from rich.console import Console
 
 from benchmarks.measuring import table
 from ccl.collective import CollectiveKind, make_collective
-from ccl.execute import execute
-from ccl.formats.catalogue import reader
-from ccl.formats.documents import document
-from ccl.formats.format import Asked
-from ccl.formats.graphs.node_link import node_link_text
-from ccl.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from ccl.problem import Problem
-from ccl.program import Program
-from ccl.program.lint import lint
-from ccl.program.lowering import lower
+from ccl.serialization.documents import document
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from gallery import open_cluster
+from interchange.execution import execute
+from interchange.formats.catalogue import reader
+from interchange.formats.format import Asked
+from interchange.formats.graphs.node_link import node_link_text
+from interchange.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
+from interchange.programs import Program
+from interchange.programs.lint import lint
+from interchange.programs.lowering import lower
 
 TIMES = 3
 

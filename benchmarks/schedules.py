@@ -41,10 +41,10 @@ from benchmarks.measuring import (
     warm_up,
 )
 from benchmarks.table8 import ALL_GATHER, ALL_TO_ALL
-from ccl.formats.size import parse_size
 from ccl.result import PROOF_TOLERANCE
+from ccl.serialization.size import parse_size
 from formulations import available
-from formulations.chunk_counts import COUNTS, common_bound
+from formulations.analyses.chunk_counts import COUNTS, common_bound
 
 SIZES = tuple(row.size for row in ALL_GATHER)
 LIMIT = 0.9

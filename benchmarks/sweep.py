@@ -26,9 +26,9 @@ from rich.table import Table
 
 import formulations
 from benchmarks.measuring import said
-from formulations.sweeping.kept import is_sweep, read_rows
-from formulations.sweeping.rows import Row, without_clock
-from formulations.sweeping.running import Progress
+from formulations.campaigns.sweeps.kept import is_sweep, read_rows
+from formulations.campaigns.sweeps.rows import Row, without_clock
+from formulations.campaigns.sweeps.running import Progress
 
 SPEC: dict[str, Any] = {
     "clusters": [

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ccl.collective import CollectiveKind, make_collective
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.size import parse_size
 from formulations import solve
 from gallery import open_cluster
 

@@ -38,13 +38,13 @@ from benchmarks.random_problems import random_problem
 from benchmarks.replays import faults
 from ccl.bound import Bound
 from ccl.errors import SolveError
-from ccl.formats.topoloom import problem_to_json
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.schedule import Schedule
+from ccl.serialization.topoloom import problem_to_json
 from formulations.bounds import lower_bounds
-from formulations.registry import Formulation, available
-from formulations.solving import solved
+from formulations.core.registry import Formulation, available
+from formulations.core.solving import solved
 
 TOLERANCE = 1e-6
 """Shares that may be rounding."""

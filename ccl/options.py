@@ -11,8 +11,8 @@ from types import UnionType
 from typing import Any, Literal
 
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.quantity import kind_of, parse_quantity
-from ccl.formats.sketches import sketch_from_json, sketch_to_json
+from ccl.serialization.quantity import kind_of, parse_quantity
+from ccl.serialization.sketches import sketch_from_json, sketch_to_json
 from ccl.sketch import Sketch
 
 OptionKind = Literal["int", "float", "bool", "choice", "text", "sketch"]
@@ -84,7 +84,7 @@ def option_fields(options: type) -> tuple[OptionField, ...]:
 def make_options(options: type, values: Mapping[str, Any]) -> Any:
     """Make the options from plain values, checked against the form.
 
-    A sketch may be one, or the plain form of `ccl.formats.sketches`.
+    A sketch may be one, or the plain form of `ccl.serialization.sketches`.
 
     Raises
     ------

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ccl.declared_symmetry import Declared
 from ccl.display import mime_bundle
 from ccl.errors import ProblemError
-from ccl.interchange import Declared
 
 DeviceKind = Literal["gpu", "switch", "memory", "nic"]
 KINDS: tuple[DeviceKind, ...] = get_args(DeviceKind)

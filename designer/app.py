@@ -36,7 +36,7 @@ from formulations import start, start_comparison
 from gallery import open_cluster
 
 if TYPE_CHECKING:
-    from formulations.catalog import Catalog
+    from formulations.campaigns.catalog import Catalog
 
 HOME_CLUSTER = "ndv2:hosts=2"
 """What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""

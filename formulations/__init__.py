@@ -20,25 +20,25 @@ from ccl.errors import ProblemError
 from ccl.options import OptionField, make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result
-from formulations.clash import shut_out
-from formulations.registry import Formulation, available, formulation
-from formulations.solving import SOLVER, solved
+from formulations.core.registry import Formulation, available, formulation
+from formulations.core.solving import SOLVER, solved
+from formulations.solvers.clash import shut_out
 
 if TYPE_CHECKING:
     from ccl.schedule import Schedule
-    from formulations.budget.front import cost_front
-    from formulations.budget.upgrade import cheapest_upgrade
-    from formulations.chunk_counts import pareto, sweep_counts
-    from formulations.comparison import compare, start_comparison
-    from formulations.explaining.explanation import explain
-    from formulations.explaining.pricing import prices
-    from formulations.failing.lagging import stragglers
-    from formulations.failing.study import failures
-    from formulations.jobs import SolveJob
-    from formulations.margins.curve import rate_curve
-    from formulations.margins.sensitivity import sensitivity
-    from formulations.run import Progress
-    from formulations.sweeping.running import sweep
+    from formulations.analyses.chunk_counts import pareto, sweep_counts
+    from formulations.analyses.comparison import compare, start_comparison
+    from formulations.analyses.expansion.front import cost_front
+    from formulations.analyses.expansion.upgrade import cheapest_upgrade
+    from formulations.analyses.explanation.explanation import explain
+    from formulations.analyses.explanation.pricing import prices
+    from formulations.analyses.failures.stragglers import stragglers
+    from formulations.analyses.failures.study import failures
+    from formulations.analyses.sensitivity.curve import rate_curve
+    from formulations.analyses.sensitivity.sensitivity import sensitivity
+    from formulations.campaigns.sweeps.running import sweep
+    from formulations.core.run import Progress
+    from formulations.jobs.solve_job import SolveJob
 
 __all__ = [
     "Formulation",
@@ -65,19 +65,19 @@ __all__ = [
 ]
 
 _LATER = {
-    "cheapest_upgrade": "formulations.budget.upgrade",
-    "compare": "formulations.comparison",
-    "cost_front": "formulations.budget.front",
-    "explain": "formulations.explaining.explanation",
-    "failures": "formulations.failing.study",
-    "pareto": "formulations.chunk_counts",
-    "prices": "formulations.explaining.pricing",
-    "rate_curve": "formulations.margins.curve",
-    "sensitivity": "formulations.margins.sensitivity",
-    "start_comparison": "formulations.comparison",
-    "stragglers": "formulations.failing.lagging",
-    "sweep": "formulations.sweeping.running",
-    "sweep_counts": "formulations.chunk_counts",
+    "cheapest_upgrade": "formulations.analyses.expansion.upgrade",
+    "compare": "formulations.analyses.comparison",
+    "cost_front": "formulations.analyses.expansion.front",
+    "explain": "formulations.analyses.explanation.explanation",
+    "failures": "formulations.analyses.failures.study",
+    "pareto": "formulations.analyses.chunk_counts",
+    "prices": "formulations.analyses.explanation.pricing",
+    "rate_curve": "formulations.analyses.sensitivity.curve",
+    "sensitivity": "formulations.analyses.sensitivity.sensitivity",
+    "start_comparison": "formulations.analyses.comparison",
+    "stragglers": "formulations.analyses.failures.stragglers",
+    "sweep": "formulations.campaigns.sweeps.running",
+    "sweep_counts": "formulations.analyses.chunk_counts",
 }
 
 DEFAULT = "auto"
@@ -181,7 +181,7 @@ def start(
     """
     chosen = _chosen(problem, formulation, begins=begin_with is not None)
     make_options(chosen.options, options or {})
-    from formulations.jobs import SolveJob  # noqa: PLC0415
+    from formulations.jobs.solve_job import SolveJob  # noqa: PLC0415
 
     return SolveJob(
         problem,

@@ -1,5 +1,5 @@
-"""``python -m formulations``: the child process of `formulations.jobs`."""
+"""``python -m formulations``: the child process of `formulations.jobs.solve_job`."""
 
-from formulations.jobs import leave, serve
+from formulations.jobs.solve_job import leave, serve
 
 leave(serve)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ccl.declared_symmetry import Declared
 from ccl.errors import ProblemError
-from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device, duplex
 
 GPU_LIMIT = 16_384

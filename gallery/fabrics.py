@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+from ccl.declared_symmetry import Declared
 from ccl.errors import ProblemError
-from ccl.interchange import Declared
 from ccl.topology import Device, Link, Topology, device
 from gallery.build import (
     Wire,

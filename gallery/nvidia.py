@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ccl.interchange import Declared
+from ccl.declared_symmetry import Declared
 from ccl.topology import Device, Link, Topology, device
 from gallery.build import (
     HOST_LIMIT,

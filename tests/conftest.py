@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 ANNOUNCED_SKIPS: dict[str, str] = {
-    "tests/ccl/running/test_running.py": "PyTorch, an extra, may not be had where CI runs",
+    "tests/interchange/running/test_running.py": "PyTorch, an extra, may not be had where CI runs",
     "tests/designer/queue/": "Celery is an extra, and not every Python here has a redis-server",
     "tests/widgets/test_pictures_pixels.py::test_a_webm_has": "PyAV is an extra",
 }

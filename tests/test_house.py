@@ -19,7 +19,7 @@ import ccl
 import widgets
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("ccl", "formulations", "gallery", "widgets", "designer", "benchmarks")
+PACKAGES = ("ccl", "interchange", "formulations", "gallery", "widgets", "designer", "benchmarks")
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = SETTINGS["project"]
 

@@ -29,17 +29,17 @@ sys.path.insert(0, str(ROOT))
 
 from ccl.collective import make_collective  # noqa: E402  the repository is on the path only now
 from ccl.errors import CclError, FormatError  # noqa: E402
-from ccl.formats.catalogue import readers, writers  # noqa: E402
-from ccl.formats.documents import document  # noqa: E402
-from ccl.formats.format import Asked, Imported, Question, Reader  # noqa: E402
 from ccl.problem import Problem  # noqa: E402
+from ccl.serialization.documents import document  # noqa: E402
 from ccl.topology import Topology  # noqa: E402
 from designer.drawn.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402
 from gallery import open_cluster  # noqa: E402
+from interchange.formats.catalogue import readers, writers  # noqa: E402
+from interchange.formats.format import Asked, Imported, Question, Reader  # noqa: E402
 from tools.hostile_files import hostile_documents  # noqa: E402
 
-SAMPLES = ROOT / "tests" / "ccl" / "formats" / "samples"
+SAMPLES = ROOT / "tests" / "interchange" / "formats" / "samples"
 
 CLUSTERS = ("ring:gpus=4", "star:gpus=4", "dgx-1v", "dgx-a100:hosts=2")
 OWN = "topoloom"

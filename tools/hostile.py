@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ccl.formats.catalogue import readers
-from ccl.formats.topoloom import topology_to_json
+from ccl.serialization.topoloom import topology_to_json
 from gallery import open_cluster
+from interchange.formats.catalogue import readers
 from tools.fuzz import broken, good_files
 from tools.hostile_files import hostile_documents
 from tools.visitor import HERE, Visitor

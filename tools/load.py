@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import result_from_json, topology_from_json
+from ccl.serialization.topoloom import result_from_json, topology_from_json
 from tools.visitor import Json, Server, Visitor, drawings, free_port
 
 WARM = 0.3

@@ -50,14 +50,14 @@ class QuantityField(_Hosted):
         ``id``, ``className``, ``style``, and
 
         ``kind``
-            One of `ccl.formats.quantity.KINDS`.
+            One of `ccl.serialization.quantity.KINDS`.
         ``what``
             What it is, with which an error begins.
         ``value``
             The number in the unit of its kind, or a text; empty where there is none. A text that
             is refused is the value as it was typed, so that whoever reads it refuses it as well.
         ``least``, ``above``, ``most``
-            As for `ccl.formats.quantity.parse_quantity`.
+            As for `ccl.serialization.quantity.parse_quantity`.
         ``factors``
             Whether it may also be a factor such as ``1.5x``.
         ``optional``

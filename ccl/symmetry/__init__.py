@@ -4,7 +4,7 @@
 small `Symmetry` with all of its elements that leaves no GPU in its place.
 """
 
-from ccl.interchange import Interchange, Permutation
+from ccl.declared_symmetry import Interchange, Permutation
 from ccl.symmetry.find import automorphisms
 from ccl.symmetry.free import Symmetry, symmetry_of
 from ccl.symmetry.group import Carriers, Group

@@ -15,7 +15,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from ccl.interchange import Declared, Interchange, Permutation, moves_at_will
+from ccl.declared_symmetry import Declared, Interchange, Permutation, moves_at_will
 from ccl.symmetry.group import Group
 from ccl.symmetry.refine import refined
 from ccl.symmetry.shape import Moves, Shape, scattered

@@ -7,7 +7,7 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.topoloom import topology_from_json
 from designer.page import ids
 from designer.page.forms import changed, option_form
 from designer.page.plan_card import chip, sizing_shown

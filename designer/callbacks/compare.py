@@ -7,8 +7,8 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.size import format_size
-from ccl.formats.topoloom import result_to_json, topology_to_json
+from ccl.serialization.size import format_size
+from ccl.serialization.topoloom import result_to_json, topology_to_json
 from designer.callbacks import commands
 from designer.compare import exports, page
 from designer.compare.asked import changed_since, read_asked, sizes_words

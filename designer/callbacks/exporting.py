@@ -8,14 +8,14 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.own import python_code
-from ccl.formats.own.python_code import PythonOptions
 from designer.callbacks import commands
 from designer.drawn import exchange, exporting, sharing
 from designer.drawn.files import file_name
 from designer.page import export_card, ids
 from designer.page.notes import note
 from designer.solves.assess import same_question
+from interchange.formats.own import python_code
+from interchange.formats.own.python_code import PythonOptions
 
 Json = dict[str, Any]
 

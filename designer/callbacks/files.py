@@ -7,7 +7,7 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import result_from_json
+from ccl.serialization.topoloom import result_from_json
 from designer.callbacks import commands
 from designer.drawn import files
 from designer.page import ids

@@ -7,7 +7,6 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError, FormatError
-from ccl.formats.format import Question
 from ccl.topology import Topology
 from designer.callbacks import commands
 from designer.drawn import importing
@@ -19,6 +18,7 @@ from designer.page.notes import note
 from designer.serving.reading import Apart
 from designer.serving.sessions import visitor
 from designer.solves import answers
+from interchange.formats.format import Question
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update, set_props
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.topoloom import topology_from_json
 from ccl.symmetry import automorphisms
 from designer.page import ids, live_card
 from designer.serving.sessions import visitor

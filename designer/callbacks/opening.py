@@ -6,8 +6,8 @@ from typing import Any
 
 from dash import Output, no_update
 
-from ccl.formats.topoloom import result_to_json
 from ccl.result import Result
+from ccl.serialization.topoloom import result_to_json
 from designer.callbacks import commands, importing
 from designer.drawn.files import Opened, drawing_of, settings_of
 from designer.page import ids

@@ -9,7 +9,6 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from ccl.errors import CclError
-from ccl.formats.own.fragment import NAME, TooLarge
 from designer.callbacks import commands, importing
 from designer.drawn import files, sharing
 from designer.page import ids, text
@@ -17,6 +16,7 @@ from designer.page.forms import option_form
 from designer.page.notes import note
 from designer.serving.reading import Apart
 from designer.serving.sessions import visitor
+from interchange.formats.own.fragment import NAME, TooLarge
 
 Json = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.formats.sketches import read_sketch, sketch_to_json
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.sketches import read_sketch, sketch_to_json
+from ccl.serialization.topoloom import topology_from_json
 from ccl.sketch import Sketch
 from designer.callbacks import commands
 from designer.drawn.importing import check_size, decoded

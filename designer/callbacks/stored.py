@@ -9,7 +9,7 @@ from typing import Any
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError, ProblemError
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.callbacks import commands, opening
 from designer.drawn.files import file_name
@@ -180,7 +180,7 @@ def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json
 
 def plan_in(path: Path, drawn: Topology, number: int) -> Json:
     """Return what changes on the page when a plan of the catalog in a file is opened."""
-    from formulations.catalog import Catalog  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
 
     holdings = Holdings(Catalog(path))
     try:

@@ -22,8 +22,8 @@ from dash import (
 )
 
 from ccl.errors import CclError
-from ccl.formats.size import parse_size
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.size import parse_size
+from ccl.serialization.topoloom import topology_from_json
 from designer.callbacks import commands, whatif_limits, whatif_studies
 from designer.page import ids
 from designer.page.notes import note

@@ -7,9 +7,9 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError, ProblemError
-from ccl.formats.quantity import BANDWIDTH, NUMBER, parse_quantity
-from ccl.formats.topoloom import problem_to_json, topology_from_json
 from ccl.problem import Problem
+from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
+from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from designer.callbacks import commands
 from designer.page import ids, text
 from designer.page.notes import note

@@ -11,15 +11,15 @@ import typer
 
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.documents import Document, document, read_document
-from ccl.formats.own.fragment import is_link, share_of
-from ccl.formats.size import parse_size
-from ccl.formats.sketches import read_sketch, sketch_to_json
-from ccl.formats.text import read_bytes
 from ccl.problem import Problem
+from ccl.serialization.documents import Document, document, read_document
+from ccl.serialization.size import parse_size
+from ccl.serialization.sketches import read_sketch, sketch_to_json
+from ccl.serialization.text import read_bytes
 from ccl.topology import Topology
 from designer.cli.show import remark
 from gallery import open_cluster
+from interchange.formats.own.fragment import is_link, share_of
 
 USUAL_COLLECTIVE = "all-gather"
 USUAL_SIZE = "1MB"

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from ccl.errors import ProblemError
-from ccl.formats.documents import document, write_document
 from ccl.layout import layout
+from ccl.serialization.documents import document, write_document
 from designer.cli.asked import JsonOption, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
 from designer.page import text

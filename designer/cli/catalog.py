@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ccl.errors import ProblemError
-from ccl.formats.documents import document, write_document
+from ccl.serialization.documents import document, write_document
 from designer.cli import regimes
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark, whole_chunk_rows
@@ -17,7 +17,7 @@ from designer.cli.stored import FileOption, opened
 from designer.page import text
 
 if TYPE_CHECKING:
-    from formulations.catalog import Catalog, Entry
+    from formulations.campaigns.catalog import Catalog, Entry
 
 FAULTY = 1
 """Exit code where a check finds something."""
@@ -154,7 +154,7 @@ def export(
     catalog: FileOption = None,
 ) -> None:
     """Write plans as JSON lines, to be imported elsewhere."""
-    from formulations.catalog import write_lines  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog import write_lines  # noqa: PLC0415  it loads a database library
 
     writable(out)
     store = opened(catalog)
@@ -168,7 +168,7 @@ def import_(
     catalog: FileOption = None,
 ) -> None:
     """Keep the plans of a file, each verified first."""
-    from formulations.catalog import read_lines  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog import read_lines  # noqa: PLC0415  it loads a database library
 
     read = read_lines(opened(catalog), lines)
     for sentence in read.refused:

@@ -11,7 +11,7 @@ from ccl.errors import ProblemError
 from ccl.result import Result
 from designer.cli.show import print_table
 from designer.page import text
-from formulations.chunk_counts import chunks_per_shard, common_bound, common_gap, pareto
+from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, pareto
 
 ChunkCountsOption = Annotated[
     str | None,

@@ -15,8 +15,8 @@ from rich.text import Text
 from ccl.bound import Bound, Cut
 from ccl.bound import Path as Way
 from ccl.errors import ProblemError
-from ccl.formats.size import format_size, parse_size
-from ccl.formats.text import laid_out, write_text
+from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.text import laid_out, write_text
 from ccl.topology import Topology
 from designer.cli.asked import (
     ChunksOption,
@@ -38,7 +38,7 @@ from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
-    from formulations.comparison import Comparison, ComparisonJob, Method
+    from formulations.analyses.comparison import Comparison, ComparisonJob, Method
 
 LIMIT = 5.0
 """Seconds for each solve when nothing is said: some methods would go on for hours."""
@@ -93,7 +93,7 @@ def compare(  # noqa: PLR0913  one for each flag
     as_json: JsonOption = False,
 ) -> None:
     """Solve with several methods at several sizes; every plan is verified and replayed alike."""
-    from formulations.comparison import start_comparison  # noqa: PLC0415  it loads all methods
+    from formulations.analyses.comparison import start_comparison  # noqa: PLC0415  it loads all methods
 
     positive("--time-limit", time_limit, unit="s")
     writable(out)
@@ -172,7 +172,7 @@ def crossover_words(found: Comparison) -> list[str]:
 
 
 def _methods(given: str | None, topology: Topology) -> tuple[Method, ...] | None:
-    from formulations.comparison import parse_methods  # noqa: PLC0415  as `compare`
+    from formulations.analyses.comparison import parse_methods  # noqa: PLC0415  as `compare`
 
     read: dict[str, dict[str, Any]] = {}
 
@@ -226,7 +226,7 @@ def _followed(job: ComparisonJob) -> bool:
 
 
 def _keep(found: Comparison, path: Path) -> None:
-    from formulations.comparison import comparison_to_json  # noqa: PLC0415  as `compare`
+    from formulations.analyses.comparison import comparison_to_json  # noqa: PLC0415  as `compare`
 
     write_text(path, laid_out(comparison_to_json(found)) + "\n")
 

@@ -11,20 +11,20 @@ import typer
 
 import formulations
 from ccl.errors import ProblemError
-from ccl.formats.tenants import read_tenants
-from ccl.formats.text import read_bytes
-from ccl.formats.windows import parse_window
 from ccl.problem import Problem
+from ccl.serialization.tenants import read_tenants
+from ccl.serialization.text import read_bytes
+from ccl.serialization.windows import parse_window
 from ccl.tenants import tenants
 from designer.cli.asked import ask
 from designer.cli.show import remark
 from designer.page import text
-from formulations.merits import prioritised
+from formulations.core.weighted_objectives import prioritised
 
 if TYPE_CHECKING:
-    from ccl.formats.documents import Document
     from ccl.result import Result
-    from formulations.tenancy import TenantTime
+    from ccl.serialization.documents import Document
+    from formulations.analyses.tenancy import TenantTime
 
 WindowOption = Annotated[
     list[str] | None,
@@ -106,7 +106,7 @@ def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[st
 
     It is told on standard error, as is when priorities say nothing.
     """
-    from formulations.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
+    from formulations.analyses.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
 
     if chosen != formulations.DEFAULT or options or not prioritised(problem):
         return chosen, options
@@ -152,6 +152,6 @@ def tenants_answer(result: Result) -> list[dict[str, Any]]:
 
 
 def _times(result: Result) -> tuple[TenantTime, ...]:
-    from formulations.tenancy import tenant_times  # noqa: PLC0415  it needs the bounds
+    from formulations.analyses.tenancy import tenant_times  # noqa: PLC0415  it needs the bounds
 
     return tenant_times(result)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from ccl.formats.own.fragment import fragment_of, is_link, share_of
 from designer.cli.asked import MemoryOption, SolvesOption, memory_in, open_document
 from designer.cli.show import remark
 from designer.cli.stored import USUAL
@@ -15,6 +14,7 @@ from designer.cli.stored import opened as opened_catalog
 from designer.cli.worker import installed
 from designer.serving.address import LOOPBACK, bound, names
 from designer.solves.line import Limits
+from interchange.formats.own.fragment import fragment_of, is_link, share_of
 
 ClusterOption = Annotated[
     str | None,

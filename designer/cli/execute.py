@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ccl.execute import Execution, Finding
-from ccl.execute import execute as execute_program
-from ccl.execute.puts import PutExecution, execute_puts
-from ccl.program import Program
-from ccl.program.puts import PutProgram
 from designer.cli.asked import JsonOption
 from designer.cli.programs import any_program_in
 from designer.cli.show import print_facts, print_json
 from designer.page import text
+from interchange.execution import Execution, Finding
+from interchange.execution import execute as execute_program
+from interchange.execution.puts import PutExecution, execute_puts
+from interchange.programs import Program
+from interchange.programs.puts import PutProgram
 
 WRONG = 1
 

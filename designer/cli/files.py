@@ -10,21 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from ccl.errors import FormatError, ScheduleError
-from ccl.formats import catalogue
-from ccl.formats.documents import Document, document_text, read_document
-from ccl.formats.format import Asked, Imported, Question, Written, replayed
-from ccl.formats.merging import merge
-from ccl.formats.own.fragment import is_link
-from ccl.formats.text import write_bytes
 from ccl.metrics import algbw, busbw
 from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
+from ccl.serialization.documents import Document, document_text, read_document
+from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
 from designer.drawn import exchange
 from designer.page import text
+from interchange.formats import catalogue
+from interchange.formats.format import Asked, Imported, Question, Written, replayed
+from interchange.formats.merging import merge
+from interchange.formats.own.fragment import is_link
 
 REFUSED = 1
 

@@ -19,7 +19,7 @@ from designer.cli.show import print_facts, print_json, print_table
 from designer.page import text
 from formulations import available, explain
 from formulations import formulation as described
-from formulations.explaining.explanation import Explanation
+from formulations.analyses.explanation.explanation import Explanation
 
 
 def formulation(

@@ -25,9 +25,9 @@ from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
     from ccl.bound import Cut
-    from formulations.margins.curve import Piece, RateCurve
-    from formulations.margins.planes import Number
-    from formulations.margins.sensitivity import Sensitivity
+    from formulations.analyses.sensitivity.curve import Piece, RateCurve
+    from formulations.analyses.sensitivity.cutting_planes import Number
+    from formulations.analyses.sensitivity.sensitivity import Sensitivity
 
 HELD = 3
 """Links that are named where prices hold a piece."""

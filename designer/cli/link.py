@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ccl.formats.own.fragment import HOME, Share, link_of
 from designer.cli.asked import Cluster, open_document
 from designer.cli.show import remark
+from interchange.formats.own.fragment import HOME, Share, link_of
 
 
 def link(

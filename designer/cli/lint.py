@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ccl.program.lint import EXECUTORS, Complaint, lint
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json
 from designer.page import text
+from interchange.programs.lint import EXECUTORS, Complaint, lint
 
 BROKEN = 1
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ccl.errors import FormatError
-from ccl.formats.catalogue import read_content
-from ccl.formats.format import Asked, replayed
-from ccl.formats.runtimes import msccl_xml, mscclpp
-from ccl.formats.text import read_bytes
-from ccl.program import Program
-from ccl.program.lowering import lower
-from ccl.program.puts import PutProgram
+from ccl.serialization.text import read_bytes
+from interchange.formats.catalogue import read_content
+from interchange.formats.format import Asked, replayed
+from interchange.formats.runtimes import msccl_xml, mscclpp
+from interchange.programs import Program
+from interchange.programs.lowering import lower
+from interchange.programs.puts import PutProgram
 
 
 def program_in(file: Path) -> Program:

@@ -9,8 +9,8 @@ import typer
 
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
-from ccl.formats.size import format_size, parse_size
-from ccl.formats.text import write_text
+from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.text import write_text
 from designer.cli.asked import (
     USUAL_COLLECTIVE,
     Cluster,
@@ -27,7 +27,7 @@ from designer.page import text
 
 if TYPE_CHECKING:
     from ccl.topology import Topology
-    from formulations.catalog import Catalog, Cell, TunerTable
+    from formulations.campaigns.catalog import Catalog, Cell, TunerTable
 
 ATLAS = "all-gather,reduce-scatter,all-reduce,all-to-all,broadcast"
 """Collectives of an atlas unless others are named."""
@@ -112,8 +112,8 @@ def atlas(
     as_json: JsonOption = False,
 ) -> None:
     """Say which method is the best for which collective and size, and what it gains on a ring."""
-    from formulations.catalog import regimes  # noqa: PLC0415  it loads a database library
-    from formulations.catalog.atlas import SIZES  # noqa: PLC0415
+    from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog.atlas import SIZES  # noqa: PLC0415
 
     positive("--time-limit", time_limit, unit="s")
     writable(svg)
@@ -146,7 +146,7 @@ def _solve(
     root: int,
 ) -> None:
     """Solve with several methods at a few sizes what the catalog cannot answer."""
-    from formulations.catalog.filling import fill  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog.filling import fill  # noqa: PLC0415  it loads a database library
 
     if names is None:
         return

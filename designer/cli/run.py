@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from ccl.formats.size import parse_size
-from ccl.running import Ran, run
+from ccl.serialization.size import parse_size
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json, remark
 from designer.page import text
+from interchange.running import Ran, run
 
 WRONG = 1
 

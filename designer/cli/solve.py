@@ -18,9 +18,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import formulations
 from ccl.errors import SolveError
-from ccl.formats.documents import document, write_document
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
+from ccl.serialization.documents import document, write_document
 from designer.cli import conditions
 from designer.cli.asked import (
     Cluster,
@@ -41,13 +41,13 @@ from designer.cli.show import print_facts, print_json, remark, whole_chunk_rows
 from designer.cli.stored import CatalogOption, Store
 from designer.page import text
 from formulations import Formulation, OptionField, pareto
-from formulations.chunk_counts import chunks_per_shard, tried
+from formulations.analyses.chunk_counts import chunks_per_shard, tried
 
 if TYPE_CHECKING:
-    from ccl.formats.documents import Document
     from ccl.problem import Problem
-    from formulations.comparison import ComparisonJob
-    from formulations.jobs import SolveJob
+    from ccl.serialization.documents import Document
+    from formulations.analyses.comparison import ComparisonJob
+    from formulations.jobs.solve_job import SolveJob
 
 INTERRUPTED = 130
 _FLAG = "--formulation"

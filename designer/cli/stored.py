@@ -13,7 +13,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 
 if TYPE_CHECKING:
-    from formulations.catalog import Catalog
+    from formulations.campaigns.catalog import Catalog
 
 USUAL = "usual"
 """What stands for the catalog that lies among the user's data."""
@@ -49,7 +49,7 @@ def opened(given: str | None) -> Catalog:
     CatalogError
         If it cannot be used.
     """
-    from formulations.catalog import Catalog  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
 
     return Catalog(None if given in (None, USUAL) else Path(given or ""))
 

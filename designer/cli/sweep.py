@@ -25,8 +25,8 @@ from designer.cli.solve import INTERRUPTED
 from designer.page import text
 
 if TYPE_CHECKING:
-    from formulations.sweeping.rows import Row
-    from formulations.sweeping.running import Progress, Sweep
+    from formulations.campaigns.sweeps.rows import Row
+    from formulations.campaigns.sweeps.running import Progress, Sweep
 
 MOST_LINES = 30
 """Rows of the table of the best, and reasons why there is no plan."""
@@ -78,7 +78,7 @@ def sweep(
 ) -> None:
     """Solve every combination in SPEC; the same command goes on where it was ended."""
     import formulations  # noqa: PLC0415  it loads all methods
-    from formulations.sweeping.running import folder_of  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.running import folder_of  # noqa: PLC0415  as above
 
     folder = folder_of(spec) if into is None else into
     if dry_run:
@@ -153,11 +153,11 @@ def _words(news: Progress) -> str:
 
 def _list(spec: Path, folder: Path, *, workers: int | None, as_json: bool) -> None:
     """List the tasks, and tell how long they may take."""
-    from formulations.sweeping.cluster import cores  # noqa: PLC0415  it loads Dask
-    from formulations.sweeping.estimate import at_most, estimated  # noqa: PLC0415  as above
-    from formulations.sweeping.kept import is_sweep, read_rows  # noqa: PLC0415  as above
-    from formulations.sweeping.spec import read_spec  # noqa: PLC0415  as above
-    from formulations.sweeping.tasks import tasks_of  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.cluster import cores  # noqa: PLC0415  it loads Dask
+    from formulations.campaigns.sweeps.estimate import at_most, estimated  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.kept import is_sweep, read_rows  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.spec import read_spec  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.tasks import tasks_of  # noqa: PLC0415  as above
 
     tasks = tasks_of(read_spec(spec))
     rows = read_rows(folder) if is_sweep(folder) else ()

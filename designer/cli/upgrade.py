@@ -11,8 +11,8 @@ import typer
 import formulations
 from ccl.costs import EVEN, Costs, read_costs
 from ccl.errors import ProblemError
-from ccl.formats.documents import document, write_document
 from ccl.problem import Problem
+from ccl.serialization.documents import document, write_document
 from designer.cli.asked import (
     Cluster,
     JsonOption,
@@ -27,7 +27,7 @@ from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
-    from formulations.budget.nouns import Change, Front, Gain, Upgrade
+    from formulations.analyses.expansion.nouns import Change, Front, Gain, Upgrade
 
 TARGET = "1.5x"
 NAMED = 3

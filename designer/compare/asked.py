@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ccl.errors import CclError, ProblemError
-from ccl.formats.size import format_size, parse_size
-from ccl.formats.topoloom import topology_from_json
 from ccl.problem import Problem
+from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.topoloom import topology_from_json
 from designer.drawn.presets import ROOTED
 from designer.solves.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
-from formulations.comparison import Method
+from formulations.analyses.comparison import Method
 
 USUAL_SIZES = "1KB to 1GB by 10"
 """What the field for sizes says at first."""

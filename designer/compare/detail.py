@@ -12,7 +12,7 @@ from ccl.closed_form import ClosedForm
 from ccl.result import Result
 from designer.page import text
 from designer.page.markup import icon
-from formulations.comparison import Comparison, Row
+from formulations.analyses.comparison import Comparison, Row
 from widgets.shown.pair import key_of
 from widgets.words.nouns import BOUND_LABELS
 

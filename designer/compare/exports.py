@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ccl.formats.documents import Positions
-from ccl.formats.tables import csv_text
 from ccl.layout import layout
-from formulations.comparison import Comparison, comparison_to_json
+from ccl.serialization.documents import Positions
+from ccl.serialization.tables import csv_text
+from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity
 from widgets.pages.comparison import comparison_html
 from widgets.pictures.charts import comparison_picture

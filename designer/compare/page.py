@@ -17,7 +17,7 @@ from designer.page.header import KEPT
 from designer.page.markup import attributes, heading, icon
 from designer.solves.results import banner
 from formulations import DEFAULT, Formulation, available
-from formulations.comparison import Comparison, News
+from formulations.analyses.comparison import Comparison, News
 from widgets import QuantityField, SchedulePair
 from widgets.charts.comparison import crossover_words
 

@@ -16,7 +16,7 @@ from ccl.errors import CclError
 from designer.compare.asked import Asked
 from designer.solves.line import Limits
 from designer.solves.watches import ABANDONED, Watches
-from formulations.comparison import Comparison, News
+from formulations.analyses.comparison import Comparison, News
 
 MOST_KEPT = 8
 """Finished ones of all pages that can still be looked at."""

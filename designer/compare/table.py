@@ -8,14 +8,14 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from ccl.formats.size import format_size
 from ccl.result import PROOF_TOLERANCE, Status
+from ccl.serialization.size import format_size
 from designer.compare.detail import detail
 from designer.compare.running import Standing
 from designer.page import text
 from designer.page.markup import attributes, icon
 from formulations import available
-from formulations.comparison import Comparison, Method, Row
+from formulations.analyses.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks
 from widgets.shown.pair import key_of
 from widgets.words.comparison import HEADS, Line, line_of

@@ -11,8 +11,8 @@ from typing import Any
 
 from ccl import topology as nouns
 from ccl.errors import ProblemError
-from ccl.formats.quantity import COUNT, KINDS, parse_quantity
-from ccl.formats.size import parse_size
+from ccl.serialization.quantity import COUNT, KINDS, parse_quantity
+from ccl.serialization.size import parse_size
 from ccl.topology import Device, Link, SharedLimit
 from designer.page.quantities import LINK_QUANTITIES, MOST_HOSTS
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from ccl.errors import FormatError
-from ccl.formats import catalogue
-from ccl.formats.documents import Document, Kind
-from ccl.formats.format import Report, Writer, Written
 from ccl.options import typed
+from ccl.serialization.documents import Document, Kind
+from interchange.formats import catalogue
+from interchange.formats.format import Report, Writer, Written
 from widgets.pages.writers import WRITERS
 
 KINDS: tuple[Kind, ...] = ("topology", "problem", "plan", "result")

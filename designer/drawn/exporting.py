@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ccl.errors import CclError
-from ccl.formats.documents import Document, Kind, document
-from ccl.formats.format import Writer, Written
-from ccl.formats.topoloom import result_from_json, topology_from_json
 from ccl.options import option_fields
+from ccl.serialization.documents import Document, Kind, document
+from ccl.serialization.topoloom import result_from_json, topology_from_json
 from designer.drawn import exchange
 from designer.drawn.files import file_name
 from designer.page.forms import changed
 from designer.solves.request import problem_of, read_request
+from interchange.formats.format import Writer, Written
 
 Json = Mapping[str, Any]
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ccl.formats.documents import document, document_text, parse_document
-from ccl.formats.own.transfers_csv import transfers_csv
-from ccl.formats.size import format_size
-from ccl.formats.topoloom import problem_to_json, result_to_json, topology_from_json
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.documents import document, document_text, parse_document
+from ccl.serialization.size import format_size
+from ccl.serialization.topoloom import problem_to_json, result_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.solves.request import problem_of, read_request
+from interchange.formats.own.transfers_csv import transfers_csv
 from widgets.shown.scene import drawing
 
 Json = Mapping[str, Any]

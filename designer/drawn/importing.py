@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ccl.errors import CclError, FormatError
-from ccl.formats import catalogue
-from ccl.formats.documents import Document, document
-from ccl.formats.format import Asked, Imported, Reader, Report
-from ccl.formats.merging import merge
-from ccl.formats.sketches import sketch_to_json
-from ccl.formats.topoloom import result_to_json, topology_from_json
 from ccl.overlay import Overlay
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop, conclude
+from ccl.serialization.documents import Document, document
+from ccl.serialization.sketches import sketch_to_json
+from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.sketch import Sketch
 from ccl.topology import Topology
 from designer.drawn.files import Opened, drawing_of, settings_of
@@ -28,6 +25,9 @@ from designer.solves import sketch
 from designer.solves.results import IMPORTED
 from formulations import available
 from formulations.bounds import quick_bounds
+from interchange.formats import catalogue
+from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.merging import merge
 
 Json = Mapping[str, Any]
 Brings = Literal["topology", "problem", "plan", "sketch", "ways"]

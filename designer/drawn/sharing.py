@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ccl.errors import CclError
-from ccl.formats.own.fragment import Share, Solving, fragment_of, share_of
 from ccl.options import make_options
 from designer.drawn import exporting
 from designer.drawn.files import Opened, drawing_of, settings_of
 from designer.solves import sketch
 from designer.solves.request import read_request
 from formulations import formulation
+from interchange.formats.own.fragment import Share, Solving, fragment_of, share_of
 
 Json = Mapping[str, Any]
 

@@ -9,14 +9,14 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.topoloom import topology_from_json
 from designer.page import text
 from designer.page.markup import attributes, icon
 from designer.page.plan_card import short
 from designer.solves.request import problem_of, read_request
 from formulations import explain
-from formulations.explaining.classes import Speed
-from formulations.explaining.explanation import Explanation
+from formulations.analyses.explanation.explanation import Explanation
+from formulations.core.model_classes import Speed
 
 TONES = {
     Speed.INSTANT: "good",

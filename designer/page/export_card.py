@@ -8,12 +8,12 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from ccl.formats.format import Writer
 from designer.drawn import exporting
 from designer.page import ids, text
 from designer.page.forms import option_rows
 from designer.page.markup import attributes, icon
 from designer.solves.results import banner
+from interchange.formats.format import Writer
 
 
 def dialog() -> dmc.Modal:

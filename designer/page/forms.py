@@ -8,8 +8,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from ccl.formats.quantity import KINDS, kind_of
 from ccl.options import OptionField
+from ccl.serialization.quantity import KINDS, kind_of
 from designer.page.sketch_card import sketch_row
 from formulations import formulation, option_fields
 from widgets import QuantityField

@@ -8,12 +8,12 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from ccl.formats.format import Question, Reader, Report
 from designer.drawn import importing
 from designer.drawn.importing import Brings, Found
 from designer.page import ids, text
 from designer.page.markup import attributes, icon
 from designer.solves.results import banner
+from interchange.formats.format import Question, Reader, Report
 
 LISTS = (
     ("taken", "Taken", "check"),

@@ -9,6 +9,6 @@ LINK_QUANTITIES: dict[str, dict[str, Any]] = {
     "alpha": {"kind": "latency", "what": "latency", "least": 0},
     "count": {"kind": "count", "what": "number of links", "least": 1},
 }
-"""What the fields take, as `widgets.QuantityField` and `ccl.formats.quantity` have it."""
+"""What the fields take, as `widgets.QuantityField` and `ccl.serialization.quantity` have it."""
 MOST_HOSTS = 64
 """Hosts that one is repeated to at most."""

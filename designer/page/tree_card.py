@@ -12,7 +12,7 @@ from dash import html
 
 from ccl.errors import CclError
 from ccl.forest import Forest
-from ccl.formats.topoloom import plan_from_json, topology_from_json
+from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
 from designer.page import ids, text
 from designer.page.live_card import layer

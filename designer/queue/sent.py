@@ -15,10 +15,10 @@ from redis.exceptions import RedisError
 
 import ccl.errors
 from ccl.errors import CclError, ProblemError, SolveError
-from ccl.formats.topoloom import problem_to_json, result_from_json
 from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.topoloom import problem_to_json, result_from_json
 from designer.page.text import count, ordinal
 from designer.queue.broker import (
     ASKED,
@@ -34,11 +34,11 @@ from designer.queue.tasks import NAME, QUEUE, make_app
 from designer.solves.line import MOST_WAITING, Limits
 from designer.solves.solving import Jobs
 from designer.stored.answering import answering
-from formulations.jobs import ended
-from formulations.run import Progress
+from formulations.core.run import Progress
+from formulations.jobs.solve_job import ended
 
 if TYPE_CHECKING:
-    from formulations.catalog import Catalog
+    from formulations.campaigns.catalog import Catalog
 
 LOOK = 0.4
 """Seconds between two looks for news."""

@@ -15,12 +15,12 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import problem_from_json, result_to_json
 from ccl.result import Result
+from ccl.serialization.topoloom import problem_from_json, result_to_json
 from designer.queue.broker import GONE, KEPT, TRIES, WAITING, WORKERS, Names, tell
 from formulations import start
-from formulations.jobs import SolveJob
-from formulations.run import Progress
+from formulations.core.run import Progress
+from formulations.jobs.solve_job import SolveJob
 
 log = logging.getLogger(__name__)
 

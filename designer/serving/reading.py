@@ -21,7 +21,7 @@ import psutil
 
 from ccl.errors import FormatError
 from designer.serving.reader import Call, hear, tell
-from formulations.walls import Walls, end_tree
+from formulations.jobs.resource_limits import Walls, end_tree
 
 SECONDS = 30.0
 """That a small file may take."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ccl.formats.topoloom import result_to_json
 from ccl.result import Result
+from ccl.serialization.topoloom import result_to_json
 from designer.solves.results import summary_of
 from designer.solves.solving import State
 from widgets.charts.load import link_load

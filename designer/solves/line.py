@@ -14,7 +14,7 @@ import psutil
 
 from ccl.errors import ProblemError
 from designer.page.text import count
-from formulations.walls import memory_each
+from formulations.jobs.resource_limits import memory_each
 
 MOST_AT_ONCE = 4
 """Solves at once unless more are asked for: with each more, all of them may take less memory."""
@@ -45,7 +45,7 @@ class Limits:
         How many may wait for their turn.
     memory
         Bytes that each solve may take; None is an equal part for each of what the machine gives
-        to solves (`formulations.walls`).
+        to solves (`formulations.jobs.resource_limits`).
     """
 
     at_once: int | None = None

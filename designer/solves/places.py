@@ -10,7 +10,7 @@ from designer.stored.answering import answering
 from formulations import start
 
 if TYPE_CHECKING:
-    from formulations.catalog import Catalog
+    from formulations.campaigns.catalog import Catalog
 
 
 def jobs_at(

@@ -16,7 +16,7 @@ from designer.drawn.presets import COLLECTIVE_LABELS
 from designer.page import charts, ids, text
 from designer.page.markup import attributes, heading, icon
 from formulations import available
-from formulations.chunk_counts import chunks_per_shard
+from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.words.cuts import cut_words
 from widgets.words.nouns import BOUND_LABELS
 

@@ -1,8 +1,8 @@
 """A sketch as a user draws it: what a click changes, what it says in words, what the canvas shows.
 
-Sketches are kept in their plain form (`ccl.formats.sketches`), as the page and results hold them.
-Links are switched off both ways; a relay serves the GPUs of its host, each through the nearest one
-by rank.
+Sketches are kept in their plain form (`ccl.serialization.sketches`), as the page and results hold
+them. Links are switched off both ways; a relay serves the GPUs of its host, each through the
+nearest one by rank.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from ccl.errors import CclError, ProblemError
-from ccl.formats.sketches import sketch_from_json, sketch_to_json
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.sketches import sketch_from_json, sketch_to_json
+from ccl.serialization.topoloom import topology_from_json
 from ccl.sketch import Pair, Sketch
 from ccl.topology import Topology
 from designer.page import text
 from designer.solves.request import problem_of, read_request
 from formulations import formulation, option_fields
-from formulations.taccl.sketching import default_sketch
+from formulations.engines.taccl.sketching import default_sketch
 
 Json = dict[str, Any]
 Plain = Mapping[str, Any] | None

@@ -24,7 +24,7 @@ from widgets.shown.course import Row, thinned
 
 
 class Report(Protocol):
-    """What a solve says from time to time; `formulations.run.Progress` is one."""
+    """What a solve says from time to time; `formulations.core.run.Progress` is one."""
 
     @property
     def seconds(self) -> float:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
-from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import Topology
 from designer.drawn.presets import ROOTED
 
 if TYPE_CHECKING:
-    from formulations.catalog import Atlas, Catalog, Entry, TunerTable
+    from formulations.campaigns.catalog import Atlas, Catalog, Entry, TunerTable
 
 MOST_LOOKS = 24
 """Clusters whose plans and tables are at hand; those that were looked at longest ago are not."""
@@ -162,7 +162,7 @@ class Holdings:
         look = self.known(token)
 
         def make(step: Callable[[object], None]) -> Atlas:
-            from formulations.catalog import regimes  # noqa: PLC0415  it loads a database library
+            from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
 
             return regimes(self.catalog, look.topology, look.kinds, progress=step)
 

@@ -15,7 +15,7 @@ from designer.page.markup import attributes, icon
 from designer.stored.holdings import Look, Table
 
 if TYPE_CHECKING:
-    from formulations.catalog import TunerTable
+    from formulations.campaigns.catalog import TunerTable
 
 NAME = "catalog"
 """Its name in the choice of views."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from dash import html
 
-from ccl.formats.size import format_size
 from ccl.result import Status
+from ccl.serialization.size import format_size
 from designer.drawn.presets import COLLECTIVE_LABELS, ROOTED
 from designer.page import text
 from designer.page.markup import attributes
 
 if TYPE_CHECKING:
-    from formulations.catalog import Entry, TunerRange, TunerTable
+    from formulations.campaigns.catalog import Entry, TunerRange, TunerTable
 
 MOST_ROWS = 200
 """Plans that are listed; ``topoloom catalog list`` lists all."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from formulations.sweeping.rows import Row
+from formulations.campaigns.sweeps.rows import Row
 
 SHOWN = ("best", "plans", "all", "none")
 """What may be shown: the best plan for each question, all plans, all rows, rows without a plan."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from dash import html
 
-from ccl.formats.size import format_size
+from ccl.serialization.size import format_size
 from designer.page import text
 from designer.page.markup import attributes
 from designer.sweeps.choosing import Choice
-from formulations.sweeping.rows import Row
+from formulations.campaigns.sweeps.rows import Row
 
 MOST_ROWS = 200
 """Rows that are shown; who looks for others filters."""

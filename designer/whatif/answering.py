@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_from_json
 from ccl.problem import Problem
+from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.drawn.files import drawing_of
 from designer.page import text

@@ -14,7 +14,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from ccl.formats.quantity import KINDS
+from ccl.serialization.quantity import KINDS
 from designer.page import ids
 from designer.page.markup import attributes
 from designer.page.quantities import LINK_QUANTITIES

@@ -1,6 +1,6 @@
 """What of a cluster can be moved: classes of links, shared limits, whole-number arguments.
 
-A class is what `formulations.margins` changes together: links of one bandwidth and
+A class is what `formulations.analyses.sensitivity` changes together: links of one bandwidth and
 medium with their opposites. Moving it multiplies the bandwidth of all of them; so it does with
 their latency, and where they have none today they all get the new one.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Link, SharedLimit, Topology
-from formulations.margins.classes import link_classes
+from formulations.analyses.sensitivity.classes import link_classes
 from gallery import Entry, entry, open_cluster
 from gallery.recognise import spec, spec_of
 

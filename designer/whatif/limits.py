@@ -18,7 +18,7 @@ from designer.page import text
 from designer.whatif.answering import Standing
 from designer.whatif.knobs import Knob
 from formulations import rate_curve, sensitivity
-from formulations.margins.curve import HIGH, LOW
+from formulations.analyses.sensitivity.curve import HIGH, LOW
 from widgets.charts.rates import Line, line_of
 
 MOST_LINES = 4

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ccl.topology import Topology
-from formulations.failing.lagging import slowed
-from formulations.failing.parts import Part
-from formulations.failing.study import without
+from formulations.analyses.failures.parts import Part
+from formulations.analyses.failures.stragglers import slowed
+from formulations.analyses.failures.study import without
 
 
 def degraded(

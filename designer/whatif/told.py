@@ -1,6 +1,6 @@
 """What becomes of a cluster when its knobs are moved, as plain values for the page.
 
-The best rate and its bottleneck cuts come from `formulations.fluid.optimum`, exact where a cut
+The best rate and its bottleneck cuts come from `formulations.engines.best_rate`, exact where a cut
 decides. What one collective takes at least, its latencies counted, is the largest of the bounds
 that need no solver and of the time that it takes when repeated.
 """
@@ -17,8 +17,8 @@ from designer.page import text
 from designer.solves.live import MOST_PAIRS, cut_told
 from designer.solves.request import problem_of, read_request
 from formulations.bounds import quick_bounds
-from formulations.fluid.demands import up_and_down
-from formulations.fluid.optimum import Optimum, optimum
+from formulations.engines.best_rate import Optimum, optimum
+from formulations.engines.steady_state.demands import up_and_down
 from widgets.words.nouns import BOUND_LABELS
 
 LATENCY_GPUS = 96

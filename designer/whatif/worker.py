@@ -15,14 +15,14 @@ from typing import IO, Any
 
 from ccl.costs import read_costs
 from ccl.errors import CclError
-from ccl.formats.topoloom import problem_from_json, topology_to_json
 from ccl.problem import Problem
+from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from designer.solves.live import cut_told
-from formulations.budget.nouns import Front, Upgrade
-from formulations.failing.lagging import LagStudy
-from formulations.failing.nouns import Loss, Straggler
-from formulations.failing.study import Study
-from formulations.jobs import leave, until_abandoned
+from formulations.analyses.expansion.nouns import Front, Upgrade
+from formulations.analyses.failures.nouns import Loss, Straggler
+from formulations.analyses.failures.stragglers import LagStudy
+from formulations.analyses.failures.study import Study
+from formulations.jobs.solve_job import leave, until_abandoned
 
 PATIENCE = 60.0
 """Seconds for an upgrade, and for a front."""

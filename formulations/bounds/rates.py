@@ -23,10 +23,10 @@ import numpy as np
 from scipy import sparse
 
 from ccl.errors import SolveError
-from formulations.backends import Backend
 from formulations.bounds.cuts import BYTES, Network
 from formulations.bounds.demand import Floats
 from formulations.bounds.prices import Rows
+from formulations.solvers.cvxpy_highs import Backend
 
 _SECONDS = 30.0
 """The program is never worth more than this."""

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
-from formulations.refusals import no_stores, no_sums
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_stores, no_sums
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
 
 if TYPE_CHECKING:
     from ccl.forest import Tree
@@ -102,10 +102,10 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
     """Return the trees of a broadcast or, of a reduction, those of its mirror turned round."""
-    from formulations.bfb.program import steps_of  # noqa: PLC0415  it loads the solver
-    from formulations.bfb.refinement import trees_of  # noqa: PLC0415
-    from formulations.forest.plans import turned  # noqa: PLC0415
-    from formulations.moves import moves_of  # noqa: PLC0415
+    from formulations.engines.bfb.program import steps_of  # noqa: PLC0415  it loads the solver
+    from formulations.engines.bfb.refinement import trees_of  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
+    from formulations.engines.list_scheduling.routes import moves_of  # noqa: PLC0415
 
     topology = run.problem.topology
     moves = moves_of(topology.reversed() if reduces else topology)

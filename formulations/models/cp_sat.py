@@ -3,8 +3,8 @@
 For each chunk c and each way o from a device u to a device v that store (a link, or several over
 devices that do not) a literal ``x[c, o]``; for each chunk and device its arrival ``A[c, v]``; the
 makespan M. Times are whole ticks, of which all times are multiples or which are so short that
-rounding is nothing (``formulations.exact.ticks`` has the rule and its proof). With ``d[c, o]`` the
-latency of the way plus the slowest transmission of the chunk on it:
+rounding is nothing (``formulations.engines.cp_sat.ticks`` has the rule and its proof). With ``d[c,
+o]`` the latency of the way plus the slowest transmission of the chunk on it:
 
     minimise    M
     subject to  sum of x[c, o] into v = 1            for every v that needs c and lacks it
@@ -20,12 +20,12 @@ the earliest start and the makespan less the shortest way on; chunks that may ch
 in order. Moves of a chunk that part at devices that copy share one interval on their way there.
 
 The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
-plan first (``formulations.quotient``): that proves nothing for other plans. The program of the
-whole problem proves a bound where every way is one link. Over switches a plan might let a chunk
-wait, which moves do not: there a second program, in which every link of a way has a moment of its
-own, proves the bound (``formulations.exact.waiting``). List scheduling gives the plan to begin
-with, reductions are planned backwards, and sums for several ranks in two steps
-(``formulations.list_search``).
+plan first (``formulations.engines.list_scheduling.quotient``): that proves nothing for other plans.
+The program of the whole problem proves a bound where every way is one link. Over switches a plan
+might let a chunk wait, which moves do not: there a second program, in which every link of a way has
+a moment of its own, proves the bound (``formulations.engines.cp_sat.waiting``). List scheduling
+gives the plan to begin with, reductions are planned backwards, and sums for several ranks in two
+steps (``formulations.engines.list_scheduling.search``).
 
 OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiGHS.
 """
@@ -37,11 +37,11 @@ from dataclasses import dataclass, field
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.epoch_options import ProofOptions
-from formulations.mirror import adding, halves, no_mirror
-from formulations.refusals import no_limits, no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_limits, no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.epoch_options import ProofOptions
+from formulations.engines.reverse_time import adding, halves, no_mirror
 
 PASSES = 300
 """Passes of list scheduling before each search."""
@@ -98,8 +98,8 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If no ways lead where chunks have to be.
     """
-    from formulations.exact.search import Closer  # noqa: PLC0415  it loads numba
-    from formulations.list_search import answer  # noqa: PLC0415
+    from formulations.engines.cp_sat.search import Closer  # noqa: PLC0415  it loads numba
+    from formulations.engines.list_scheduling.search import answer  # noqa: PLC0415
 
     problem = run.problem
     head, tail = halves(problem.collective) if problem.collective.reduces else (None, None)

@@ -15,14 +15,14 @@ Master: shares lambda[o, j] >= 0 of the usages j that were found, 1 for each ori
 
 Prices are the duals of the rows of L; lambda is optimal when no subproblem has a usage that costs
 less than its origin pays. The plan is a forest: a usage of zeros and ones holds a tree, with its
-share as weight. All steps stand in `formulations.fluid.dantzig_wolfe`.
+share as weight. All steps stand in `formulations.engines.fluid_lp.dantzig_wolfe`.
 
 Source: the thesis, section 5.1.
 """
 
 from __future__ import annotations
 
-from formulations.fluid.decomposed import decomposed
+from formulations.engines.fluid_lp.decomposed import decomposed
 
 FORMULATION = decomposed(
     "dantzig-wolfe",

@@ -28,9 +28,9 @@ the links that leave S.
 
 Reduce and reduce-scatter are the same on the reversed cluster, with trees turned round. All-reduce
 is both, each root adding up and spreading an equal share, unless the linear program of appendix E
-(`formulations.forest.all_reduce`), in which roots have shares of their own and the bandwidth of
-each link is parted between the halves, is faster. That is the best of what goes up trees to a root
-and down trees from it, and no bound for others.
+(`formulations.engines.forestcoll.all_reduce`), in which roots have shares of their own and the
+bandwidth of each link is parted between the halves, is faster. That is the best of what goes up
+trees to a root and down trees from it, and no bound for others.
 
 Switches only relay, also those that could copy or add up: where a cut decides, copies on the way
 gain nothing; in an all-reduce, adding up in switches may.
@@ -55,14 +55,14 @@ from typing import TYPE_CHECKING, Literal
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
-from formulations.fluid.demands import up_and_down
-from formulations.forest.network import refusal
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.forestcoll.network import refusal
+from formulations.engines.steady_state.demands import up_and_down
 
 if TYPE_CHECKING:
-    from formulations.forest.plans import Planned
-    from formulations.forest.search import Rate
+    from formulations.engines.forestcoll.plans import Planned
+    from formulations.engines.forestcoll.search import Rate
 
 Roots = Literal["auto", "equal", "free"]
 
@@ -117,7 +117,7 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Find rate, trees and ways."""
-    from formulations.forest.search import forest_rate  # noqa: PLC0415  numba takes a while
+    from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415  numba takes a while
 
     _say_relays(run)
     if not up_and_down(run.problem):
@@ -135,7 +135,7 @@ def run(run: Run, options: Options) -> Result:
 
 def _half(run: Run, rate: Rate, options: Options) -> Planned:
     """Return the trees of a collective that spreads or adds up."""
-    from formulations.forest.plans import best_forest, fixed_forest, load_of  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import best_forest, fixed_forest, load_of  # noqa: PLC0415
 
     run.report(f"at most {float(rate.shards):.6g} GB/s of each root, {rate.flows} flows")
     trees = options.trees_per_root
@@ -160,8 +160,8 @@ def _watch(run: Run) -> Callable[[int, int], None]:
 
 def _scanned(run: Run, rate: Rate, most: int) -> int:
     """Return the number of trees per root, up to `most`, with the best rate."""
-    from formulations.forest.plans import makespan_of  # noqa: PLC0415
-    from formulations.forest.search import fixed_rate  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import makespan_of  # noqa: PLC0415
+    from formulations.engines.forestcoll.search import fixed_rate  # noqa: PLC0415
 
     best = rate.speed / rate.network.unit
     times = {
@@ -175,8 +175,8 @@ def _scanned(run: Run, rate: Rate, most: int) -> int:
 
 
 def _all_reduce(run: Run, options: Options) -> Planned:
-    from formulations.forest.plans import combined, halves  # noqa: PLC0415
-    from formulations.forest.search import forest_rate  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import combined, halves  # noqa: PLC0415
+    from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415
 
     rates = [forest_rate(half) for half in halves(run.problem)]
     free = _free(run, options, equal=float(sum(rate.makespan for rate in rates)))
@@ -194,7 +194,7 @@ def _free(run: Run, options: Options, *, equal: float) -> Planned | None:
     if options.roots == "auto" and not small:
         run.note("the linear program of free roots is large and was not tried (option roots)")
         return None
-    from formulations.forest.all_reduce import shared_forest, shares_of  # noqa: PLC0415
+    from formulations.engines.forestcoll.all_reduce import shared_forest, shares_of  # noqa: PLC0415
 
     shares = shares_of(run.problem, backend=run.backend, time_limit=run.left)
     run.met(shares.size)

@@ -17,14 +17,14 @@ the usages of a class are images of one; so nothing is lost by choosing them so 
 
 The plan is a forest: a usage of zeros and ones holds a tree, whose images under pi[k, i] have its
 share as weight. All steps and what the text of the thesis leaves open stand in
-`formulations.fluid.dantzig_wolfe`.
+`formulations.engines.fluid_lp.dantzig_wolfe`.
 
 Source: the thesis, section 5.2.
 """
 
 from __future__ import annotations
 
-from formulations.fluid.decomposed import decomposed
+from formulations.engines.fluid_lp.decomposed import decomposed
 
 FORMULATION = decomposed(
     "mirrored-dantzig-wolfe",

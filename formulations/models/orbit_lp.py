@@ -20,7 +20,7 @@ The plan is a flow. Its steady makespan is R, and R is a bound for every plan, b
 prices; the replay of a single problem takes longer by latencies and finite parts.
 
 Data that is copied or added on the way needs trees and more rows: see `orbit-trees` for plans,
-`formulations.orbits.blocks` for the rows.
+`formulations.engines.orbit_lp.blocks` for the rows.
 
 Source: the thesis, LP (3.16) without time, and chapter 5 taken further: every symmetry is used,
 not only that of origins.
@@ -39,15 +39,15 @@ from ccl.bound import Bound
 from ccl.flow import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
-from formulations.explaining.anatomy import Anatomy
-from formulations.fluid.costs import COST_ROW, CostKind, link_costs
-from formulations.refusals import no_crumbs
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.model_size import Anatomy
+from formulations.core.refusals import no_crumbs
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.fluid_lp.costs import COST_ROW, CostKind, link_costs
 
 if TYPE_CHECKING:
-    from formulations.orbits.lift import Paths
-    from formulations.orbits.lp import OrbitSolution
+    from formulations.engines.orbit_lp.lift import Paths
+    from formulations.engines.orbit_lp.lp import OrbitSolution
 
 MARGIN = 1e-9
 """Share by which the bound is lowered, for the rounding of a solver that works in floats."""
@@ -86,7 +86,7 @@ GROUPS = {
 
 def anatomy(problem: Problem, options: Options) -> Anatomy:
     """Count the program; its rows are made for it, and nothing is compiled or solved."""
-    from formulations.orbits.lp import orbit_program  # noqa: PLC0415  it loads the solver
+    from formulations.engines.orbit_lp.lp import orbit_program  # noqa: PLC0415  it loads the solver
 
     costs = None if options.costs == "none" else link_costs(problem.topology, options.costs)
     program = orbit_program(problem, costs=costs).program
@@ -111,8 +111,8 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the flow.
     """
-    from formulations.orbits.lift import Lift  # noqa: PLC0415  it loads the solver
-    from formulations.orbits.lp import solve_orbits  # noqa: PLC0415
+    from formulations.engines.orbit_lp.lift import Lift  # noqa: PLC0415  it loads the solver
+    from formulations.engines.orbit_lp.lp import solve_orbits  # noqa: PLC0415
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)

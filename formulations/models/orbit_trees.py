@@ -12,7 +12,7 @@ the bandwidth of all members over the order of H.
 The forest is every image of every T with the weight of T: what a link of orbit i carries is the
 left side exactly, so nothing is averaged. Columns come by pricing: with the duals p of the rows as
 lengths of links, a missing tree is a cheapest out-tree over cheapest ways through switches, found
-for all roots at once by contracting cycles (`formulations.compiled.arborescence`). What the
+for all roots at once by contracting cycles (`formulations.engines.kernels.arborescence`). What the
 cheapest trees cost is a lower bound on R for any plan, so the rate is proved.
 
 A reduction is its mirror on the reversed cluster. All-reduce has in-trees and out-trees of every
@@ -39,14 +39,14 @@ from typing import TYPE_CHECKING, Literal
 from ccl.bound import Bound
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
-from formulations.fluid.costs import link_costs
-from formulations.preparing import clock
-from formulations.registry import Formulation
-from formulations.run import Run
-from formulations.trees.refusal import refusal
+from formulations.core.preparing import clock
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.fluid_lp.costs import link_costs
+from formulations.engines.tree_columns.refusal import refusal
 
 if TYPE_CHECKING:
-    from formulations.trees.search import Optimum
+    from formulations.engines.tree_columns.search import Optimum
 
 QUICK = 5.0
 """Seconds for making trees less deep where no limit was set."""
@@ -92,9 +92,9 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Generate columns and offer the forest."""
-    from formulations.trees.plan import forest_of  # noqa: PLC0415
-    from formulations.trees.search import Search  # noqa: PLC0415  it loads the solver
-    from formulations.trees.task import task_of  # noqa: PLC0415
+    from formulations.engines.tree_columns.plan import forest_of  # noqa: PLC0415
+    from formulations.engines.tree_columns.search import Search  # noqa: PLC0415  it loads the solver
+    from formulations.engines.tree_columns.task import task_of  # noqa: PLC0415
 
     task = task_of(run.problem, symmetric=options.symmetry)
     found = Search(
@@ -119,7 +119,7 @@ def run(run: Run, options: Options) -> Result:
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:
     """Choose among the forests of the best rate."""
-    from formulations.trees.second import refined  # noqa: PLC0415
+    from formulations.engines.tree_columns.second import refined  # noqa: PLC0415
 
     if options.trees_per_root:
         return _whole(run, found, options.trees_per_root)
@@ -135,7 +135,7 @@ def _second(run: Run, found: Optimum, options: Options) -> Optimum:
 
 def _whole(run: Run, found: Optimum, trees: int) -> Optimum:
     """Take a given number of trees of equal weight for every root."""
-    from formulations.trees.integral import integral  # noqa: PLC0415
+    from formulations.engines.tree_columns.integral import integral  # noqa: PLC0415
 
     left = WHOLE if run.left is None else 0.8 * run.left
     made = integral(found, trees, backend=run.backend, time_limit=left)

@@ -25,15 +25,17 @@ link, and the replay has no barrier, so that it may be shorter.
   list scheduling in rounds a plan to beat; every S in between is decided.
 * **instance**: S and R as given. "No plan, which is proved" is told apart from "not decided".
 * **pareto**: the smallest R for each S, until R meets the bound of the cuts;
-  `formulations.sccl.pareto` does it for several C.
+  `formulations.engines.sccl.pareto` does it for several C.
 
 "Impossible" is a proof about this model: chunks come once, in steps, over switches without stopping
-and over as many links as `formulations.hops` lists. Chunks of one shard may change places; rows
-that order them were measured to make finding slower, so that is left to the solver.
+and over as many links as `formulations.engines.epoch_grid.arcs` lists. Chunks of one shard may
+change places; rows that order them were measured to make finding slower, so that is left to the
+solver.
 
-Symmetric plans are tried first (``formulations.quotient``); that there are none proves nothing.
-Sums are planned backwards, an all-reduce as a reduce-scatter, then an all-gather, each with the
-steps and rounds that are asked for (``formulations.list_search``).
+Symmetric plans are tried first (``formulations.engines.list_scheduling.quotient``); that there are
+none proves nothing. Sums are planned backwards, an all-reduce as a reduce-scatter, then an
+all-gather, each with the steps and rounds that are asked for
+(``formulations.engines.list_scheduling.search``).
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ from typing import Literal
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.mirror import no_mirror
-from formulations.refusals import no_limits, no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_limits, no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.reverse_time import no_mirror
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +120,7 @@ def refuses(problem: Problem) -> str | None:
         return (
             f"its chunks have {sizes[0]:g} to {sizes[-1]:g} bytes, and here rounds are of one size"
         )
-    from formulations.sccl.rates import uneven  # noqa: PLC0415  it loads igraph
+    from formulations.engines.sccl.rates import uneven  # noqa: PLC0415  it loads igraph
 
     return uneven(problem.topology) or no_mirror(problem)
 
@@ -133,9 +135,9 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If it is not decided in its time.
     """
-    from formulations.exact.closer import Effort  # noqa: PLC0415
-    from formulations.sccl.asking import Solver  # noqa: PLC0415
-    from formulations.sccl.search import Wish, solve  # noqa: PLC0415  it loads numba
+    from formulations.engines.cp_sat.client import Effort  # noqa: PLC0415
+    from formulations.engines.sccl.asking import Solver  # noqa: PLC0415
+    from formulations.engines.sccl.search import Wish, solve  # noqa: PLC0415  it loads numba
 
     effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
     wish = Wish(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)

@@ -69,12 +69,12 @@ from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.sketch import Sketch
-from formulations.epoch_options import ProofOptions
-from formulations.limits import binding
-from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.core.shared_limits import binding
+from formulations.engines.epoch_grid.epoch_options import ProofOptions
+from formulations.engines.reverse_time import no_mirror
 
 MOST_DELIVERIES = 20_000
 """Chunks times destinations above which ordering takes too long."""
@@ -167,8 +167,8 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If the sketch leaves no plan.
     """
-    from formulations.taccl.ordering import DIRECTIONS, HEURISTICS  # noqa: PLC0415
-    from formulations.taccl.search import Choices, search  # noqa: PLC0415  they load CVXPY
+    from formulations.engines.taccl.ordering import DIRECTIONS, HEURISTICS  # noqa: PLC0415
+    from formulations.engines.taccl.search import Choices, search  # noqa: PLC0415  they load CVXPY
 
     inclination = None if options.inclination == "sketch" else options.inclination
     choices = Choices(

@@ -3,8 +3,9 @@
 Sets as in ``te-ccl-milp``: hops e from src(e) to dst(e), devices v, chunks c. A round has epochs
 k = 0 .. K-1 in which sends may start, and a look-ahead of epochs K .. K+A in which what was sent
 arrives, A being the most epochs from one device that stores to the next. Constants: delay[e],
-occupancy[e] and room[l] (``formulations.epochs``); FW[v, d], the fewest epochs from v to d, by
-Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither there nor on its way.
+occupancy[e] and room[l] (``formulations.engines.epoch_grid.epochs``); FW[v, d], the fewest epochs
+from v to d, by Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither there nor
+on its way.
 
 State that a round hands on: for every device and chunk the epoch from which on it is there, be
 that now, later (the paper's Q) or never; and every send so far, because a long transmission goes
@@ -77,18 +78,18 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.demand import Demand, demand
-from formulations.epoch_options import DurationOptions, ProofOptions
-from formulations.epochs import EpochGrid, durations
-from formulations.greedy import greedy
-from formulations.hops import Hops, hyper_edges, link_hops
-from formulations.mirror import no_mirror, search
-from formulations.plans import schedule
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.round_state import Rounds
-from formulations.rounds import Journey
-from formulations.run import Run
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.arcs import Hops, hyper_edges, link_hops
+from formulations.engines.epoch_grid.demand import Demand, demand
+from formulations.engines.epoch_grid.epoch_options import DurationOptions, ProofOptions
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.te_ccl.greedy import greedy
+from formulations.engines.te_ccl.round_state import Rounds
+from formulations.engines.te_ccl.rounds import Journey
 
 CELLS = 6_000
 """Most epochs times hops times chunks of a grid that is tried after the most promising one."""

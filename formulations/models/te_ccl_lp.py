@@ -2,8 +2,8 @@
 
 Sets: epochs k = 0 .. K, links e, devices v, sources s (what starts at one rank is one commodity).
 All amounts are in chunks. Constants: delay[e] in epochs and room[e] in chunks per epoch, a real
-number (``formulations.epochs``); share[k, e], 1 but where windows take bandwidth from the link;
-demand[s, d].
+number (``formulations.engines.epoch_grid.epochs``); share[k, e], 1 but where windows take bandwidth
+from the link; demand[s, d].
 
 Variables, all >= 0: f[k, e, s], sent over e in epoch k; h[k, v, s], held back at v in epoch k;
 r[k, d, s], read at d at the beginning of epoch k.
@@ -29,7 +29,8 @@ priorities: enough to serve one after the other. The plan kept is the one whose 
 earliest in the replay, weighted by priority.
 
 Symmetry: where automorphisms of the cluster leave the demand as it is, one source of each orbit is
-a commodity, and rows count its images (``formulations.commodities``). The optimum is the same.
+a commodity, and rows count its images (``formulations.engines.epoch_grid.commodities``). The
+optimum is the same.
 
 Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendices
 A and B; variable bandwidth, tenants and priorities as in section 5.
@@ -38,11 +39,11 @@ only moves reads to earlier epochs; here reading is free in every epoch. The pap
 held back; here a buffer also has what its device has read, which stays there, and what it is about
 to send. Within an epoch more may have come than has left: a plan that the verifier refuses for
 that is sought once more with what may arrive before the epoch ends in the same sum. Rates become
-paths of fractions of chunks (``formulations.decompose``), which the paper only mentions. The fluid
-needs no short epochs: a few long ones, lengthened by the latency, lose nothing that the replay in
-continuous time does not win back, so ``auto`` cuts the lower bound into those of `AIMS`, and into
-those of `FINER` while the model stays small. Where latency dominates, epochs that it is a whole
-number of are tried as well.
+paths of fractions of chunks (``formulations.engines.epoch_grid.decompose``), which the paper only
+mentions. The fluid needs no short epochs: a few long ones, lengthened by the latency, lose nothing
+that the replay in continuous time does not win back, so ``auto`` cuts the lower bound into those of
+`AIMS`, and into those of `FINER` while the model stays small. Where latency dominates, epochs that
+it is a whole number of are tried as well.
 """
 
 from __future__ import annotations
@@ -57,21 +58,28 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from ccl.verify import verify
+from formulations.analyses.explanation.amounts import GROUPS, count_amounts
 from formulations.bounds import quick_bounds
-from formulations.commodities import Commodities, commodities
-from formulations.epoch_options import EpochOptions
-from formulations.epochs import ROUNDING, EpochGrid, durations, lengthened, snapped, stretched
-from formulations.explaining.amounts import GROUPS, count_amounts
-from formulations.explaining.anatomy import Anatomy
-from formulations.explaining.short import proved_short
-from formulations.hops import link_hops
-from formulations.merits import prioritised, weighted_arrivals
-from formulations.refusals import no_crumbs
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.model_size import Anatomy
+from formulations.core.refusals import no_crumbs
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.core.weighted_objectives import prioritised, weighted_arrivals
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.commodities import Commodities, commodities
+from formulations.engines.epoch_grid.epoch_options import EpochOptions
+from formulations.engines.epoch_grid.epochs import (
+    ROUNDING,
+    EpochGrid,
+    durations,
+    lengthened,
+    snapped,
+    stretched,
+)
+from formulations.engines.epoch_grid.too_short import proved_short
 
 if TYPE_CHECKING:
-    from formulations.flow_model import Aim, FlowModel
+    from formulations.engines.te_ccl.flow_lp import Aim, FlowModel
 
 AIMS = ((12, 0.95), (12, 0.0), (24, 0.95), (24, 0.0))
 """What ``auto`` tries: into how many epochs the lower bound is cut, and the least share of an
@@ -174,7 +182,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before a plan.
     """
-    from formulations.flow_model import FlowModel  # noqa: PLC0415  it loads the solver
+    from formulations.engines.te_ccl.flow_lp import FlowModel  # noqa: PLC0415  it loads the solver
 
     problem, stop = run.problem, Stop.MODEL_OPTIMAL
     if options.objective == "early-arrivals" and prioritised(problem):

@@ -2,7 +2,8 @@
 
 Sets: epochs k = 0 .. K-1, hops e from src(e) to dst(e) (links, or hyper-edges for switches in the
 manner of appendix C), devices v, chunks c. Constants: delay[e] and occupancy[e] in epochs and
-room[l] in chunks (``formulations.epochs``). ``has`` and ``wants`` are the pre- and postcondition.
+room[l] in chunks (``formulations.engines.epoch_grid.epochs``). ``has`` and ``wants`` are the pre-
+and postcondition.
 
 Variables: f[k, e, c], how often chunk c starts over hop e in epoch k: an integer up to most[e],
 the hop's room on the way to a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
@@ -20,16 +21,17 @@ buffer: whether a device that stores holds the chunk at the beginning of epoch k
 b <= 1 also says that a chunk arrives at most once. A variable exists only inside its window: k
 not before the chunk can be at src(e), and arrival not after it can still be of use.
 
-Options change these rows: a limited buffer adds evictions (`formulations.memory`, appendix B);
-without store-and-forward a device that stores sends what it was not given at the start as a
-switch that copies does, in the epoch of its arrival or never; without copies every destination of
-a chunk is sent a chunk of its own, and the result is one of that larger problem. Over a link that
-has less bandwidth at times, occupancy and delay depend on the epoch (`formulations.slowed`).
+Options change these rows: a limited buffer adds evictions
+(`formulations.engines.epoch_grid.memory`, appendix B); without store-and-forward a device that
+stores sends what it was not given at the start as a switch that copies does, in the epoch of its
+arrival or never; without copies every destination of a chunk is sent a chunk of its own, and the
+result is one of that larger problem. Over a link that has less bandwidth at times, occupancy and
+delay depend on the epoch (`formulations.engines.epoch_grid.slowed`).
 
 Objectives, named for what they optimise:
 
 * ``fewest-epochs``: the smallest K for which a solution exists, found from models without an
-  objective for one K after the other (`formulations.horizons`);
+  objective for one K after the other (`formulations.engines.te_ccl.horizons`);
 * ``early-arrivals``: maximise the sum of priority[c] * b[k, v, c] / k over the wanted (v, c),
   k = 1 .. K; with 1 / (k + 1) in place of 1 / k for R[k] = min(demand, b[k+1]) and all priorities
   1 this is the paper's objective;
@@ -52,11 +54,11 @@ Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), sections
 appendices A, B, C, E, F.
 Decisions: first and last epoch are handled by the windows rather than by extra rows; the paper's
 max and min become one row per term, which is exact as both only bound from one side; no latency is
-dropped (``formulations.epochs``); which epoch duration is best is found by trying the greedy
-schedule on several (``auto``), and with time to spare the model is asked on finer ones too; on a
-mirrored grid (``formulations.mirror``) sends hold their links in the last epochs of their delay
-instead of the first. Makespans reported are of the replay in continuous time, so fewer epochs need
-not mean a smaller makespan; the best replayed plan is kept.
+dropped (``formulations.engines.epoch_grid.epochs``); which epoch duration is best is found by
+trying the greedy schedule on several (``auto``), and with time to spare the model is asked on finer
+ones too; on a mirrored grid (``formulations.engines.reverse_time``) sends hold their links in the
+last epochs of their delay instead of the first. Makespans reported are of the replay in continuous
+time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
 """
 
 from __future__ import annotations
@@ -68,14 +70,14 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.bounds import lower_bounds
-from formulations.chunk_search import find
-from formulations.chunk_sizes import GROUPS, anatomy
-from formulations.demand import without_copies
-from formulations.epoch_options import ChunkOptions
-from formulations.memory import too_small
-from formulations.mirror import no_mirror, search
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.demand import without_copies
+from formulations.engines.epoch_grid.epoch_options import ChunkOptions
+from formulations.engines.epoch_grid.memory import too_small
+from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.te_ccl.chunk_search import find
+from formulations.engines.te_ccl.chunk_sizes import GROUPS, anatomy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,9 @@ want: there it is the optimum of adding up at roots and spreading from them.
 
 Decisions. An edge's w is the same for all steps of its link, so R needs no search. The thesis
 counts f <= w with w <= s b at every step, and calls (4.2) equivalent to it (theorem 4); here (4.2)
-is solved, `formulations.fluid.steps` makes K chunks of its plan. What the thesis prints wrongly is
-listed in `formulations.fluid.sides` (3.14, 3.16) and `formulations.fluid.subsets` (3.11).
+is solved, `formulations.engines.fluid_lp.steps` makes K chunks of its plan. What the thesis prints
+wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.16) and
+`formulations.engines.fluid_lp.subsets` (3.11).
 
 Source: the thesis, chapters 3 and 4.
 """
@@ -52,24 +53,24 @@ from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.explaining.anatomy import Anatomy
-from formulations.explaining.fluids import GROUPS, Copies, count_fluid, fewest_hops
-from formulations.explaining.short import too_short
-from formulations.fluid.costs import COST_ROW, CostKind, link_costs
-from formulations.fluid.demands import demands_of, moving, refusal
-from formulations.fluid.forests import (
+from formulations.analyses.explanation.fluids import GROUPS, Copies, count_fluid, fewest_hops
+from formulations.core.model_size import Anatomy
+from formulations.core.refusals import no_crumbs, no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.too_short import too_short
+from formulations.engines.fluid_lp.costs import COST_ROW, CostKind, link_costs
+from formulations.engines.fluid_lp.forests import (
     carried_shares,
     joined_forest,
     nearest_forest,
     no_forest,
 )
-from formulations.mirror import no_mirror
-from formulations.refusals import no_crumbs, no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.engines.reverse_time import no_mirror
+from formulations.engines.steady_state.demands import demands_of, moving, refusal
 
 if TYPE_CHECKING:
-    from formulations.fluid.plain import FluidSolution, Part
+    from formulations.engines.fluid_lp.plain import FluidSolution, Part
 
 FEW = 7
 """Most destinations of data that is copied: their sets are labels."""
@@ -178,8 +179,8 @@ def _rate(result: Result) -> float:
 
 
 def _solved(run: Run, options: Options, *, pairs: bool) -> FluidSolution:
-    from formulations.fluid.plain import solve_plain  # noqa: PLC0415  it loads the solver
-    from formulations.fluid.strengthened import strengthened  # noqa: PLC0415
+    from formulations.engines.fluid_lp.plain import solve_plain  # noqa: PLC0415  it loads the solver
+    from formulations.engines.fluid_lp.strengthened import strengthened  # noqa: PLC0415
 
     costs = link_costs(run.problem.topology, options.costs)
     if options.model == "relaxation" and options.hops is None and not pairs:
@@ -208,8 +209,8 @@ def _labelled(problem: Problem, options: Options) -> bool:
     """Say whether the whole program has labels."""
     if options.model != "best":
         return options.model == "labels"
-    from formulations.fluid.graph import graph_of  # noqa: PLC0415
-    from formulations.fluid.subsets import variables  # noqa: PLC0415  it loads the solver
+    from formulations.engines.fluid_lp.subsets import variables  # noqa: PLC0415  it loads the solver
+    from formulations.engines.steady_state.graph import graph_of  # noqa: PLC0415
 
     demands = demands_of(problem)
     ranks = len(problem.topology.ranks)
@@ -230,7 +231,7 @@ def _prove(run: Run, options: Options, found: FluidSolution) -> None:
     least = found.makespan
     devices = run.problem.topology.devices
     if run.problem.collective.reduces and any(d.stores and not d.reduces for d in devices):
-        from formulations.fluid.plain import solve_plain  # noqa: PLC0415  it loads the solver
+        from formulations.engines.fluid_lp.plain import solve_plain  # noqa: PLC0415  it loads the solver
 
         costs = link_costs(run.problem.topology, "none")
         apart = solve_plain(run.problem, costs=costs, backend=run.backend, time_limit=run.left)
@@ -244,7 +245,7 @@ def _prove(run: Run, options: Options, found: FluidSolution) -> None:
 
 def _flow(problem: Problem, found: FluidSolution) -> Flow:
     """Return the flow of every chunk, as the shares of its pair."""
-    from formulations.fluid.paths import links_of_pairs  # noqa: PLC0415
+    from formulations.engines.fluid_lp.paths import links_of_pairs  # noqa: PLC0415
 
     topology, rates = problem.topology, []
     wants: dict[int, dict[int, float]] = {}
@@ -271,7 +272,7 @@ def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
         trees[part.reduces] += _trees(run, options, part)
     if found.shares is None:
         return Forest(trees[False] or trees[True], reduces=bool(trees[True]))
-    from formulations.fluid.peel import fractions  # noqa: PLC0415
+    from formulations.engines.fluid_lp.arborescences import fractions  # noqa: PLC0415
 
     shares: list[Fraction] = fractions(carried_shares(found.shares))
     return joined_forest(trees[True], trees[False], shares)
@@ -279,9 +280,9 @@ def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
 
 def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
     """Return the trees of a part, by labels of each group where it has none."""
-    from formulations.fluid.graph import graph_of, in_steps  # noqa: PLC0415
-    from formulations.fluid.peel import trees_of  # noqa: PLC0415
-    from formulations.fluid.realise import check  # noqa: PLC0415
+    from formulations.engines.fluid_lp.arborescences import trees_of  # noqa: PLC0415
+    from formulations.engines.fluid_lp.realise import check  # noqa: PLC0415
+    from formulations.engines.steady_state.graph import graph_of, in_steps  # noqa: PLC0415
 
     if part.labelled:
         return trees_of(part)

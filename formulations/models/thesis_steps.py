@@ -25,8 +25,8 @@ built, and the first plan is all there is; the log says so. `te-ccl-milp` says t
 chunks that devices hold in place of flows to destinations, which is smaller, and lets transmissions
 take several epochs.
 
-Decisions: `formulations.fluid.stepwise` says why w is binary here and f in the thesis, which comes
-to the same. The secondary objective counts sends, so plans move nothing in vain.
+Decisions: `formulations.engines.fluid_lp.stepwise` says why w is binary here and f in the thesis,
+which comes to the same. The secondary objective counts sends, so plans move nothing in vain.
 
 Source: the thesis, section 3.1, (3.8) and (3.9).
 """
@@ -42,21 +42,27 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.demand import demand
-from formulations.epoch_options import ProofOptions
-from formulations.epochs import EpochGrid
-from formulations.explaining.anatomy import Anatomy
-from formulations.explaining.short import Need, by_bound, by_hops, proved_short, too_short
-from formulations.explaining.stepping import GROUPS, count_steps
-from formulations.fluid.costs import CostKind, link_costs
-from formulations.greedy import greedy
-from formulations.hops import Hops, link_hops
-from formulations.limits import binding
-from formulations.mirror import no_mirror, parts, search
-from formulations.plans import schedule
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.analyses.explanation.stepping import GROUPS, count_steps
+from formulations.core.model_size import Anatomy
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.core.shared_limits import binding
+from formulations.engines.epoch_grid.arcs import Hops, link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epoch_options import ProofOptions
+from formulations.engines.epoch_grid.epochs import EpochGrid
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.epoch_grid.too_short import (
+    Need,
+    by_bound,
+    by_hops,
+    proved_short,
+    too_short,
+)
+from formulations.engines.fluid_lp.costs import CostKind, link_costs
+from formulations.engines.reverse_time import no_mirror, parts, search
+from formulations.engines.te_ccl.greedy import greedy
 
 ENTRIES = 400_000
 """Most nonzeros of a model; HiGHS takes minutes for more on two cores."""
@@ -176,7 +182,7 @@ def _hops(run: Run, duration: float) -> Hops:
 
 def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
     """Try one number of steps after the other, from the least possible on."""
-    from formulations.fluid.stepwise import StepModel  # noqa: PLC0415  it loads the solver
+    from formulations.engines.fluid_lp.stepwise import StepModel  # noqa: PLC0415  it loads the solver
 
     problem, duration = run.problem, hops.grid.epoch_duration
     wanted = demand(problem)

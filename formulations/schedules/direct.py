@@ -31,18 +31,18 @@ from ccl.errors import SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import Topology
-from formulations.classic.answer import answer
-from formulations.classic.answer import refuses as too_many
-from formulations.classic.messages import EVERYONE, Messages, Task
-from formulations.classic.orders import by_rank
-from formulations.classic.pattern import Formula, Pattern
-from formulations.demand import demand
-from formulations.epochs import EpochGrid, longest_hop
-from formulations.hops import link_hops
-from formulations.mirror import no_mirror, search
-from formulations.place import place
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer
+from formulations.engines.closed_forms.answer import refuses as too_many
+from formulations.engines.closed_forms.messages import EVERYONE, Messages, Task
+from formulations.engines.closed_forms.orders import by_rank
+from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid, longest_hop
+from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.te_ccl.in_order import place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,8 @@ In one binary tree half of the GPUs only receive, and the others send everything
 trees over the same GPUs, the second one turned so that whoever has children in the first has none
 in it, each GPU sends every chunk of one half twice and none of the other (Sanders, Speck, Traeff,
 Parallel Computing 2009; NCCL since 2.4). Edges have two colours, used in turn step after step, such
-that no GPU sends or receives two chunks in one step (`formulations.classic.double_tree`).
+that no GPU sends or receives two chunks in one step
+(`formulations.engines.closed_forms.double_tree`).
 
 An edge is used every second step, and a place sends on what it received in the next step or the one
 after. With h steps until the last place of the last tree has its first chunk, n chunks of m/n
@@ -33,13 +34,13 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.answer import answer, refuses
-from formulations.classic.double_tree import double_tree, spread
-from formulations.classic.hosts import from_first, laid
-from formulations.classic.pattern import Formula, Pattern
-from formulations.classic.trees import Tree
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer, refuses
+from formulations.engines.closed_forms.double_tree import double_tree, spread
+from formulations.engines.closed_forms.hosts import from_first, laid
+from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.closed_forms.trees import Tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,13 +30,13 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.answer import answer
-from formulations.classic.answer import refuses as refuses_any
-from formulations.classic.doubling import core, doubled, is_power_of_two, partners
-from formulations.classic.orders import arranged, by_rank
-from formulations.classic.pattern import Formula, Pattern
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer
+from formulations.engines.closed_forms.answer import refuses as refuses_any
+from formulations.engines.closed_forms.doubling import core, doubled, is_power_of_two, partners
+from formulations.engines.closed_forms.orders import arranged, by_rank
+from formulations.engines.closed_forms.pattern import Formula, Pattern
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,15 +45,22 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
-from formulations.classic.answer import answer
-from formulations.classic.answer import refuses as refuses_any
-from formulations.classic.groups import Algorithm, Chunks, exchanged, gathered, in_turn, passed
-from formulations.classic.hosts import best_connected, by_host, laid, uneven
-from formulations.classic.messages import Messages, Task
-from formulations.classic.pattern import Pattern
-from formulations.classic.phases import Among, Phase, summed
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer
+from formulations.engines.closed_forms.answer import refuses as refuses_any
+from formulations.engines.closed_forms.groups import (
+    Algorithm,
+    Chunks,
+    exchanged,
+    gathered,
+    in_turn,
+    passed,
+)
+from formulations.engines.closed_forms.hosts import best_connected, by_host, laid, uneven
+from formulations.engines.closed_forms.messages import Messages, Task
+from formulations.engines.closed_forms.pattern import Pattern
+from formulations.engines.closed_forms.phases import Among, Phase, summed
 
 
 @dataclass(frozen=True, kw_only=True)

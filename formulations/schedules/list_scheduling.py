@@ -2,15 +2,16 @@
 
 No model and no grid: links become free and chunks arrive at their exact times, and at each of
 these moments every link that is free takes the chunk that helps most, if any does
-(``formulations.compiled.dispatch`` has the rule). One such pass takes well under a millisecond on
-16 GPUs. Passes differ in their weights and in chance; the best plan counts, and one that meets a
-lower bound is optimal and ends the search.
+(``formulations.engines.kernels.dispatch`` has the rule). One such pass takes well under a
+millisecond on 16 GPUs. Passes differ in their weights and in chance; the best plan counts, and one
+that meets a lower bound is optimal and ends the search.
 
-A cluster with symmetry is planned for one chunk of each orbit (``formulations.quotient``), which
-is faster by the order of the group and mostly better. Devices that cannot store are crossed
-without stopping; where they copy, one transmission serves several ports. Reductions are planned
-backwards on reversed links; all-reduce spreads each sum while others are still being added up
-(``formulations.list_search``).
+A cluster with symmetry is planned for one chunk of each orbit
+(``formulations.engines.list_scheduling.quotient``), which is faster by the order of the group and
+mostly better. Devices that cannot store are crossed without stopping; where they copy, one
+transmission serves several ports. Reductions are planned backwards on reversed links; all-reduce
+spreads each sum while others are still being added up
+(``formulations.engines.list_scheduling.search``).
 
 It proves nothing by itself: how good a plan is, the bounds say.
 """
@@ -22,10 +23,10 @@ from dataclasses import dataclass, field
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.mirror import no_mirror
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.reverse_time import no_mirror
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If no ways lead where chunks have to be.
     """
-    from formulations.list_search import search  # noqa: PLC0415  it loads numba
+    from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 
     search(run, seed=options.seed, passes=options.passes, symmetry=options.symmetry)
     if run.enough:

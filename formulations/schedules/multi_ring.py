@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.rings import KINDS, send_around
-from formulations.classic.rings import refuses as no_ring
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.rings import KINDS, send_around
+from formulations.engines.closed_forms.rings import refuses as no_ring
 
 
 @dataclass(frozen=True, kw_only=True)

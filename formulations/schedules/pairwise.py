@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ccl.result import Result
-from formulations.classic.answer import answer, refuses
-from formulations.classic.doubling import is_power_of_two
-from formulations.classic.messages import Messages, Task
-from formulations.classic.orders import by_rank
-from formulations.classic.pattern import Formula, Pattern
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer, refuses
+from formulations.engines.closed_forms.doubling import is_power_of_two
+from formulations.engines.closed_forms.messages import Messages, Task
+from formulations.engines.closed_forms.orders import by_rank
+from formulations.engines.closed_forms.pattern import Formula, Pattern
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,15 +26,21 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.answer import answer
-from formulations.classic.answer import refuses as refuses_any
-from formulations.classic.doubling import beside, core, doubled, is_power_of_two, partners
-from formulations.classic.joined import joined
-from formulations.classic.messages import Messages, Task
-from formulations.classic.orders import arranged, by_rank
-from formulations.classic.pattern import Formula, Pattern
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer
+from formulations.engines.closed_forms.answer import refuses as refuses_any
+from formulations.engines.closed_forms.doubling import (
+    beside,
+    core,
+    doubled,
+    is_power_of_two,
+    partners,
+)
+from formulations.engines.closed_forms.messages import Messages, Task
+from formulations.engines.closed_forms.orders import arranged, by_rank
+from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.closed_forms.routing import joined
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,10 +28,10 @@ from typing import Literal
 
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.mirror import no_mirror, parts
-from formulations.refusals import no_stores
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.refusals import no_stores
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.reverse_time import no_mirror, parts
 
 Order = Literal["rarest", "any"]
 
@@ -126,8 +126,8 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If no trial brought every chunk where it must go.
     """
-    from formulations.list_search import answer  # noqa: PLC0415  it loads numba
-    from formulations.tacos import Matcher  # noqa: PLC0415
+    from formulations.engines.list_scheduling.search import answer  # noqa: PLC0415  it loads numba
+    from formulations.engines.list_scheduling.tacos import Matcher  # noqa: PLC0415
 
     topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):

@@ -20,8 +20,8 @@ in turn, and all links are in use: in each phase the parts are gathered along di
 side by side, and it takes as many steps as the longest. A step takes as long as the part with most
 bytes in it; with sides all d and one chunk for each of D orders that is  Σ s (α + b_i/D β).
 
-Decisions: the shape is found from the links (`formulations.classic.grids`); split when there are
-as many chunks per shard as dimensions, unless told otherwise.
+Decisions: the shape is found from the links (`formulations.engines.closed_forms.grids`); split when
+there are as many chunks per shard as dimensions, unless told otherwise.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.answer import answer
-from formulations.classic.answer import refuses as refuses_any
-from formulations.classic.grids import Grid, grid_of
-from formulations.classic.messages import Messages, Task
-from formulations.classic.orders import by_rank
-from formulations.classic.pattern import Formula, Pattern
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer
+from formulations.engines.closed_forms.answer import refuses as refuses_any
+from formulations.engines.closed_forms.grids import Grid, grid_of
+from formulations.engines.closed_forms.messages import Messages, Task
+from formulations.engines.closed_forms.orders import by_rank
+from formulations.engines.closed_forms.pattern import Formula, Pattern
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,13 +39,13 @@ import numpy as np
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.classic.answer import answer, refuses
-from formulations.classic.hosts import best_connected, from_first, laid
-from formulations.classic.messages import Messages, Task
-from formulations.classic.pattern import Formula, Pattern
-from formulations.classic.trees import SHAPES, Tree
-from formulations.registry import Formulation
-from formulations.run import Run
+from formulations.core.registry import Formulation
+from formulations.core.run import Run
+from formulations.engines.closed_forms.answer import answer, refuses
+from formulations.engines.closed_forms.hosts import best_connected, from_first, laid
+from formulations.engines.closed_forms.messages import Messages, Task
+from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.closed_forms.trees import SHAPES, Tree
 
 Shape = Literal["binomial", "binary", "chain", "flat"]
 

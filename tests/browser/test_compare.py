@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ccl.collective import all_gather
-from ccl.formats.documents import document, document_text
 from ccl.layout import layout
 from ccl.problem import Problem
+from ccl.serialization.documents import document, document_text
 from formulations import compare
-from formulations.comparison import comparison_from_json
+from formulations.analyses.comparison import comparison_from_json
 from gallery import open_cluster
 from widgets import canvas_file
 from widgets.shown import pair

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 SLOW = 90_000
 """ms for a solve on a busy machine."""
 
-SAMPLES = Path(__file__).parents[1] / "ccl/formats/samples"
+SAMPLES = Path(__file__).parents[1] / "interchange/formats/samples"
 
 DRAG = """([kind, data, name]) => {
     const moved = new DataTransfer();

@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ccl.collective import all_gather, all_reduce
-from ccl.formats.documents import document
-from ccl.formats.own.fragment import Share, Solving, fragment_of, share_of
 from ccl.layout import layout
 from ccl.problem import Problem
+from ccl.serialization.documents import document
 from formulations import compare
 from gallery import open_cluster
+from interchange.formats.own.fragment import Share, Solving, fragment_of, share_of
 from tests.browser.conftest import CanvasDriver
 from tests.ccl.clusters import ring
 from widgets.pages.comparison import comparison_html

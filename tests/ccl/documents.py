@@ -11,10 +11,10 @@ from ccl.bound import Bound, BoundKind, Cut, Path
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
-from ccl.formats.documents import Document, document
 from ccl.problem import Problem
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
 from ccl.schedule import Schedule, Send
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.window import Window

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ccl.errors import CclError, FormatError, ProblemError, ScheduleError
-from ccl.formats.documents import (
+from ccl.serialization.documents import (
     SCHEMA_FILE,
     document,
     document_from_json,
@@ -24,7 +24,7 @@ from ccl.formats.documents import (
     schema_text,
     write_document,
 )
-from ccl.formats.text import COLUMNS, laid_out, write_text
+from ccl.serialization.text import COLUMNS, laid_out, write_text
 from tests.ccl.clusters import ring
 from tests.ccl.documents import documents, solved
 
@@ -33,7 +33,7 @@ SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
 
 
 def test_the_committed_schema_is_the_generated_one():
-    """``python -m ccl.formats`` writes it anew."""
+    """``python -m interchange.formats`` writes it anew."""
     assert SCHEMA_FILE.read_text("utf-8") == schema_text()
 
 
@@ -289,6 +289,6 @@ def test_what_cannot_be_read_or_written_is_said(tmp_path, path, why):
 
 
 def test_the_decoder_reports_places_in_the_way_that_is_taken_apart():
-    """`ccl.formats.text` reads the byte from this message; another one would lose the place."""
+    """`text` reads the byte from this message; another one would lose the place."""
     with pytest.raises(msgspec.DecodeError, match=r"^JSON is malformed: .* \(byte 5\)$"):
         msgspec.json.decode(b'{"a" 1}')

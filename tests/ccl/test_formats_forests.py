@@ -12,7 +12,8 @@ import pytest
 
 from ccl.bound import Bound
 from ccl.errors import FormatError, ScheduleError
-from ccl.formats.documents import (
+from ccl.result import Status, Stop, conclude
+from ccl.serialization.documents import (
     SCHEMA_FILE,
     document,
     document_from_json,
@@ -20,11 +21,10 @@ from ccl.formats.documents import (
     document_to_json,
     parse_document,
 )
-from ccl.formats.own.transfers_csv import transfers_csv
-from ccl.formats.simulators.chrome_trace import chrome_trace
-from ccl.formats.topoloom import plan_from_json, plan_to_json
-from ccl.result import Status, Stop, conclude
+from ccl.serialization.topoloom import plan_from_json, plan_to_json
 from ccl.simulate import simulate
+from interchange.formats.own.transfers_csv import transfers_csv
+from interchange.formats.simulators.chrome_trace import chrome_trace
 from tests.ccl.test_forest import ring_sums, sums_at_one, symmetric
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))

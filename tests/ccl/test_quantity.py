@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ccl.errors import FormatError
-from ccl.formats.quantity import (
+from ccl.serialization.quantity import (
     COUNT,
     DURATION,
     KINDS,

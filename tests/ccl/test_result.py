@@ -8,13 +8,13 @@ import pytest
 from ccl.bound import Bound
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
 from ccl.errors import ProblemError
-from ccl.formats.documents import document, document_from_json, document_to_json
-from ccl.formats.topoloom import problem_from_json, problem_to_json
 from ccl.losses import remaining
 from ccl.problem import Problem
 from ccl.result import Status, Stop, conclude
 from ccl.schedule import Schedule, Send
-from formulations.comparing.asked import resized
+from ccl.serialization.documents import document, document_from_json, document_to_json
+from ccl.serialization.topoloom import problem_from_json, problem_to_json
+from formulations.analyses.comparing.asked import resized
 from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.ccl.test_forest import sums_at_one
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ccl.errors import CclError, FormatError, ProblemError
-from ccl.formats.sketches import (
+from ccl.serialization.sketches import (
     MOST_BYTES,
     read_sketch,
     read_taccl_sketch,

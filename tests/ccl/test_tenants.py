@@ -7,11 +7,11 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, reduce_scatter
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.documents import document, document_text, parse_document
-from ccl.formats.topoloom import collective_to_json, problem_from_json, problem_to_json
 from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.serialization.documents import document, document_text, parse_document
+from ccl.serialization.topoloom import collective_to_json, problem_from_json, problem_to_json
 from ccl.simulate import simulate
 from ccl.tenants import Tenant, tenants
 from ccl.verify import verify

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ccl.collective import all_gather
-from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
+from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import solve
 

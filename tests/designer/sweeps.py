@@ -6,10 +6,10 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations import solve
-from formulations.sweeping.kept import keeping
-from formulations.sweeping.rows import solved_values, unsolved
-from formulations.sweeping.spec import read_spec
-from formulations.sweeping.tasks import tasks_of
+from formulations.campaigns.sweeps.kept import keeping
+from formulations.campaigns.sweeps.rows import solved_values, unsolved
+from formulations.campaigns.sweeps.spec import read_spec
+from formulations.campaigns.sweeps.tasks import tasks_of
 from tests.ccl.clusters import star
 
 CLUSTERS = {gpus: replace(star(gpus), name=f"star of {gpus}") for gpus in (3, 4)}

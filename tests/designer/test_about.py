@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ccl.formats.topoloom import topology_to_json
+from ccl.serialization.topoloom import topology_to_json
 from designer.page import about
 from designer.solves.request import Request, problem_of
 from formulations import available, explain

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from ccl import __version__
 from ccl.collective import all_gather, broadcast
-from ccl.formats.documents import document, read_document, write_document
-from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
+from ccl.serialization.documents import document, read_document, write_document
+from ccl.serialization.topoloom import topology_to_json
 from designer.app import Offer
 from designer.cli import main
 from designer.cli.entry import application

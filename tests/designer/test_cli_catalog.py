@@ -6,7 +6,7 @@ import pytest
 
 from designer.cli import main
 from designer.cli.catalog import FAULTY
-from formulations.catalog import Catalog
+from formulations.campaigns.catalog import Catalog
 
 
 @pytest.fixture

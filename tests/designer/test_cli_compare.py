@@ -9,13 +9,13 @@ import re
 import pytest
 
 from ccl.collective import make_collective
-from ccl.formats.documents import document, write_document
 from ccl.problem import Problem
+from ccl.serialization.documents import document, write_document
 from designer.cli import compare as comparing
 from designer.cli import main
-from formulations import comparison
-from formulations.comparing.asked import question
-from formulations.comparison import Comparison, compare, comparison_from_json
+from formulations.analyses import comparison
+from formulations.analyses.comparing.asked import question
+from formulations.analyses.comparison import Comparison, compare, comparison_from_json
 from tests.ccl.clusters import star
 
 BROADCAST = ("star:gpus=4,alpha=0.5", "--collective", "broadcast", "--chunks", "4")

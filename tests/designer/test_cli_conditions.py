@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ccl.collective import all_gather
-from ccl.formats.documents import document, read_document, write_document
-from ccl.formats.tenants import read_tenants
 from ccl.problem import Problem
+from ccl.serialization.documents import document, read_document, write_document
+from ccl.serialization.tenants import read_tenants
 from ccl.tenants import tenants
 from ccl.window import Window
 from designer.cli import conditions, main

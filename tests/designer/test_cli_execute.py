@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from ccl.formats.documents import document, write_document
-from ccl.formats.runtimes.msccl_xml import program_to_xml
-from ccl.program import Slot
+from ccl.serialization.documents import document, write_document
 from designer.cli import main
-from tests.ccl.execute.programs import (
+from interchange.formats.runtimes.msccl_xml import program_to_xml
+from interchange.programs import Slot
+from tests.interchange.execution.programs import (
     changed,
     direct_all_to_all,
     ring_all_reduce,

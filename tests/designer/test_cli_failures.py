@@ -7,7 +7,7 @@ import json
 import pytest
 
 from designer.cli import main
-from formulations.failing.study import Study
+from formulations.analyses.failures.study import Study
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ HEAVY = {"cvxpy", "highspy", "dash", "anywidget"}
     [
         "import designer.cli.entry",
         "import formulations; formulations.available()",
-        "import formulations.jobs",
+        "import formulations.jobs.solve_job",
     ],
     ids=["the command line", "all formulations", "a solve in a child process"],
 )

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ccl.formats.documents import document, read_document, write_document
-from ccl.formats.own.fragment import share_of
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli.entry import main
 from gallery import open_cluster
+from interchange.formats.own.fragment import share_of
 
 
 def told(capsys, *arguments):

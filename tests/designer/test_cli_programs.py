@@ -6,9 +6,9 @@ import re
 import pytest
 
 from ccl.collective import make_collective
-from ccl.formats.documents import document, write_document
-from ccl.formats.text import write_bytes
 from ccl.problem import Problem
+from ccl.serialization.documents import document, write_document
+from ccl.serialization.text import write_bytes
 from designer.cli import main
 from designer.drawn import exchange
 from formulations import solve

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from ccl.errors import SolveError
-from ccl.formats.documents import document, read_document, write_document
 from ccl.result import Stop
+from ccl.serialization.documents import document, read_document, write_document
 from designer.cli import main
 from designer.cli.solve import followed
 from formulations import DEFAULT, available, option_fields
-from formulations.run import Progress
+from formulations.core.run import Progress
 from gallery import open_cluster
 from tests.ccl.clusters import ring
 from tests.ccl.documents import solved

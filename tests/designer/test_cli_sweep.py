@@ -11,12 +11,12 @@ from ccl.collective import make_collective
 from ccl.problem import Problem
 from designer.cli import main
 from formulations import solve
-from formulations.sweeping import running
-from formulations.sweeping.clusters import opened
-from formulations.sweeping.kept import keeping
-from formulations.sweeping.rows import solved_values, unsolved
-from formulations.sweeping.spec import read_spec
-from formulations.sweeping.tasks import tasks_of
+from formulations.campaigns.sweeps import running
+from formulations.campaigns.sweeps.clusters import opened
+from formulations.campaigns.sweeps.kept import keeping
+from formulations.campaigns.sweeps.rows import solved_values, unsolved
+from formulations.campaigns.sweeps.spec import read_spec
+from formulations.campaigns.sweeps.tasks import tasks_of
 
 SPEC = """
 clusters: ring:gpus=[3,4]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ccl.formats.documents import read_document
+from ccl.serialization.documents import read_document
 from designer.cli import main
 
 COSTS = """

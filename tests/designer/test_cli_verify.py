@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ccl.collective import all_gather, all_to_all
-from ccl.formats.documents import document, document_to_json, write_document
 from ccl.problem import Problem
+from ccl.serialization.documents import document, document_to_json, write_document
 from designer.cli import main
 
 

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from ccl.errors import CclError, LimitReached, ProblemError
-from ccl.formats.topoloom import problem_to_json, topology_to_json
 from ccl.problem import Problem
+from ccl.serialization.topoloom import problem_to_json, topology_to_json
 from designer.compare.asked import (
     MOST_SIZES,
     changed_since,
@@ -30,8 +30,8 @@ from designer.compare.running import MOST_KEPT, Comparisons, Standing
 from designer.compare.table import bar, table
 from designer.solves.line import Limits
 from formulations import available, compare
-from formulations.comparison import Comparison, News, comparison_from_json
-from formulations.run import Progress
+from formulations.analyses.comparison import Comparison, News, comparison_from_json
+from formulations.core.run import Progress
 from widgets.shown.pair import key_of
 
 REQUEST = {"collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0}

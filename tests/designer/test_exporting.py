@@ -9,12 +9,12 @@ import zipfile
 import pytest
 
 from ccl.errors import CclError
-from ccl.formats.documents import parse_document
-from ccl.formats.format import Written
-from ccl.formats.topoloom import result_to_json
+from ccl.serialization.documents import parse_document
+from ccl.serialization.topoloom import result_to_json
 from designer.drawn import exchange, exporting
 from designer.page import export_card
 from designer.page.forms import option_rows
+from interchange.formats.format import Written
 
 ASKED = {"collective": "all-gather", "size": "4MB", "chunks": 1, "root": 0, "formulation": "auto"}
 

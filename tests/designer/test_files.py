@@ -9,8 +9,8 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import CclError
-from ccl.formats.documents import document, document_text
 from ccl.problem import Problem
+from ccl.serialization.documents import document, document_text
 from designer.drawn import files
 from designer.solves.request import problem_of, read_request
 

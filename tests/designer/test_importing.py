@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from ccl.errors import CclError, FormatError
-from ccl.formats.documents import document, document_text
-from ccl.formats.format import Question, Report
-from ccl.formats.topoloom import topology_from_json
 from ccl.result import Stop
+from ccl.serialization.documents import document, document_text
+from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
 from designer.callbacks.importing import changes_of
 from designer.drawn import exchange, files, importing
 from designer.page import import_card, ways_card
 from gallery import open_cluster
+from interchange.formats.format import Question, Report
 
-SAMPLES = Path(__file__).parents[1] / "ccl/formats/samples"
+SAMPLES = Path(__file__).parents[1] / "interchange/formats/samples"
 
 
 def sample(name, *, topology=None, **settings):

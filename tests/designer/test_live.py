@@ -7,9 +7,9 @@ import time
 import pytest
 
 from ccl.collective import all_gather
-from ccl.formats.topoloom import result_to_json, topology_to_json
 from ccl.problem import Problem
 from ccl.result import Status
+from ccl.serialization.topoloom import result_to_json, topology_to_json
 from ccl.symmetry import automorphisms
 from designer.page import live_card, tree_card
 from designer.solves import answers, live, results

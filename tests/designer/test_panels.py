@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ccl.errors import CclError
-from ccl.formats.topoloom import topology_to_json
+from ccl.serialization.topoloom import topology_to_json
 from designer.drawn import clusters
 from designer.drawn.presets import LINK_TYPES, link_type
 from designer.page import forms, table

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.bound import Bound, Cut
-from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.result import Status, Stop
+from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import device
 from designer.page import solve_card, text
 from designer.solves import results

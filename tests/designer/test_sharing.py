@@ -5,16 +5,16 @@ from dash import no_update
 
 from ccl.collective import all_gather
 from ccl.errors import CclError
-from ccl.formats.documents import document
-from ccl.formats.own import fragment as module
-from ccl.formats.own.fragment import Share, Solving, TooLarge, fragment_of, share_of
 from ccl.layout import layout
 from ccl.problem import Problem
+from ccl.serialization.documents import document
 from ccl.window import Window
 from designer.callbacks import sharing as wired
 from designer.drawn import sharing
 from designer.drawn.files import drawing_of
 from formulations import formulation, option_fields
+from interchange.formats.own import fragment as module
+from interchange.formats.own.fragment import Share, Solving, TooLarge, fragment_of, share_of
 
 ASKED = {
     "collective": "all-reduce",

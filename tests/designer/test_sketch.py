@@ -10,17 +10,18 @@ import pytest
 import formulations
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.documents import document, read_document, write_document
-from ccl.formats.sketches import sketch_from_json, sketch_to_json
-from ccl.formats.topoloom import topology_to_json
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
+from ccl.serialization.documents import document, read_document, write_document
+from ccl.serialization.sketches import sketch_from_json, sketch_to_json
+from ccl.serialization.topoloom import topology_to_json
 from ccl.sketch import Sketch
 from designer.cli.entry import main
 from designer.page import forms
 from designer.solves import sketch as drawn
-from formulations import Formulation, formulation, registry
-from formulations.taccl.sketching import default_sketch
+from formulations import Formulation, formulation
+from formulations.core import registry
+from formulations.engines.taccl.sketching import default_sketch
 from gallery import open_cluster
 
 NAME = "sketched"

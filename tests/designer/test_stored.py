@@ -22,9 +22,9 @@ from designer.stored.answering import answering, keeping
 from designer.stored.holdings import Holdings, made
 from designer.stored.plans import plans, ranges
 from formulations import solve, start, start_comparison
-from formulations.catalog import Catalog
-from formulations.comparison import Method, News, Row
-from formulations.run import Progress
+from formulations.analyses.comparison import Method, News, Row
+from formulations.campaigns.catalog import Catalog
+from formulations.core.run import Progress
 from gallery import open_cluster
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ccl.errors import ProblemError
-from ccl.formats.topoloom import topology_from_json
+from ccl.serialization.topoloom import topology_from_json
 from designer.drawn.files import drawing_of
 from designer.whatif import answering, figures
 from designer.whatif.form import form

@@ -13,7 +13,7 @@ from ccl.problem import Problem
 from ccl.result import Status, Stop
 from ccl.steady import steady_makespan
 from formulations.bounds import lower_bounds, quick_bounds
-from formulations.run import Run
+from formulations.core.run import Run
 from gallery import open_cluster
 from tests.ccl.clusters import MB, mesh, ring
 from tests.ccl.test_verify_steady import around, both_ways

@@ -12,8 +12,8 @@ from ccl.topology import Device, Link, Topology, device
 from formulations.bounds import quick_bounds
 from formulations.bounds.cuts import Network
 from formulations.bounds.totals import total_bounds
-from formulations.fluid.plain import solve_plain
-from tests.formulations.fluid.clusters import ask, rails
+from formulations.engines.fluid_lp.plain import solve_plain
+from tests.formulations.engines.fluid_lp.clusters import ask, rails
 
 
 def uneven(gpus: int, up: float, down: float, *, copies: bool = False) -> Topology:

@@ -7,8 +7,8 @@ from ccl.collective import all_gather, broadcast, make_collective
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations import pareto, solve, sweep_counts
+from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 from formulations.bounds import lower_bounds
-from formulations.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 from gallery import open_cluster
 from tests.ccl.clusters import line
 

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 import formulations
 from ccl.collective import COLLECTIVES, Chunk, all_gather, all_to_all, custom, make_collective
 from ccl.errors import FormatError, ProblemError, ScheduleError
-from ccl.formats.topoloom import result_from_json
 from ccl.problem import Problem
 from ccl.result import Stop
+from ccl.serialization.topoloom import result_from_json
 from formulations import compare, start_comparison
-from formulations.bounds import lower_bounds
-from formulations.comparing import cells, jobs
-from formulations.comparing.asked import question, sharing
-from formulations.comparing.jobs import ComparisonJob
-from formulations.comparison import (
+from formulations.analyses.comparing import cells, jobs
+from formulations.analyses.comparing.asked import question, sharing
+from formulations.analyses.comparing.jobs import ComparisonJob
+from formulations.analyses.comparison import (
     SIZES,
     Comparison,
     Method,
@@ -38,7 +37,8 @@ from formulations.comparison import (
     parse_methods,
     resized,
 )
-from formulations.registry import formulation
+from formulations.bounds import lower_bounds
+from formulations.core.registry import formulation
 from gallery import open_cluster
 from tests.ccl.clusters import line, star
 
@@ -613,7 +613,7 @@ def test_a_bug_in_the_child_is_its_last_words():
     """Its thread reads the pipe of requests, which this process keeps open."""
     code = """
         import threading
-        from formulations.jobs import leave, until_abandoned
+        from formulations.jobs.solve_job import leave, until_abandoned
         def serve(requests, answers):
             threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
             1 / 0

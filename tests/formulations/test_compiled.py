@@ -7,17 +7,17 @@ PROGRAM = """
 import pkgutil
 from importlib import import_module
 
-import formulations.compiled
-from formulations.compiled.__main__ import PARTS, compile_part
+import formulations.engines.kernels
+from formulations.engines.kernels.__main__ import PARTS, compile_part
 
 for part in range(len(PARTS)):
     compile_part(part)
-names = [each.name for each in pkgutil.iter_modules(formulations.compiled.__path__)]
+names = [each.name for each in pkgutil.iter_modules(formulations.engines.kernels.__path__)]
 kept = {
     f"{name}.{key}": value
     for name in names
     if name != "__main__"
-    for key, value in vars(import_module(f"formulations.compiled.{name}")).items()
+    for key, value in vars(import_module(f"formulations.engines.kernels.{name}")).items()
     if hasattr(value, "compiled")
 }
 assert len(kept) >= 10, kept

@@ -15,12 +15,12 @@ from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify, verify_timeline
 from formulations import solve
-from formulations.demand import demand
-from formulations.epochs import EpochGrid, durations
-from formulations.greedy import greedy
-from formulations.hops import hyper_edges
-from formulations.mirror import backwards, parts
-from formulations.plans import schedule
+from formulations.engines.epoch_grid.arcs import hyper_edges
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.reverse_time import backwards, parts
+from formulations.engines.te_ccl.greedy import greedy
 
 MB = 1e6
 

@@ -14,13 +14,13 @@ from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve
 from formulations.bounds import lower_bounds
-from formulations.exact.closer import Effort, Ending, close_gap
-from formulations.exact.search import cut_short, prove
-from formulations.exact.ticks import ticks_for
-from formulations.list_search import Side
-from formulations.moves import moves_of
-from formulations.run import Run
-from formulations.timed import in_epochs
+from formulations.core.run import Run
+from formulations.engines.cp_sat.client import Effort, Ending, close_gap
+from formulations.engines.cp_sat.search import cut_short, prove
+from formulations.engines.cp_sat.ticks import ticks_for
+from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import in_epochs
 from gallery import open_cluster
 
 

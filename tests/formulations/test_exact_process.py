@@ -13,11 +13,11 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import SolveError
-from formulations.exact.closer import Effort, TimedChild, close_gap
-from formulations.exact.puzzle import make_puzzle
-from formulations.list_search import Side
-from formulations.moves import moves_of
-from formulations.restarts import Task
+from formulations.engines.cp_sat.client import Effort, TimedChild, close_gap
+from formulations.engines.cp_sat.instance import make_puzzle
+from formulations.engines.list_scheduling.multistart import Task
+from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.list_scheduling.search import Side
 from gallery import open_cluster
 
 
@@ -69,7 +69,7 @@ def test_the_solving_process_never_loads_highs():
     """It is asked for a whole solve, then says what it has loaded."""
     code = """
         import io, os, sys
-        from formulations.exact.worker import serve
+        from formulations.engines.cp_sat.worker import serve
         answers = io.BytesIO()
         serve(sys.stdin.buffer, answers)
         print(*sys.modules)
@@ -153,7 +153,7 @@ def test_highs_that_is_shut_out_says_why():
     code = """
         import ortools.sat.python.cp_model
         from ccl.errors import SolverMissing
-        from formulations.backends import Backend
+        from formulations.solvers.cvxpy_highs import Backend
         try:
             Backend().check()
         except SolverMissing as error:
@@ -180,7 +180,7 @@ def test_the_child_ends_when_nobody_listens_any_more():
 
 def test_a_child_that_does_not_keep_its_time_is_killed(monkeypatch):
     """It is given a minute by the request and a tenth of a second by its parent."""
-    monkeypatch.setattr("formulations.exact.closer.GRACE", 0.0)
+    monkeypatch.setattr("formulations.engines.cp_sat.client.GRACE", 0.0)
     asked = request(HARD, upper=40.0, seconds=60)
     begin = time.monotonic()
     with TimedChild(asked, seconds=0.1) as child:
@@ -197,7 +197,7 @@ def test_a_solver_that_dies_is_reported():
     (child,) = [
         each
         for each in psutil.Process().children()
-        if "formulations.exact.worker" in " ".join(each.cmdline())
+        if "formulations.engines.cp_sat.worker" in " ".join(each.cmdline())
     ]
     os.kill(child.pid, signal.SIGKILL)
 
@@ -209,7 +209,7 @@ def test_the_solver_dies_with_its_parent():
     """The parent is killed while the solver is busy: nothing is left that could clean up."""
     code = """
         import json, sys, time
-        from formulations.exact.closer import TimedChild
+        from formulations.engines.cp_sat.client import TimedChild
         with TimedChild(json.loads(sys.stdin.readline()), seconds=600) as child:
             next(iter(child))
             print(child.pid, flush=True)

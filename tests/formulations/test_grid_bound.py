@@ -7,13 +7,13 @@ from ccl.collective import make_collective
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from formulations import formulation, solve
-from formulations.demand import demand
-from formulations.epochs import EpochGrid, durations
-from formulations.greedy import greedy
-from formulations.grid_bound import crossing
-from formulations.hops import hyper_edges, link_hops
-from formulations.mirror import parts
-from formulations.plans import schedule
+from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.grid_bound import crossing
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.reverse_time import parts
+from formulations.engines.te_ccl.greedy import greedy
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 

@@ -10,14 +10,16 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import LimitReached, ProblemError, SolveError
-from ccl.formats.topoloom import result_to_json
-from ccl.formats.witnesses import bound_to_json
 from ccl.problem import Problem
 from ccl.result import Stop
-from formulations import jobs, solve, start, start_comparison, walls
-from formulations.child import Child
-from formulations.comparing import jobs as comparing
-from formulations.transport import Sender
+from ccl.serialization.topoloom import result_to_json
+from ccl.serialization.witnesses import bound_to_json
+from formulations import solve, start, start_comparison
+from formulations.analyses.comparing import jobs as comparing
+from formulations.jobs.child import Child
+from formulations.jobs.solve_job import resource_limits as walls
+from formulations.jobs.solve_job import solve_job as jobs
+from formulations.jobs.transport import Sender
 from gallery import open_cluster
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux refuses memory to a process")

@@ -11,12 +11,12 @@ from ccl.symmetry import symmetry_of
 from ccl.topology import Link, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve
-from formulations.list_search import Side
-from formulations.moves import Moves, moves_of
-from formulations.quotient import Quotient, quotient
-from formulations.restarts import Task, passes
-from formulations.run import Progress
-from formulations.timed import in_epochs
+from formulations.core.run import Progress
+from formulations.engines.list_scheduling.multistart import Task, passes
+from formulations.engines.list_scheduling.quotient import Quotient, quotient
+from formulations.engines.list_scheduling.routes import Moves, moves_of
+from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import in_epochs
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 

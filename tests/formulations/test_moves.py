@@ -12,12 +12,12 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from formulations import moves as moves_module
-from formulations.limits import betas
-from formulations.list_search import Side
-from formulations.moves import Moves, mirrored, moves_of
-from formulations.restarts import passes
-from formulations.timed import TimedMoves, backwards, ends, in_epochs
+from formulations.core.shared_limits import betas
+from formulations.engines.list_scheduling import routes as moves_module
+from formulations.engines.list_scheduling.multistart import passes
+from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
+from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import TimedMoves, backwards, ends, in_epochs
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 

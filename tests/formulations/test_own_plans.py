@@ -10,12 +10,12 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import ProblemError, ScheduleError, SolveError
-from ccl.formats.topoloom import problem_from_json
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.serialization.topoloom import problem_from_json
 from ccl.topology import Topology, device, duplex
 from formulations import available, formulation, solve
-from formulations.solving import solved
+from formulations.core.solving import solved
 from gallery import open_cluster
 from tests.formulations.random_problems import draw
 

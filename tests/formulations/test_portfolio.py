@@ -11,14 +11,14 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible, ProblemError
-from ccl.formats.topoloom import plan_from_json, plan_to_json
 from ccl.problem import Problem
 from ccl.result import Status, Stop
+from ccl.serialization.topoloom import plan_from_json, plan_to_json
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
-from formulations.run import Progress
+from formulations.core.run import Progress
 from gallery import open_cluster
 
 MB = 1e6

@@ -13,14 +13,15 @@ import pytest
 
 from ccl.collective import all_gather, all_reduce
 from ccl.problem import Problem
-from formulations import preparing, solve, start
-from formulations.compiled import arborescence, dispatch, kernels
-from formulations.early import first_plan
-from formulations.preparing import PREPARING, clock, compiling, interpreted, listening
-from formulations.registry import formulation
-from formulations.run import Run
-from formulations.solving import proved
-from formulations.walls import Watch
+from formulations import solve, start
+from formulations.core import preparing
+from formulations.core.first_plan import first_plan
+from formulations.core.preparing import PREPARING, clock, compiling, interpreted, listening
+from formulations.core.registry import formulation
+from formulations.core.run import Run
+from formulations.core.solving import proved
+from formulations.engines.kernels import arborescence, dispatch, kernels
+from formulations.jobs.resource_limits import Watch
 from gallery import open_cluster
 
 
@@ -166,7 +167,9 @@ def test_the_first_solve_after_an_installation(tmp_path, monkeypatch, record_pro
 
     begun = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "formulations.compiled"], env=_environment(tmp_path), check=True
+        [sys.executable, "-m", "formulations.engines.kernels"],
+        env=_environment(tmp_path),
+        check=True,
     )
     assert done.returncode == 0
     assert time.perf_counter() - begun < 10

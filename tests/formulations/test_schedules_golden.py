@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from ccl.collective import CollectiveKind, make_collective
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
 from ccl.result import Status
+from ccl.serialization.size import parse_size
 from formulations import available, formulation, pareto, solve, sweep_counts
-from formulations.chunk_counts import chunks_per_shard, common_bound
+from formulations.analyses.chunk_counts import chunks_per_shard, common_bound
 from gallery import open_cluster
 
 TABLE_8 = Path(__file__).parents[1] / "golden/te_ccl_table8_ndv2_2_chassis.csv"

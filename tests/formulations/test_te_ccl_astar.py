@@ -10,13 +10,13 @@ from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
-from formulations.backends import Backend
-from formulations.demand import demand
-from formulations.epochs import EpochGrid
-from formulations.hops import link_hops
-from formulations.link_rows import capacity_rows
-from formulations.round_state import Rounds, first_state
-from formulations.rounds import STALLS, Journey
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid
+from formulations.engines.epoch_grid.link_constraints import capacity_rows
+from formulations.engines.te_ccl.round_state import Rounds, first_state
+from formulations.engines.te_ccl.rounds import STALLS, Journey
+from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 
 ALONE = {"greedy_start": False}

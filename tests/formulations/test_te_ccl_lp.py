@@ -10,21 +10,21 @@ import pytest
 
 from ccl.collective import Chunk, all_to_all, custom, gather, make_collective
 from ccl.errors import Infeasible, ProblemError
-from ccl.formats.size import parse_size
 from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Status
+from ccl.serialization.size import parse_size
 from ccl.tenants import Tenant, tenants
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from ccl.window import Window
 from formulations import solve
 from formulations.bounds import lower_bounds
-from formulations.commodities import commodities
-from formulations.epochs import EpochGrid, durations
-from formulations.flow_model import FlowModel
-from formulations.hops import link_hops
-from formulations.run import Run
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.commodities import commodities
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.te_ccl.flow_lp import FlowModel
 from gallery import open_cluster
 from tests.ccl.clusters import MB, line, mesh, ring
 

@@ -8,9 +8,9 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible, LimitReached, ProblemError
-from ccl.formats.topoloom import result_from_json, result_to_json
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import formulation, solve
 from gallery import open_cluster

@@ -12,12 +12,12 @@ from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.schedule import Schedule
 from formulations import solve, start
-from formulations.demand import demand
-from formulations.epochs import EpochGrid
-from formulations.hops import link_hops
-from formulations.horizons import Horizons
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epochs import EpochGrid
+from formulations.engines.te_ccl.horizons import Horizons
+from formulations.engines.te_ccl.in_order import onto
 from formulations.models.te_ccl_milp import Options
-from formulations.place import onto
 from gallery import open_cluster
 
 

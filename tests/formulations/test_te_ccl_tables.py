@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ccl.collective import make_collective
-from ccl.formats.size import parse_size
 from ccl.problem import Problem
+from ccl.serialization.size import parse_size
 from formulations import solve
 from gallery import open_cluster
 

@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.tenants import Tenant, tenants
 from ccl.window import Window
 from formulations import solve
-from formulations.tenancy import by_priority, tenant_times
+from formulations.analyses.tenancy import by_priority, tenant_times
 from tests.ccl.clusters import MB, line
 
 FAR = custom(3, [Chunk(MB, (0,), (2,))])

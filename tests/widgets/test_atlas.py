@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from formulations.catalog import Atlas, Cell
+from formulations.campaigns.catalog import Atlas, Cell
 from widgets.charts.atlas import atlas_figure, colours
 from widgets.charts.comparison import LOOKS
 from widgets.pictures.atlas import atlas_picture

@@ -11,7 +11,7 @@ import widgets
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from formulations import compare
-from formulations.comparison import Comparison, Method
+from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
 from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
 from widgets.notebook.comparison import SchedulePlayers

@@ -12,11 +12,11 @@ from ccl.bound import Bound, Cut
 from ccl.collective import all_gather
 from ccl.errors import FormatError
 from ccl.explain import difference
-from ccl.formats.xml import parse_xml
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
+from interchange.formats.xml import parse_xml
 from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget
 from widgets.notebook import still
 from widgets.notebook.difference import difference_marks

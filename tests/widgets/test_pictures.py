@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather, all_reduce
 from ccl.errors import FormatError
-from ccl.formats.documents import Document, document
-from ccl.formats.xml import Element, parse_xml
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
 from ccl.schedule import Schedule, Send
+from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from designer.drawn.exchange import write
 from gallery.registry import open_cluster
-from tests.ccl.formats.strategies import drawings, planned
+from interchange.formats.xml import Element, parse_xml
+from tests.interchange.formats.strategies import drawings, planned
 from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO
 from widgets.pictures.curves import bend_around, curve_between
 from widgets.pictures.cutting import Region

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from PIL import Image, ImageChops
 
 from ccl.errors import FormatError
-from ccl.formats.documents import document
+from ccl.serialization.documents import document
 from ccl.topology import Topology, device
 from designer.drawn.exchange import write
 from gallery.registry import open_cluster
-from tests.ccl.formats.strategies import drawings
+from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair
 from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO, rgb
 from widgets.pictures.raster import unwritten

@@ -15,11 +15,11 @@ from PIL import Image
 import widgets
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
-from ccl.formats.documents import document, read_document
-from ccl.formats.own.fragment import share_of
 from ccl.layout import layout
 from ccl.problem import Problem
+from ccl.serialization.documents import document, read_document
 from formulations import compare, solve
+from interchange.formats.own.fragment import share_of
 from tests.ccl.clusters import ring
 from widgets.pages import comparison as comparison_page
 from widgets.pages import player as export

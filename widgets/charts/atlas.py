@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from ccl.formats.size import format_size
+from ccl.serialization.size import format_size
 from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, Look
 
 if TYPE_CHECKING:
-    from formulations.catalog import Atlas, Cell
+    from formulations.campaigns.catalog import Atlas, Cell
 
 ROW = 54
 """Pixels of a row."""

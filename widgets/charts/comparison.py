@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from ccl.formats.size import format_size
-from formulations.comparison import Comparison, Crossover, Row
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison, Crossover, Row
 from widgets import text
 from widgets.charts.published import add_published, printed_values
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from ccl.formats.size import format_size
-from formulations.comparison import Comparison
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison
 from gallery.published import Published, published
 from widgets import text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from formulations.margins.curve import RateCurve
+from formulations.analyses.sensitivity.curve import RateCurve
 from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
 

@@ -9,11 +9,11 @@ import anywidget
 import traitlets
 
 from ccl.errors import CclError
-from ccl.formats.documents import document
-from ccl.formats.topoloom import topology_from_json
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Plan, Result
+from ccl.serialization.documents import document
+from ccl.serialization.topoloom import topology_from_json
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from widgets import canvas_file

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import traitlets
 
 from ccl.layout import layout
-from formulations.comparison import Comparison as Compared
+from formulations.analyses.comparison import Comparison as Compared
 from widgets import canvas_file
 from widgets.charts.comparison import comparison_figure, crossover_words
 from widgets.notebook.still import beside

@@ -10,10 +10,10 @@ from typing import Any
 import ipywidgets
 
 from ccl.bound import Bound, Path
-from ccl.formats.documents import document
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.documents import document
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
 from widgets import text

@@ -8,8 +8,8 @@ from typing import Any
 import ipywidgets
 
 from ccl.explain.difference import Difference
-from ccl.formats.documents import document
 from ccl.layout import layout
+from ccl.serialization.documents import document
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions
 from widgets.notebook.still import Still

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ccl.explain import explain
-from ccl.formats.documents import document
 from ccl.result import Result
+from ccl.serialization.documents import document
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions
 from widgets.pages.saving import Content

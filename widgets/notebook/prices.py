@@ -7,9 +7,9 @@ from typing import Any
 
 import ipywidgets
 
-from ccl.formats.documents import document
 from ccl.layout import layout
 from ccl.prices import Prices
+from ccl.serialization.documents import document
 from widgets.charts.load import HEATS
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions

@@ -16,14 +16,14 @@ import ipywidgets
 
 from ccl.collective import COLLECTIVES, Collective, make_collective
 from ccl.errors import CclError
-from ccl.formats.size import format_size, parse_size
-from ccl.formats.text import decode_json
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.text import decode_json
 from ccl.topology import Topology
 from formulations import DEFAULT, OptionField, available, formulation, option_fields, start
-from formulations.jobs import SolveJob
-from formulations.run import Progress
+from formulations.core.run import Progress
+from formulations.jobs.solve_job import SolveJob
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.gap_plot import GapPlot
 from widgets.notebook.still import Still
@@ -257,7 +257,7 @@ def rows_of(collective: Collective) -> tuple[str, int] | None:
 class _Row(ipywidgets.HBox):  # type: ignore[misc]  # it has no types
     """One option with its field; `answer` is the plain value, None where it is left empty.
 
-    A sketch is typed in its plain form (`ccl.formats.sketches`).
+    A sketch is typed in its plain form (`ccl.serialization.sketches`).
     """
 
     def __init__(self, field: OptionField, control: ipywidgets.Widget) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ccl.display import MimeBundle
 from ccl.errors import CclError
-from ccl.formats.documents import Document, document
+from ccl.serialization.documents import Document, document
 from widgets.pages.saving import Content, Saving
 from widgets.pictures.options import StillOptions
 from widgets.shown.scene import moves

@@ -10,9 +10,9 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from ccl.formats.size import format_size
 from ccl.layout import layout
-from formulations.comparison import Comparison
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
 from widgets.pages.page import in_themes, whole_page
 from widgets.shown.pair import choices, films, first_pair, row_of

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ccl.errors import FormatError
-from ccl.formats.format import NoOptions
 from ccl.options import make_options, option_fields
-from formulations.comparison import Comparison, comparison_to_json
+from formulations.analyses.comparison import Comparison, comparison_to_json
+from interchange.formats.format import NoOptions
 from widgets.pages.writers import PageOptions
 from widgets.pictures.options import ChartOptions, ChartPixelOptions
 

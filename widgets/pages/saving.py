@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ccl.errors import FormatError
-from ccl.formats import catalogue
-from ccl.formats.documents import Document, document
-from ccl.formats.format import Writer
-from ccl.formats.own.fragment import HOME, Share, link_of
-from ccl.formats.text import write_bytes
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.serialization.documents import Document, document
+from ccl.serialization.text import write_bytes
 from ccl.topology import Topology
-from formulations.comparison import Comparison
+from formulations.analyses.comparison import Comparison
+from interchange.formats import catalogue
+from interchange.formats.format import Writer
+from interchange.formats.own.fragment import HOME, Share, link_of
 from widgets.pages.comparison_files import comparison_file, told
 from widgets.pages.writers import WRITERS
 

@@ -1,4 +1,4 @@
-"""Pictures, films and pages among the formats that are written (`ccl.formats.format`)."""
+"""Pictures, films and pages among the formats that are written (`interchange.formats.format`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ccl.errors import FormatError
-from ccl.formats.documents import Document
-from ccl.formats.format import Writer, Written, one_file, replayed
 from ccl.layout import layout
+from ccl.serialization.documents import Document
+from interchange.formats.format import Writer, Written, one_file, replayed
 from widgets.pages.player import standalone_html
 from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions
 from widgets.shown.scene import cuts, drawing, scene

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ccl.formats.size import format_size
+from ccl.serialization.size import format_size
 from widgets.charts.atlas import colours, gain_words
 from widgets.pictures import axes
 from widgets.pictures.axes import Ink
@@ -19,7 +19,7 @@ from widgets.pictures.options import Style
 from widgets.pictures.shapes import Box, Ground, Picture, Rect, Shape, Words
 
 if TYPE_CHECKING:
-    from formulations.catalog import Atlas, Cell
+    from formulations.campaigns.catalog import Atlas, Cell
 
 _HIGH = 3.6
 """Height of a row over the size of letters."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ccl.formats.size import format_size
-from formulations.comparison import Comparison
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison
 from widgets import text
 from widgets.charts.comparison import (
     LOOKS,

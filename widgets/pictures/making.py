@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ccl.errors import FormatError
-from ccl.formats.documents import Document
-from ccl.formats.format import Written, one_file, replayed
+from ccl.serialization.documents import Document
+from interchange.formats.format import Written, one_file, replayed
 from widgets.pictures.colors import DARK, LIGHT, PAPER, Look
 from widgets.pictures.cutting import Region, strongest
 from widgets.pictures.film import Film, gif, webm

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ccl.formats.size import format_size
-from formulations.comparison import Comparison, Row
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison, Row
 from widgets import text
 from widgets.shown.scene import moves, scene, still
 

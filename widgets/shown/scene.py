@@ -15,10 +15,10 @@ from ccl.causes import Reason, causes, critical
 from ccl.collective import Chunk
 from ccl.explain.phrases import chunk_label, phrases
 from ccl.forest import Forest
-from ccl.formats.topoloom import topology_to_json
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.schedule import Schedule
+from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology

@@ -1,5 +1,5 @@
 /**
- * Quantities as people type them, read in the page by the rules of `ccl/formats/quantity.py`, so
+ * Quantities as people type them, read in the page by the rules of `ccl/serialization/quantity.py`, so
  * that a field can say at once what it understood; `tests/golden/quantities.json` holds the two
  * together. A plain script, since the designer's own scripts and the fields need it when they load.
  */

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from ccl.formats.size import format_size
-from formulations.comparison import Comparison, Row
+from ccl.serialization.size import format_size
+from formulations.analyses.comparison import Comparison, Row
 from widgets import text
 
 HEADS = (

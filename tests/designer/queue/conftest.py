@@ -18,7 +18,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from formulations.transport import Sender
+from formulations.jobs.transport import Sender
 from gallery import open_cluster
 
 GONE = 2.5
@@ -26,15 +26,15 @@ GONE = 2.5
 
 WORKER = """
 import sys
-import formulations.jobs
+import formulations.jobs.solve_job
 from designer.queue import working
 from designer.queue.worker import run_worker
 from formulations import start
-from formulations.child import Child
+from formulations.jobs.child import Child
 
 def begin(problem, formulation, **given):
     lazy = given["time_limit"] is None
-    formulations.jobs.Child = (lambda _, memory: Child("lazy", memory)) if lazy else Child
+    formulations.jobs.solve_job.Child = (lambda _, memory: Child("lazy", memory)) if lazy else Child
     return start(problem, formulation, **given)
 
 working.start = begin

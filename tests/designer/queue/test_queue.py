@@ -12,8 +12,8 @@ pytest.importorskip("redis", reason="redis, an extra, is not installed")
 pytest.importorskip("celery", reason="Celery, an extra, is not installed")
 
 from ccl.errors import ProblemError, SolveError
-from ccl.formats.topoloom import result_to_json
 from ccl.result import Stop
+from ccl.serialization.topoloom import result_to_json
 from designer.cli import main
 from designer.queue import sent, working
 from designer.queue.broker import WAITING, WORKERS, Names, QueueGone, connect, tell

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ccl.formats.topoloom import topology_to_json
+from ccl.serialization.topoloom import topology_to_json
 from designer.app import create_app
 from designer.page import ids
 from designer.serving.address import names

@@ -11,13 +11,13 @@ import psutil
 import pytest
 
 from ccl.errors import FormatError
-from ccl.formats.documents import document, document_text
-from ccl.formats.own.fragment import Share, fragment_of
+from ccl.serialization.documents import document, document_text
 from designer.callbacks import importing, sharing
 from designer.page import ids
 from designer.serving import reading
 from designer.serving.guard import MOST_UPLOAD
 from designer.serving.reading import Apart
+from interchange.formats.own.fragment import Share, fragment_of
 from tools.hostile_files import hostile_documents
 
 MATRIX = b"""\tGPU0\tGPU1\tGPU2\tGPU3

@@ -1,0 +1,368 @@
+"""``topoloom/1``: every noun as JSON and back.
+
+Pure functions between nouns and plain JSON values; `ccl.serialization.documents` reads and writes
+files. Reading checks the shape first (`FormatError`, with the place in the document) and then the
+meaning, where the noun is made (`ProblemError`). A result is verified and replayed again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from ccl.closed_form import ClosedForm
+from ccl.collective import Chunk, Collective, custom, made_of, make_collective, shared
+from ccl.errors import FormatError
+from ccl.flow import Flow, Rate
+from ccl.forest import Forest
+from ccl.problem import Problem
+from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude, true_bounds
+from ccl.schedule import Schedule, Send
+from ccl.serialization import wire
+from ccl.serialization.forests import forest_of, forest_to_json
+from ccl.serialization.text import misfit
+from ccl.serialization.witnesses import bound_of, bound_to_json, named_by
+from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.window import Window
+
+Json = dict[str, Any]
+Shape = TypeVar("Shape")
+
+
+def topology_to_json(topology: Topology) -> Json:
+    """Return a topology as the canvas edits it and files keep it."""
+    return {
+        "name": topology.name,
+        "devices": [
+            {
+                "name": each.name,
+                "kind": each.kind,
+                "host": each.host,
+                "stores": each.stores,
+                "copies": each.copies,
+                "reduces": each.reduces,
+                "buffer_bytes": each.buffer_bytes,
+            }
+            for each in topology.devices
+        ],
+        "links": [
+            {
+                "src": each.src,
+                "dst": each.dst,
+                "bandwidth": each.bandwidth,
+                "alpha": each.alpha,
+                "medium": each.medium,
+                "count": each.count,
+            }
+            for each in topology.links
+        ],
+        "limits": [
+            {
+                "name": each.name,
+                "links": [list(ends) for ends in each.links],
+                "bandwidth": each.bandwidth,
+            }
+            for each in topology.limits
+        ],
+    }
+
+
+def topology_from_json(value: Any) -> Topology:
+    """Read a topology.
+
+    Raises
+    ------
+    FormatError
+        If the shape is wrong.
+    ProblemError
+        If it has the shape of a topology and is none.
+    """
+    return topology_of(shaped(value, wire.TopologyJson, "topology"))
+
+
+def problem_to_json(problem: Problem) -> Json:
+    """Return a problem: topology, collective and, where there are any, windows."""
+    value: Json = {
+        "topology": topology_to_json(problem.topology),
+        "collective": collective_to_json(problem.collective),
+    }
+    if problem.windows:
+        value["windows"] = [
+            {
+                "links": [list(ends) for ends in each.links],
+                "begin": each.begin,
+                "end": each.end,
+                "share": each.share,
+            }
+            for each in problem.windows
+        ]
+    return value
+
+
+def problem_from_json(value: Any) -> Problem:
+    """Read a problem; errors as `topology_from_json`."""
+    return problem_of(shaped(value, wire.ProblemJson, "problem"))
+
+
+def collective_to_json(collective: Collective) -> Json:
+    """Return a collective, by its name where its name and numbers make it again."""
+    start: Json = {"kind": collective.kind, "size": collective.size}
+    if collective.whole:
+        start["whole"] = True
+    named = made_of(collective)
+    if named is not None:
+        return start | {"chunks": named[0], "root": named[1]}
+    return start | {
+        "chunks": [_chunk_to_json(each) for each in collective.chunks],
+        "root": 0,
+    }
+
+
+def _chunk_to_json(chunk: Chunk) -> Json:
+    """Return a chunk; priority and tenant are left out where they say nothing."""
+    value: Json = {
+        "size": chunk.size,
+        "holders": list(chunk.holders),
+        "destinations": list(chunk.destinations),
+        "reduced": chunk.reduced,
+    }
+    if chunk.priority != 1:
+        value["priority"] = chunk.priority
+    if chunk.tenant:
+        value["tenant"] = chunk.tenant
+    return value
+
+
+def plan_to_json(plan: Plan) -> Json:
+    """Return a plan, tagged by its type."""
+    if isinstance(plan, Schedule):
+        cut: Json = {} if plan.chunks is None else {"chunks": plan.chunks}
+        return cut | {
+            "plan": "schedule",
+            "epoch_duration": plan.epoch_duration,
+            "horizon": plan.horizon,
+            "sends": [
+                [each.epoch, each.chunk, [each.src, *each.via, each.dst], each.fraction]
+                for each in plan.sends
+            ],
+        }
+    if isinstance(plan, Forest):
+        return forest_to_json(plan)
+    rates = [[each.chunk, each.src, each.dst, each.amount] for each in plan.rates]
+    return {"plan": "flow", "rates": rates}
+
+
+def plan_from_json(value: Any, topology: Topology | None = None) -> Plan:
+    """Read a plan; whether it answers a problem is for `ccl.verify` to say.
+
+    Parameters
+    ----------
+    value
+        JSON values.
+    topology
+        What it is for; only a forest with a symmetry cannot be read without.
+    """
+    return plan_of(shaped(value, wire.PlanJson, "plan"), topology)
+
+
+def result_to_json(result: Result) -> Json:
+    """Return a result; what follows from the plan is written for people only."""
+    size = result.size
+    return {
+        "problem": problem_to_json(result.problem),
+        "plan": plan_to_json(result.plan),
+        "bounds": [bound_to_json(each) for each in result.bounds],
+        "stop": result.stop.name,
+        "formulation": result.formulation,
+        "options": dict(result.options),
+        "solve_time": result.solve_time,
+        "log": list(result.log),
+        "size": None
+        if size is None
+        else {
+            "variables": size.variables,
+            "constraints": size.constraints,
+            "nonzeros": size.nonzeros,
+        },
+        "makespan": result.makespan,
+        **({"found_by": result.found_by} if result.found_by else {}),
+        **({"closed_form": asdict(result.closed_form)} if result.closed_form else {}),
+    }
+
+
+def result_from_json(value: Any) -> Result:
+    """Read a result; its plan is verified and replayed again.
+
+    Raises
+    ------
+    ScheduleError
+        If the plan breaks a rule of its problem.
+    """
+    return result_of(shaped(value, wire.ResultJson, "result"))
+
+
+def shaped(value: Any, shape: type[Shape] | Any, what: str) -> Any:
+    """Convert plain JSON values to a wire shape.
+
+    Raises
+    ------
+    FormatError
+        With the place where the value is not of the shape.
+    """
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        msg = f"{what}, {misfit(error)}"
+        raise FormatError(msg) from None
+
+
+def topology_of(value: wire.TopologyJson) -> Topology:
+    """Make a topology of its shape; the meaning is checked here."""
+    return Topology(
+        name=value.name,
+        devices=tuple(
+            device(
+                each.kind,
+                each.name,
+                host=each.host,
+                stores=each.stores,
+                copies=each.copies,
+                reduces=each.reduces,
+                buffer_bytes=each.buffer_bytes,
+            )
+            for each in value.devices
+        ),
+        links=tuple(
+            Link(each.src, each.dst, each.bandwidth, each.alpha, each.medium, each.count)
+            for each in value.links
+        ),
+        limits=tuple(
+            SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in value.limits
+        ),
+    )
+
+
+def problem_of(value: wire.ProblemJson) -> Problem:
+    """Make a problem of its shape; the meaning is checked here."""
+    topology = topology_of(value.topology)
+    windows = tuple(
+        Window(tuple(each.links), each.begin, each.end, each.share) for each in value.windows
+    )
+    return Problem(topology, _collective(value.collective, len(topology.ranks)), windows)
+
+
+def _collective(value: wire.CollectiveJson, ranks: int) -> Collective:
+    if isinstance(value.chunks, int):
+        made = make_collective(value.kind, ranks, value.size, chunks=value.chunks, root=value.root)
+        return replace(made, whole=value.whole)
+    same: dict[tuple[int, ...], tuple[int, ...]] = {}
+    chunks = tuple(shared(_chunk_of(each), same) for each in value.chunks)
+    if value.kind == "custom":
+        return replace(custom(ranks, chunks), whole=value.whole)
+    return Collective(value.kind, ranks, value.size, chunks, whole=value.whole)
+
+
+def _chunk_of(value: wire.ChunkJson) -> Chunk:
+    return Chunk(
+        value.size,
+        tuple(value.holders),
+        tuple(value.destinations),
+        value.reduced,
+        value.priority,
+        value.tenant,
+    )
+
+
+def plan_of(value: wire.PlanJson, topology: Topology | None) -> Plan:
+    """Make a plan of its shape; whether it answers a problem is for `ccl.verify` to say."""
+    if isinstance(value, wire.ScheduleJson):
+        return Schedule(
+            tuple(_send(*each) for each in value.sends),
+            value.epoch_duration,
+            value.horizon,
+            value.chunks,
+        )
+    if isinstance(value, wire.ForestJson):
+        return forest_of(value, topology)
+    return Flow(tuple(Rate(*each) for each in value.rates))
+
+
+def _send(epoch: int, chunk: int, route: list[str], fraction: float) -> Send:
+    if len(route) < 2:
+        msg = f"plan: a send of chunk {chunk} in epoch {epoch} goes along {route}; name two devices"
+        raise FormatError(msg)
+    return Send(epoch, chunk, route[0], route[-1], via=tuple(route[1:-1]), fraction=fraction)
+
+
+def result_of(value: wire.ResultJson) -> Result:
+    """Make a result of its shape; its plan is verified and replayed again."""
+    if not value.bounds:
+        msg = "result, at bounds: there is none; a result needs one lower bound or more"
+        raise FormatError(msg)
+    if value.stop not in Stop.__members__:
+        msg = f"result, at stop: {value.stop!r} is unknown; there are {', '.join(Stop.__members__)}"
+        raise FormatError(msg)
+    size = value.size
+    problem = problem_of(value.problem)
+    bounds = tuple(bound_of(each) for each in value.bounds)
+    result = conclude(
+        problem,
+        plan_of(value.plan, problem.topology),
+        # Those on steady states are held against the plan's own below, as a file may be wrong.
+        bounds=tuple(each for each in bounds if not each.steady),
+        stop=Stop[value.stop],
+        formulation=value.formulation,
+        options=value.options,
+        solve_time=value.solve_time,
+        log=tuple(value.log),
+        size=None if size is None else ModelSize(size.variables, size.constraints, size.nonzeros),
+        ours=False,
+    )
+    _check_told(value, result)
+    told = value.closed_form
+    return replace(
+        result,
+        bounds=true_bounds(problem, result.plan, bounds, makespan=result.makespan, ours=False),
+        found_by=value.found_by,
+        closed_form=None if told is None else ClosedForm(**msgspec.structs.asdict(told)),
+    ).stopped()
+
+
+def _check_told(value: wire.ResultJson, result: Result) -> None:
+    """Refuse what a result tells of itself and its verified plan shows to be untrue."""
+    _check_bounds(value, result)
+    told = value.makespan
+    if told is not None and not math.isclose(told, result.makespan, rel_tol=PROOF_TOLERANCE):
+        msg = (
+            f"result, at makespan: it says {told:g} µs and the plan, replayed, takes "
+            f"{result.makespan:g} µs; write that or leave it out"
+        )
+        raise FormatError(msg)
+    topology = result.problem.topology
+    for bound in result.bounds:
+        for name in named_by(bound):
+            if name not in topology.index:
+                msg = (
+                    f"result, at bounds: the witness of {bound.makespan:g} µs names {name!r}, "
+                    f"which is not a device of {topology}; solve it again"
+                )
+                raise FormatError(msg)
+
+
+def _check_bounds(value: wire.ResultJson, result: Result) -> None:
+    """Refuse a bound that the plan beats, one on steady states with its own."""
+    takes = [(result.makespan, False, "nothing")]
+    if result.steady_makespan is not None:
+        takes.append((result.steady_makespan, True, "no steady state"))
+    for number, told in enumerate(value.bounds):
+        for took, steady, what in takes:
+            if told.steady >= steady and told.makespan > took * (1 + PROOF_TOLERANCE):
+                msg = (
+                    f"result, at bounds[{number}].makespan: {what} is faster than "
+                    f"{told.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
+                    "solve it again"
+                )
+                raise FormatError(msg)

@@ -1,0 +1,1 @@
+"""Questions that take several solves: comparison, sensitivity, expansion, failures, explanation."""

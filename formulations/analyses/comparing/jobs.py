@@ -1,0 +1,251 @@
+"""A comparison in a child process that dies with its parent, cell after cell.
+
+One process solves all cells, as loading solvers takes as long as many a solve. One that ends in
+the middle of a cell, because its solver asked for too much memory, failed or did not stop, costs
+that cell alone: another goes on with the cells after it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import ccl.errors
+from ccl.bound import Bound
+from ccl.errors import CclError, SolveError
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from ccl.serialization import wire
+from ccl.serialization.topoloom import problem_to_json, result_from_json, shaped
+from ccl.serialization.witnesses import bound_of
+from formulations.analyses.comparing.asked import Question, question, sharing
+from formulations.analyses.comparing.nouns import Comparison, Method, News, Row
+from formulations.core.run import Progress
+from formulations.jobs.child import Child
+from formulations.jobs.resource_limits import checked, patience
+from formulations.jobs.solve_job import PROCESS
+
+ENDED = "Timeout ("
+"""What Python writes when its watchdog ends the process."""
+
+
+def start_comparison(
+    problem: Problem,
+    formulations: Iterable[str | Method] | None = None,
+    *,
+    sizes: Iterable[float] | None = None,
+    time_limit: float | None = None,
+    memory: float | None = None,
+) -> ComparisonJob:
+    """Solve in a child process, as `compare` does; see `ComparisonJob`.
+
+    Parameters
+    ----------
+    problem, formulations, sizes, time_limit
+        As for `compare`.
+    memory
+        Bytes that each solve may take, as for `formulations.start`.
+
+    Raises
+    ------
+    ProblemError
+        If a formulation or an option does not exist or nothing is to be compared.
+    """
+    asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
+    return ComparisonJob(asked, patience=patience(time_limit), memory=checked(memory))
+
+
+class ComparisonJob:
+    """A running comparison; iterate over it for its news.
+
+    Parameters
+    ----------
+    asked
+        What is compared; `start_comparison` makes it.
+    patience
+        Seconds after which a solve is ended that did not stop at its limit, or None.
+    memory
+        Bytes that each solve may take, or None.
+    """
+
+    def __init__(
+        self, asked: Question, *, patience: float | None = None, memory: float | None = None
+    ) -> None:
+        self.asked = asked
+        self.patience = patience
+        self.memory = memory
+        self.rows: list[Row] = []
+        """Those that are there, in the order of cells."""
+        self.cancelled = False
+        self._bounds: list[Bound] = []
+        self._now: int | None = None
+        self._best: Result | None = None
+        self._failed = False
+        self._lock = threading.Lock()
+        self._child = self._started()
+
+    @property
+    def running(self) -> bool:
+        """Whether a solver's process is there."""
+        return self._child.running
+
+    @property
+    def pid(self) -> int:
+        """Number of the solver's process."""
+        return self._child.pid
+
+    def __iter__(self) -> Iterator[News]:
+        """Yield news until every cell has its row or the comparison is cancelled.
+
+        Raises
+        ------
+        CclError
+            If nothing has to move, or the process ends before the first cell.
+        """
+        while not self._child.closed:
+            for event in self._child:
+                news = self._read(event)
+                if news is not None:
+                    yield news
+            yield from self._ended()
+
+    def comparison(self) -> Comparison:
+        """Return what there is: rows that are missing were not reached."""
+        bounds, asked = tuple(self._bounds), self.asked
+        return Comparison(
+            asked.problem, asked.methods, asked.sizes[: len(bounds)], bounds, tuple(self.rows)
+        )
+
+    def result(self) -> Comparison:
+        """Wait for the end and return the comparison; errors as iterating.
+
+        Whoever interrupts it ends the process as well.
+        """
+        try:
+            for _ in self:
+                pass
+        finally:
+            self.cancel()
+        return self.comparison()
+
+    def cancel(self) -> None:
+        """Stop at once; rows stay, and so does the best plan of the running cell that was told.
+
+        Does nothing when it has ended.
+        """
+        with self._lock:
+            # Between two processes none is running, and the next must not begin.
+            if not self._failed and len(self.rows) < len(self.asked.cells):
+                self.cancelled = True
+            if self._child.running:
+                self._child.kill()
+
+    def _started(self) -> Child:
+        """Start a process with the bounds and cells that are left."""
+        asked, child = self.asked, Child("formulations.analyses.comparing", memory=self.memory)
+        child.ask(
+            {
+                "problem": problem_to_json(asked.problem),
+                "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
+                "sizes": asked.sizes,
+                "time_limit": asked.time_limit,
+                "patience": self.patience,
+                "bounds": list(range(len(self._bounds), len(asked.sizes))),
+                "cells": list(range(len(self.rows), len(asked.cells))),
+            }
+        )
+        return child
+
+    def _read(self, event: Mapping[str, Any]) -> News | None:
+        what = event["event"]
+        if what == "error":
+            self._failed = True
+            self._child.kill()
+            self._child.close()
+            raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
+        if what == "bound":
+            size = self.asked.sizes[event["size"]]
+            told = shaped(event["bound"], wire.BoundJson, "bound")
+            self._bounds.append(bound_of(told))
+            return News(0, len(self.asked.cells), None, size)
+        if what == "begin":
+            self._now, self._best = event["cell"], None
+            return self._news()
+        result, unread = self._own(event["result"])
+        if what == "row":
+            return self._add(result, unread or event["why_not"])
+        self._best = result or self._best
+        return self._news(
+            progress=Progress(
+                event["seconds"], event["incumbent"], event["bound"], event["message"], result
+            )
+        )
+
+    def _own(self, value: Any) -> tuple[Result | None, str]:
+        """Return a result, verified here too, with the problem that all of its size share.
+
+        Else why there is none: a plan that is not believed costs one cell, as a solver that dies.
+        """
+        assert self._now is not None
+        _, place = self.asked.cells[self._now]
+        if value is None:
+            return None, ""
+        try:
+            return sharing(result_from_json(value), self.asked.problems[place]), ""
+        except CclError as error:
+            return None, f"its result is not one: {error}"
+
+    def _add(self, result: Result | None, why_not: str) -> News:
+        assert self._now is not None
+        which, place = self.asked.cells[self._now]
+        row = Row(self.asked.methods[which], self.asked.sizes[place], result, why_not)
+        self.rows.append(row)
+        news = self._news(row=row)
+        self._now = self._best = None
+        return news
+
+    def _news(self, progress: Progress | None = None, row: Row | None = None) -> News:
+        assert self._now is not None
+        which, place = self.asked.cells[self._now]
+        method, size = self.asked.methods[which], self.asked.sizes[place]
+        return News(len(self.rows), len(self.asked.cells), method, size, progress, row)
+
+    def _ended(self) -> Iterator[News]:
+        """Give the cell in which the process ended its row, and go on with those after it."""
+        why, starved = self._child.last_words(PROCESS), self._child.starved
+        late = any(line.startswith(ENDED) for line in self._child.errors())
+        self._child.close()
+        if self.cancelled:
+            if self._now is not None and self._best is not None:
+                yield self._add(replace(self._best, stop=Stop.CANCELLED), "")
+            return
+        if len(self.rows) == len(self.asked.cells):
+            return
+        if self._now is None:
+            self._failed = True
+            raise SolveError(why)
+        if late:
+            yield self._overran()
+        elif starved and self._best is not None:
+            log = (*self._best.log, why)
+            yield self._add(replace(self._best, stop=Stop.MEMORY, log=log), "")
+        else:
+            yield self._add(None, why)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Begin another process for the cells that are left, unless it was cancelled meanwhile."""
+        with self._lock:
+            if not self.cancelled and len(self.rows) < len(self.asked.cells):
+                self._child = self._started()
+
+    def _overran(self) -> News:
+        """Return the row of a solver that did not stop: its best plan, if one was told."""
+        if self._best is not None:
+            return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
+        limit = self.asked.time_limit
+        asked = "" if limit is None else f", though {limit:g} s were asked for"
+        why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
+        return self._add(None, why + asked)

@@ -1,0 +1,148 @@
+"""Prices of links and of shared limits, from the duals of linear programs (`ccl.prices`).
+
+The program of a fluid (`formulations.engines.orbit_lp.program`) has for each orbit i of links or
+limits the row  busy[i] . W <= R,  in which busy divides by b[i] |i|: its dual, the share of i, says
+by how much of itself R falls for a little more bandwidth of all of i's members, and the shares add
+up to 1, as R stands in no other row. A member has an equal part of the share: the average of any
+optimal duals over the symmetries is optimal too. With T in µs, share s and b in GB/s the price of a
+row is
+
+    -dT/db = T s / b,
+
+Of a device that may not copy there is a vertex for each next stop, whatever the cluster looks
+like: programs without them are as good only while what enters a switch can leave it
+(`formulations.engines.orbit_lp.lp.relays_suffice`), and one link changed alone would break that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ccl.errors import Infeasible, ProblemError
+from ccl.prices import Prices
+from ccl.problem import Problem
+from ccl.topology import Topology
+from formulations.bounds import quick_bounds
+from formulations.core.registry import formulation
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.commodities import commodities
+from formulations.engines.epoch_grid.epochs import EpochGrid
+from formulations.engines.epoch_grid.too_short import by_hops, too_short
+from formulations.engines.steady_state.demands import demands_of, refusal, up_and_down
+
+SENDING = 0.95
+"""Least share of an epoch in which a link sends, as `formulations.models.te_ccl_lp` begins with."""
+
+FLUID = "linear program of a fluid, latencies hidden"
+_CLASS = ", best of all plans that add up at roots and spread from there"
+
+
+def prices(
+    problem: Problem,
+    *,
+    horizon: int | None = None,
+    epoch_duration: float | None = None,
+    time_limit: float | None = None,
+) -> Prices:
+    """Return what a little more bandwidth of each link would save of the best steady state.
+
+    Parameters
+    ----------
+    problem
+        What is asked; chunks may be split.
+    horizon
+        Epochs in which all has to be there, where the linear program of amounts on epochs is to be
+        priced instead of the steady state (`formulations.analyses.explanation.flow_prices`).
+    epoch_duration
+        µs of one, with `horizon`; by default so long that `horizon` of them are the lower bound.
+    time_limit
+        Seconds for the solver, or None.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or nothing has to move.
+    Infeasible
+        If a rank cannot be reached.
+    LimitReached
+        If the time limit came first.
+    """
+    if horizon is not None:
+        return _on_epochs(problem, horizon, epoch_duration, time_limit=time_limit)
+    why = _why_not(problem)
+    if why is not None:
+        msg = f"links have no prices for {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    # CVXPY takes most of a second to load.
+    from formulations.engines.orbit_lp.lp import orbit_program  # noqa: PLC0415
+    from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
+
+    pairs = demands_of(problem).only_pairs
+    made = orbit_program(problem, copies="auto" if pairs else "exact")
+    makespan = made.program.fastest(Backend(), time_limit)
+    number = made.program.rows
+    share = made.program.prices[number] / np.bincount(number)[number]
+    model = FLUID + (_CLASS if up_and_down(problem) else "")
+    return _priced(problem.topology, makespan, share, model=model, exact=made.exact)
+
+
+def _on_epochs(
+    problem: Problem, horizon: int, tau: float | None, *, time_limit: float | None
+) -> Prices:
+    """Price the links in the linear program of amounts on a grid of epochs."""
+    chosen = formulation("te-ccl-lp")
+    why = chosen.why_not(problem)
+    if why is not None:
+        msg = f"links have no prices in epochs for {problem.collective.kind}: {why}"
+        raise ProblemError(msg)
+    from formulations.analyses.explanation.flow_prices import PricedFlow  # noqa: PLC0415  it loads the solver
+
+    bounds = quick_bounds(problem)
+    run = Run(
+        problem=problem, formulation=chosen.name, options={}, bounds=bounds, time_limit=time_limit
+    )
+    size = problem.collective.chunk_size
+    duration = bounds[0].makespan / horizon if tau is None else tau
+    grid = EpochGrid(problem.topology, size, duration, fluid=SENDING, windows=problem.windows)
+    model = PricedFlow(link_hops(grid), run, commodities(problem, size, symmetric=True))
+    pairs = zip(model.flows.sources[model.flows.source], model.flows.goal, strict=True)
+    need = by_hops(model.hops.distance, list(pairs), problem.topology)
+    if horizon < need.many:
+        raise Infeasible(too_short(horizon, need, each=duration))
+    stretch, share = model.stretched(horizon)
+    words = f"linear program of amounts in {horizon} epochs, which are stretched until all fits"
+    makespan = horizon * duration * stretch
+    return _priced(problem.topology, makespan, share, model=words, exact=False)
+
+
+def _priced(
+    topology: Topology, makespan: float, share: np.ndarray, *, model: str, exact: bool
+) -> Prices:
+    """Return prices from the shares of links, then limits, which add up to 1."""
+    rates = [each.bandwidth for each in topology.links]
+    rates += [each.bandwidth for each in topology.limits]
+    price = (makespan * share / np.array(rates)).tolist()
+    own = dict(zip((each.ends for each in topology.links), price, strict=False))
+    return Prices(
+        topology=topology,
+        makespan=makespan,
+        links=own,
+        limits={
+            each.name: value for each, value in zip(topology.limits, price[len(own) :], strict=True)
+        },
+        model=model,
+        exact=exact,
+    )
+
+
+def _why_not(problem: Problem) -> str | None:
+    if problem.windows:
+        return "links have less bandwidth for a time, and a steady state knows no time"
+    why = refusal(problem)
+    if why is not None:
+        return why
+    demands = demands_of(problem)
+    if not (demands.spreads or demands.sums or demands.free):
+        return "all that is wanted is where it is wanted already, and nothing has to move"
+    return None

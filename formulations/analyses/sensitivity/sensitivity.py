@@ -1,0 +1,257 @@
+"""What limits a cluster: by how much its best rate follows the bandwidth of each kind of links.
+
+The best steady state has algbw A, a concave function of bandwidths with kinks
+(`formulations.analyses.sensitivity.cutting_planes`). Of every class of links, and of shared limits
+of one bandwidth, both one-sided derivatives are told as elasticities
+
+    d ln A / d ln b      to the right: what a share more gives; to the left: what a share less costs
+
+each between 0 and 1, found and proved as `formulations.analyses.sensitivity.slopes` says: exact
+fractions where cuts decide, else to about 9 digits. Where they differ today's cluster stands on a
+kink: several cuts or prices are tied, more of one class meets the next bottleneck at once, and a
+single optimal dual (`Effect.price`) lies anywhere between.
+
+Then classes help together that do not alone. For a set K raised together the derivative is the
+least slope over all tight planes, so it is at least the sum of those of its members, and
+
+    more(K) > sum over k in K of more(k)
+
+says that the members wait for one another. Of the classes of which less costs more than more gives
+all pairs are asked, of those 20 that cost most where there are more; planes met before answer most
+of them. Where nothing alone or in pairs gives anything, a smallest set that does is found by
+leaving out one class after the other: all classes together always give 1, as A(c b) = c A(b).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from ccl.bound import Cut
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from formulations.analyses.sensitivity.choosing import BestRates, bounded_only, same_rate
+from formulations.analyses.sensitivity.classes import Classes, Ends, classes_of, link_classes
+from formulations.analyses.sensitivity.cutting_planes import Number, Rates
+from formulations.analyses.sensitivity.slopes import Slopes
+from formulations.engines.best_rate import Optimum, optimum
+
+NOTHING = 1e-7
+"""An elasticity below this is none: what is left of rounding in a linear program."""
+
+MOST_TIED = 20
+"""Classes whose pairs are asked about."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What bandwidth of one class does to the best rate.
+
+    Parameters
+    ----------
+    words
+        What the class is: ``NVLink 3 at 300 GB/s``.
+    links
+        Ends of its links; of shared limits, of the links that they hold.
+    limits
+        Names of its shared limits; empty where it is of links.
+    many
+        How many links it has, both directions counted once, or limits.
+    bandwidth
+        GB/s of one of its links or limits, the mean where they differ.
+    more
+        d ln algbw / d ln bandwidth to the right, 0 to 1; a fraction where cuts decide.
+    less
+        The same to the left: at least `more`.
+    price
+        The same by one optimal dual: between the two, and those of all classes add up to 1.
+    gain
+        GB/s of algbw for each GB/s added to every one of its links or limits.
+    cut
+        A bottleneck cut that rises by no more than `more`: it proves that more gives no more. None
+        where prices prove it.
+    """
+
+    words: str
+    links: tuple[Ends, ...]
+    limits: tuple[str, ...]
+    many: int
+    bandwidth: float
+    more: Number
+    less: Number
+    price: float
+    gain: float
+    cut: Cut | None
+
+    @property
+    def gains(self) -> bool:
+        """Whether more of it alone gives anything."""
+        return self.more > NOTHING
+
+    @property
+    def matters(self) -> bool:
+        """Whether less of it costs anything."""
+        return self.less > NOTHING
+
+
+@dataclass(frozen=True)
+class Together:
+    """Classes that give more when they are raised together than the sum of what each does.
+
+    Parameters
+    ----------
+    effects
+        Places of the classes in `Sensitivity.effects`.
+    more
+        d ln algbw / d ln bandwidth to the right, of all of them at once.
+    """
+
+    effects: tuple[int, ...]
+    more: Number
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What limits a cluster.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    optimum
+        The best steady state and what proves it.
+    cuts
+        Bottleneck cuts that were met, the tied ones among them; none where prices hold it down.
+    effects
+        Of each class, what gives most first, then what costs most.
+    together
+        Sets of classes that must be raised together, what gives most first.
+    exact
+        Whether derivatives are fractions.
+    """
+
+    problem: Problem
+    optimum: Optimum
+    cuts: tuple[Cut, ...]
+    effects: tuple[Effect, ...]
+    together: tuple[Together, ...]
+    exact: bool
+
+    @property
+    def algbw(self) -> float:
+        """GB/s of the best steady state."""
+        return self.optimum.algbw
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """What limits the cluster, in sentences, the most important first."""
+        from formulations.analyses.sensitivity.words import sentences  # noqa: PLC0415  it needs these nouns
+
+        return sentences(self)
+
+
+def sensitivity(
+    problem: Problem,
+    *,
+    classes: np.ndarray | None = None,
+    by: Literal["kind", "orbit"] = "kind",
+) -> Sensitivity:
+    """Return by how much the best rate follows each class of links and kind of shared limits.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    classes
+        A number for each link, from 0 on, shape (links,), equal for links that change together.
+    by
+        How classes are made where none are given: ``kind``, of bandwidth and medium; ``orbit``, of
+        links that symmetries exchange.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or it is too large to be solved again and again.
+    Infeasible
+        If a rank cannot be reached.
+    """
+    topology = problem.topology
+    number = link_classes(topology, by=by) if classes is None else classes
+    made = classes_of(topology, number)
+    return told(problem, optimum(problem), BestRates(problem, made))
+
+
+def told(problem: Problem, best: Optimum, rates: Rates) -> Sensitivity:
+    """Return the same by one way to find rates, with the best steady state of today."""
+    slopes, classes = Slopes(rates), rates.classes
+    if not same_rate(slopes.now, best.algbw):
+        raise ProblemError(bounded_only(problem))
+    found = [_effect(slopes, classes, k) for k in range(classes.many)]
+    order = sorted(range(len(found)), key=lambda k: (-found[k].more, -found[k].less, k))
+    place = {k: i for i, k in enumerate(order)}
+    sets = [
+        Together(tuple(sorted(place[k] for k in members)), more)
+        for members, more in _sets(slopes, found)
+    ]
+    cuts = {cut.inside: cut for cut in best.cuts}
+    cuts |= {plane.cut.inside: plane.cut for plane in slopes.tight if plane.cut is not None}
+    return Sensitivity(
+        problem=problem,
+        optimum=best,
+        cuts=tuple(cuts.values()),
+        effects=tuple(found[k] for k in order),
+        together=tuple(sorted(sets, key=lambda each: (-each.more, each.effects))),
+        exact=rates.exact,
+    )
+
+
+def _effect(slopes: Slopes, classes: Classes, number: int) -> Effect:
+    more, held = slopes.more((number,))
+    less, _ = slopes.less((number,))
+    bandwidth = float(np.mean(classes.bandwidths(number)))
+    return Effect(
+        words=classes.words(number),
+        links=classes.ends(number),
+        limits=classes.names(number),
+        many=classes.lines(number),
+        bandwidth=bandwidth,
+        more=more,
+        less=less,
+        price=float(slopes.tight[0].weights[number] / slopes.now),
+        gain=float(more * slopes.now) / bandwidth,
+        cut=held.cut,
+    )
+
+
+def _sets(slopes: Slopes, found: list[Effect]) -> Iterator[tuple[tuple[int, ...], Number]]:
+    """Yield classes that help one another, with what they give together."""
+    tied = [k for k, each in enumerate(found) if each.less - each.more > NOTHING]
+    tied.sort(key=lambda k: -found[k].less)
+    some = any(each.gains for each in found)
+    for pair in combinations(tied[:MOST_TIED], 2):
+        alone = sum((found[k].more for k in pair), start=Fraction(0))
+        if slopes.at_most(pair) - alone <= NOTHING:
+            continue
+        more, _ = slopes.more(pair)
+        if more - alone > NOTHING:
+            some = True
+            yield pair, more
+    if not some and tied:
+        # What costs least when it is lost is left out first.
+        yield _smallest(slopes, tied[::-1])
+
+
+def _smallest(slopes: Slopes, members: list[int]) -> tuple[tuple[int, ...], Number]:
+    """Return a set that gives something, none of whose members can be left out."""
+    kept = tuple(members)
+    for k in members:
+        fewer = tuple(each for each in kept if each != k)
+        if slopes.at_most(fewer) > NOTHING and slopes.more(fewer)[0] > NOTHING:
+            kept = fewer
+    return kept, slopes.more(kept)[0]

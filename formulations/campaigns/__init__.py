@@ -1,0 +1,1 @@
+"""Many solves over hours: sweeps over candidate clusters, and the catalog of solved plans."""

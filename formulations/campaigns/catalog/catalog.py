@@ -1,0 +1,310 @@
+"""Solved plans in a file: found again on every isomorphic cluster, and verified each time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+from sqlalchemy import delete, func, select
+from sqlalchemy.sql import Select
+
+from ccl import __version__
+from ccl.errors import CclError
+from ccl.options import make_options, option_fields, plain
+from ccl.problem import Problem
+from ccl.result import Result, Status, Stop
+from ccl.symmetry.canonical import Canonical, canonical
+from ccl.topology import Topology
+from formulations.campaigns.catalog.entry import Entry, given_to, options_text
+from formulations.campaigns.catalog.questions import exact, form_of, size_of
+from formulations.campaigns.catalog.rows import (
+    Line,
+    entry_of,
+    faults_in,
+    known_in,
+    listed,
+    put,
+    result_in,
+    whole,
+)
+from formulations.campaigns.catalog.tables import PLANS, QUESTIONS, opened, told, writing
+from formulations.core.registry import formulation as formulation_called
+
+if TYPE_CHECKING:
+    from ccl.collective import Collective
+    from formulations.campaigns.catalog.tuner import TunerTable
+
+log = logging.getLogger(__name__)
+
+
+def usual_path() -> Path:
+    """Return where the catalog of a user lies unless another path is named."""
+    return platformdirs.user_data_path("topoloom") / "catalog.sqlite"
+
+
+class Catalog:
+    """Solved plans in an SQLite file; see `formulations.campaigns.catalog`.
+
+    Parameters
+    ----------
+    path
+        Of the file, which is made where there is none; by default `usual_path`.
+
+    Raises
+    ------
+    CatalogError
+        If it cannot be opened or is no catalog.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = usual_path() if path is None else Path(path)
+        self._engine = opened(self.path)
+
+    def keep(self, result: Result, *, time_limit: float | None = None) -> bool:
+        """Keep a result; return whether it is new, or better than what was there.
+
+        When this returns, the plan is on disk. Of one question, size, formulation, options and
+        version there is one plan: the one of the least makespan or, of the same, that with the
+        largest bound.
+
+        Parameters
+        ----------
+        result
+            What to keep.
+        time_limit
+            Seconds that its solve was given.
+        """
+        return self.keep_all([result], time_limit=time_limit) == 1
+
+    def keep_all(
+        self,
+        results: Iterable[Result],
+        *,
+        time_limit: float | None = None,
+        version: str = __version__,
+    ) -> int:
+        """Keep several results at once, all or, when it is cut off, none; return how many are new.
+
+        Parameters
+        ----------
+        results, time_limit
+            As for `keep`.
+        version
+            Of the Topoloom that has found them.
+        """
+        pairs = [(each, form_of(each.problem)) for each in results]
+        with told(self.path), writing(self._engine) as connection:
+            return sum(
+                put(connection, each, form, given=given_to(each, time_limit), version=version)
+                for each, form in pairs
+            )
+
+    def find(
+        self,
+        problem: Problem,
+        formulation: str | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        time_limit: float | None = None,
+        gap: float | None = None,
+        enough: bool = False,
+    ) -> Result | None:
+        """Return a stored plan of a problem or of one isomorphic to it, verified and replayed anew.
+
+        Parameters
+        ----------
+        problem
+            What is asked; names and the order of devices do not matter. Where its chunks are
+            automatic its bytes are asked for, and what is found may answer it in equal parts.
+        formulation
+            Only of this one, by this version of Topoloom or proved; None takes the best of all.
+        options
+            Of the formulation; what is left out has its default.
+        time_limit, gap, enough
+            With `enough` only plans to which solving with these limits could not add
+            (`Entry.answers`).
+
+        Returns
+        -------
+            The best one, or None. A plan that no longer verifies is dropped, and the log says so.
+
+        Raises
+        ------
+        ProblemError
+            If there is no such formulation or option.
+        """
+        wanted = self._wanted(problem, formulation, options)
+        form = form_of(problem)
+        with told(self.path), self._engine.connect() as connection:
+            rows = connection.execute(
+                wanted.where(QUESTIONS.c.digest == form.digest, PLANS.c.size == size_of(problem))
+            ).all()
+        for row in rows:
+            entry = entry_of(row)
+            if enough and not entry.answers(time_limit=time_limit, gap=gap):
+                continue
+            found = self._loaded(row, entry, problem, form)
+            if found is not None:
+                return found
+        return None
+
+    def best(self, problem: Problem) -> Result | None:
+        """Return the best stored plan of a problem, whatever found it; see `find`."""
+        return self.find(problem)
+
+    def entries(
+        self,
+        topology: Topology | None = None,
+        *,
+        kind: str | None = None,
+        formulation: str | None = None,
+    ) -> tuple[Entry, ...]:
+        """List what is stored, by cluster, collective, size and makespan.
+
+        Parameters
+        ----------
+        topology
+            Only of this cluster or one isomorphic to it.
+        kind, formulation
+            Only of this collective or formulation.
+        """
+        wanted = listed().order_by(
+            QUESTIONS.c.cluster, QUESTIONS.c.kind, PLANS.c.size, PLANS.c.makespan, PLANS.c.id
+        )
+        if topology is not None:
+            wanted = wanted.where(QUESTIONS.c.topology == canonical(topology).digest)
+        if kind is not None:
+            wanted = wanted.where(QUESTIONS.c.kind == kind)
+        if formulation is not None:
+            wanted = wanted.where(PLANS.c.formulation == formulation)
+        with told(self.path), self._engine.connect() as connection:
+            return tuple(map(entry_of, connection.execute(wanted)))
+
+    def family(self, problem: Problem) -> tuple[Entry, ...]:
+        """List what is stored of a collective on a cluster: every size and number of chunks."""
+        wanted = listed().where(QUESTIONS.c.family == form_of(problem).family)
+        with told(self.path), self._engine.connect() as connection:
+            return tuple(map(entry_of, connection.execute(wanted.order_by(PLANS.c.id))))
+
+    def load(self, entry: Entry | int, problem: Problem | None = None) -> Result | None:
+        """Return a stored plan, verified and replayed anew; None if it is gone or dropped.
+
+        Parameters
+        ----------
+        entry
+            It, or its number.
+        problem
+            The problem to relabel it onto, isomorphic to its own and of its size, whether its
+            chunks are fixed or not; by default its own, on the cluster that it was first kept for.
+        """
+        number = entry if isinstance(entry, int) else entry.number
+        with told(self.path), self._engine.connect() as connection:
+            row = connection.execute(whole().where(PLANS.c.id == number)).first()
+        if row is None:
+            return None
+        if problem is None:
+            known = known_in(row)
+            own = known.at(row.size, row.parts)
+            return self._loaded(row, entry_of(row), own, known.form)
+        kept = replace(problem.collective, whole=bool(row.whole))
+        problem = replace(problem, collective=kept)
+        return self._loaded(row, entry_of(row), problem, form_of(problem))
+
+    def count(self) -> int:
+        """Return how many plans there are."""
+        with told(self.path), self._engine.connect() as connection:
+            return int(connection.execute(select(func.count()).select_from(PLANS)).scalar_one())
+
+    def forget(self, entries: Iterable[Entry | int]) -> int:
+        """Remove plans; return how many were there."""
+        numbers = [each if isinstance(each, int) else each.number for each in entries]
+        with told(self.path), writing(self._engine) as connection:
+            gone = sum(
+                connection.execute(delete(PLANS).where(PLANS.c.id == number)).rowcount
+                for number in numbers
+            )
+            used = select(PLANS.c.question)
+            connection.execute(delete(QUESTIONS).where(QUESTIONS.c.id.not_in(used)))
+        return gone
+
+    def faults(self) -> tuple[str, ...]:
+        """Check the file and verify every plan anew; say what is wrong with either."""
+        with told(self.path), self._engine.connect() as connection:
+            said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+            numbers = connection.execute(select(PLANS.c.id)).scalars().all()
+        found = [f"the file: {each}" for each in said if each != "ok"]
+        for number in numbers:
+            with told(self.path), self._engine.connect() as connection:
+                row = connection.execute(whole().where(PLANS.c.id == number)).first()
+            if row is not None:
+                found += faults_in(row)
+        return tuple(found)
+
+    def tuned(
+        self,
+        topology: Topology,
+        collective: Collective,
+        *,
+        sizes: Iterable[float] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> TunerTable:
+        """Return which stored plan is the fastest at which size: `catalog.tuning`.
+
+        Parameters
+        ----------
+        topology, collective
+            What is asked; the size and the number of chunks of the collective do not matter.
+        sizes
+            Bytes, a grid from the first to the last of which the ranges go; by default 1 KB to
+            1 GB.
+        progress
+            Called with every size of the grid that is done.
+
+        Raises
+        ------
+        ProblemError
+            If there are fewer than two sizes, or one is not a whole number of bytes above 0.
+        """
+        from formulations.campaigns.catalog import tuning  # noqa: PLC0415  it takes this
+
+        grid = tuning.SIZES if sizes is None else sizes
+        return tuning.tuned(self, topology, collective, sizes=grid, progress=progress)
+
+    def _wanted(
+        self, problem: Problem, formulation: str | None, options: Mapping[str, Any] | None
+    ) -> Select[Any]:
+        """Return what asks for plans, best first."""
+        by_makespan = whole().order_by(PLANS.c.makespan, PLANS.c.bound.desc(), PLANS.c.id)
+        if formulation is None:
+            return by_makespan
+        chosen = formulation_called(formulation)
+        made = make_options(chosen.options, options or {})
+        full = plain({row.name: getattr(made, row.name) for row in option_fields(chosen.options)})
+        proved = (PLANS.c.status == str(Status.OPTIMAL)) | (PLANS.c.stop == Stop.PROVED.name)
+        return by_makespan.where(
+            PLANS.c.formulation == chosen.name,
+            PLANS.c.options == options_text(full, exact=exact(problem.topology)),
+            (PLANS.c.version == __version__) | proved,
+        )
+
+    def _loaded(self, row: Line, entry: Entry, problem: Problem, form: Canonical) -> Result | None:
+        """Return what a row holds on a problem; drop it if it does not verify."""
+        try:
+            found = result_in(row, problem, form)
+        except CclError as error:
+            self.forget([entry])
+            log.warning(
+                "catalog %s: plan %d, %s on %s by %s, is dropped: %s",
+                self.path, entry.number, entry.kind, entry.cluster, entry.formulation, error,
+            )  # fmt: skip
+            return None
+        where = "" if found.problem.topology.name == entry.cluster else f" for {entry.cluster}"
+        said = (
+            f"from the catalog: solved{where} in {entry.solve_time:.3g} s by Topoloom "
+            f"{entry.version}, kept on {entry.kept} UTC"
+        )
+        return replace(found, log=(*found.log, said))

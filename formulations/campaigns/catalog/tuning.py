@@ -1,0 +1,238 @@
+"""Which stored plan is the fastest at which size, whatever sizes they were solved for.
+
+Every plan of the cluster and collective is scaled to each size of a grid (`scaling`), verified and
+replayed there. Where the fastest differs between two neighbours, the interval is halved, on a
+logarithmic axis and with all plans again, until what is left is a byte or a `FINE` share: so a
+third plan that is the fastest only in between is found wherever a half of the way shows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ccl.collective import Collective, made_of, make_collective
+from ccl.errors import ProblemError, ScheduleError
+from ccl.problem import Problem
+from ccl.result import Plan
+from ccl.schedule import Schedule
+from ccl.topology import Topology
+from formulations.analyses.comparing.asked import resized
+from formulations.campaigns.catalog.entry import Entry
+from formulations.campaigns.catalog.scaling import scaled, sized
+from formulations.campaigns.catalog.tuner import TunerRange, TunerTable
+
+if TYPE_CHECKING:
+    from formulations.campaigns.catalog.catalog import Catalog
+
+SIZES: tuple[float, ...] = tuple(round(10 ** (3 + i / 5)) for i in range(31))
+"""Bytes from 1 KB to 1 GB, five in a factor of ten."""
+
+FINE = 1e-3
+"""Share of a size within which a crossover is found."""
+
+SAME = 1e-3
+"""Who leads goes on until another is faster by more than this share: no flutter between equals."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A stored plan on the cluster that is asked.
+
+    Parameters
+    ----------
+    entry
+        Its line in the catalog.
+    problem, plan
+        What it answers, and the plan in the names of the cluster.
+    """
+
+    entry: Entry
+    problem: Problem
+    plan: Plan
+
+
+@dataclass
+class Curves:
+    """Makespans of candidates over sizes, each replayed once.
+
+    Parameters
+    ----------
+    candidates
+        The plans.
+    left_out
+        Of each that is none at some size: why, at the first.
+    """
+
+    candidates: Sequence[Candidate]
+    left_out: dict[int, str] = field(default_factory=dict)
+    _known: dict[tuple[int, float], float] = field(default_factory=dict)
+
+    def makespan(self, place: int, size: float) -> float:
+        """Return the µs of a candidate at `size` bytes; infinite where it is no plan there."""
+        if (place, size) not in self._known:
+            self._known[place, size] = self._replayed(place, size)
+        return self._known[place, size]
+
+    def best(self, size: float, before: int | None = None) -> int | None:
+        """Return the fastest candidate; of several the one `before` or else the first."""
+        if not self.candidates:
+            return None
+        times = [self.makespan(place, size) for place in range(len(self.candidates))]
+        least = min(times)
+        if math.isinf(least):
+            return None
+        near = [place for place, time in enumerate(times) if time <= least * (1 + SAME)]
+        return before if before in near else near[0]
+
+    def _replayed(self, place: int, size: float) -> float:
+        each = self.candidates[place]
+        try:
+            return scaled(each.problem, each.plan, size)[1]
+        except ScheduleError as error:
+            entry = each.entry
+            self.left_out.setdefault(
+                place,
+                f"plan {entry.number} ({entry.formulation}) is none at {size:g} bytes: {error}",
+            )
+            return math.inf
+
+
+def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> list[Candidate]:
+    """Return every stored plan of a collective on a cluster or one isomorphic to it.
+
+    Parameters
+    ----------
+    catalog
+        Where they are.
+    topology, collective
+        What is asked; its size and its number of chunks do not matter.
+
+    Returns
+    -------
+        Each plan once, though it may have been found at several sizes.
+    """
+    found = []
+    seen: set[object] = set()
+    for entry in catalog.family(Problem(topology, collective)):
+        problem = Problem(topology, _as_kept(collective, entry))
+        result = catalog.load(entry, problem)
+        if result is None:
+            continue
+        plan = result.plan
+        alike = (entry.chunks, plan.sends if isinstance(plan, Schedule) else plan)
+        if alike not in seen:
+            found.append(Candidate(entry, result.problem, plan))
+        seen.add(alike)
+    return found
+
+
+def _as_kept(collective: Collective, entry: Entry) -> Collective:
+    """Return a collective at the size and in the chunks of an entry."""
+    named = made_of(collective)
+    if named is None:
+        return resized(collective, entry.size)
+    return make_collective(
+        collective.kind, collective.ranks, entry.size, chunks=entry.chunks, root=named[1]
+    )
+
+
+def tuned(
+    catalog: Catalog,
+    topology: Topology,
+    collective: Collective,
+    *,
+    sizes: Iterable[float] = SIZES,
+    progress: Callable[[float], None] | None = None,
+) -> TunerTable:
+    """Return which stored plan is the fastest in which range of sizes.
+
+    Parameters
+    ----------
+    catalog
+        Where the plans are.
+    topology, collective
+        What is asked; the size and the number of chunks of the collective do not matter.
+    sizes
+        Bytes, a grid from the first to the last of which the ranges go.
+    progress
+        Called with every size of the grid that is done.
+
+    Raises
+    ------
+    ProblemError
+        If there are fewer than two sizes, or one is not a whole number of bytes above 0.
+    """
+    grid = grid_of(sizes)
+    curves = Curves(candidates(catalog, topology, collective))
+    leaders: list[int | None] = []
+    for size in grid:
+        leaders.append(curves.best(size, leaders[-1] if leaders else None))
+        if progress is not None:
+            progress(size)
+    marks: list[tuple[int, int | None]] = [(grid[0], leaders[0])]
+    for i in range(len(grid) - 1):
+        marks += _changes(curves, (grid[i], leaders[i]), (grid[i + 1], leaders[i + 1]))
+    named = made_of(collective)
+    return TunerTable(
+        topology.name,
+        collective.kind,
+        collective.ranks,
+        0 if named is None else named[1],
+        tuple(_ranges(curves, marks, grid[-1], problem=Problem(topology, collective))),
+        tuple(curves.left_out.values()),
+    )
+
+
+def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
+    """Return sizes in ascending order, as whole bytes.
+
+    Raises
+    ------
+    ProblemError
+        If there are fewer than two, or one is not a whole number of bytes above 0.
+    """
+    listed = sorted(set(sizes))
+    wrong = [
+        each for each in listed if not (math.isfinite(each) and each >= 1 and each == int(each))
+    ]
+    if wrong or len(listed) < 2:
+        told = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
+        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {told}"
+        raise ProblemError(msg)
+    return tuple(int(each) for each in listed)
+
+
+def _changes(
+    curves: Curves, low: tuple[int, int | None], high: tuple[int, int | None]
+) -> list[tuple[int, int | None]]:
+    """Return where the leader changes between two sizes, with who leads from there on."""
+    if low[1] == high[1]:
+        return []
+    if high[0] - low[0] <= max(1, FINE * low[0]):
+        return [high]
+    middle = min(max(round(math.sqrt(low[0] * high[0])), low[0] + 1), high[0] - 1)
+    half = (middle, curves.best(middle, low[1]))
+    return [*_changes(curves, low, half), *_changes(curves, half, high)]
+
+
+def _ranges(
+    curves: Curves, marks: Sequence[tuple[int, int | None]], last: int, *, problem: Problem
+) -> list[TunerRange]:
+    from formulations.bounds import quick_bounds  # noqa: PLC0415  only tables need them
+
+    ends = [*(size for size, _ in marks[1:]), last]
+    bounds = {size: quick_bounds(sized(problem, size))[0].makespan for size in {marks[0][0], *ends}}
+    return [
+        TunerRange(
+            begin,
+            end,
+            curves.candidates[who].entry,
+            (curves.makespan(who, begin), curves.makespan(who, end)),
+            (bounds[begin], bounds[end]),
+        )
+        for (begin, who), end in zip(marks, ends, strict=True)
+        if who is not None and begin < end
+    ]

@@ -1,0 +1,215 @@
+"""Candidate clusters: opened by name or from a document, with classes of links changed.
+
+A source says in a few plain values what makes a cluster again, so that a task is small whatever
+the cluster's size, and what is solved knows all that the gallery declares of it. Its digest tells
+whether another process has made the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.metadata import entry_points
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ccl.errors import CclError, ProblemError
+from ccl.serialization.documents import read_document
+from ccl.serialization.topoloom import topology_from_json, topology_to_json
+from ccl.topology import Link, Topology
+from formulations.campaigns.sweeps.listed import texts_of, values_of
+from formulations.campaigns.sweeps.spec import Candidate, LinkChange
+
+GROUP = "topoloom.openers"
+"""Of the entry points that open clusters by name: functions of a text, or a `CclError`."""
+
+ALL, BETWEEN, WITHIN = "all", "between hosts", "within hosts"
+
+Source = dict[str, Any]
+"""Plain values: ``open`` or ``topology``, and ``links``, a list of (class, bandwidth, alpha)."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A candidate.
+
+    Parameters
+    ----------
+    label
+        Its name with the changes.
+    source
+        What makes it again, `made`.
+    topology
+        What it is, or None where there is none such.
+    why_not
+        Why there is none; else empty.
+    """
+
+    label: str
+    source: Source
+    topology: Topology | None
+    why_not: str = ""
+
+
+def clusters_of(given: str | Candidate) -> tuple[Cluster, ...]:
+    """Return every cluster that an entry of a spec stands for; some of several may not exist.
+
+    Raises
+    ------
+    CclError
+        If none of them exists: that of the first.
+    """
+    asked = Candidate(open=given) if isinstance(given, str) else given
+    if bool(asked.open) == (asked.topology is not None):
+        msg = f"cluster {asked.open!r} has {'both' if asked.open else 'neither'} of open and "
+        msg += "topology; give one"
+        raise ProblemError(msg)
+    found, errors = [], []
+    for label, source in _sources(asked):
+        try:
+            found.append(Cluster(label, source, made(source)))
+        except CclError as error:
+            errors.append(error)
+            found.append(Cluster(label, source, None, str(error)))
+    if len(errors) == len(found):
+        raise errors[0]
+    return tuple(found)
+
+
+def made(source: Source) -> Topology:
+    """Return the cluster that a source makes.
+
+    Raises
+    ------
+    CclError
+        If there is none such, or a class of links is not there.
+    """
+    name = source.get("open")
+    topology = topology_from_json(source["topology"]) if name is None else opened(name)
+    for of, bandwidth, alpha in source["links"]:
+        topology = _changed(topology, of, bandwidth, alpha)
+    return topology
+
+
+@lru_cache(maxsize=64)
+def opened(name: str) -> Topology:
+    """Open a cluster by its name, by who offers to.
+
+    Raises
+    ------
+    CclError
+        If nobody knows it: what the first says.
+    """
+    openers = entry_points(group=GROUP)
+    if not openers:
+        msg = (
+            f"the cluster {name!r} cannot be opened: nothing installed opens clusters by name; "
+            "install Topoloom again (pip install -e .)"
+        )
+        raise ProblemError(msg)
+    errors: list[CclError] = []
+    for each in openers:
+        try:
+            topology: Topology = each.load()(name)
+        except CclError as error:
+            errors.append(error)
+        else:
+            return topology
+    raise errors[0]
+
+
+def digest(topology: Topology) -> str:
+    """Return sixteen digits, equal for clusters that move data alike, whatever their names."""
+    content = topology_to_json(topology) | {"name": ""}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _sources(asked: Candidate) -> Iterator[tuple[str, Source]]:
+    """Yield labels and sources of the product of names, arguments and changes."""
+    bases: list[tuple[str, Source]] = []
+    if asked.topology is not None:
+        name = str(asked.topology.get("name", "")) or "drawn"
+        bases = [(name, {"topology": asked.topology})]
+    elif asked.open.lower().endswith(".json"):
+        topology = topology_to_json(read_document(asked.open).topology)
+        bases = [(Path(asked.open).name, {"topology": topology})]
+    else:
+        names = (_with(text, asked.vary) for text in texts_of(asked.open))
+        bases = [(name, {"open": name}) for several in names for name in several]
+    if asked.vary and "open" not in bases[0][1]:
+        msg = f"cluster {bases[0][0]} varies {', '.join(asked.vary)}, but only names of the gallery"
+        msg += " have arguments; leave out vary"
+        raise ProblemError(msg)
+    for (name, source), changes in product(bases, product(*map(_factors, asked.links))):
+        told = [_told(each) for each in changes if each[1:] != (1.0, 1.0)]
+        label = f"{name} with {'; '.join(told)}" if told else name
+        yield label, source | {"links": [list(each) for each in changes if each[1:] != (1.0, 1.0)]}
+
+
+def _with(text: str, vary: dict[str, Any]) -> Iterator[str]:
+    """Yield a name with each combination of further arguments."""
+    for chosen in product(*(values_of(each) for each in vary.values())):
+        parts = [f"{name}={_written(value)}" for name, value in zip(vary, chosen, strict=True)]
+        joint = "," if ":" in text else ":"
+        yield f"{text}{joint}{','.join(parts)}" if parts else text
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Change = tuple[str, float, float]
+"""Class of links, factor of the bandwidth, factor of the latency."""
+
+
+def _factors(change: LinkChange) -> tuple[Change, ...]:
+    bandwidths, alphas = values_of(change.bandwidth), values_of(change.alpha)
+    for what, factors, least in (("bandwidth", bandwidths, "more than 0"), ("alpha", alphas, "0")):
+        for each in factors:
+            if not (math.isfinite(each) and (each > 0 or (what == "alpha" and each == 0))):
+                msg = f"links of {change.of} have {what} times {each:g}; give {least} or more"
+                raise ProblemError(msg.replace("more than 0 or more", "more than 0"))
+    return tuple((change.of, float(b), float(a)) for b, a in product(bandwidths, alphas))
+
+
+def _told(change: Change) -> str:
+    of, bandwidth, alpha = change
+    parts = [f"bandwidth x{bandwidth:g}"] * (bandwidth != 1) + [f"alpha x{alpha:g}"] * (alpha != 1)
+    return f"{'links' if of == ALL else of} {', '.join(parts)}"
+
+
+def _changed(topology: Topology, of: str, bandwidth: float, alpha: float) -> Topology:
+    """Return a cluster with the links of a class changed, and limits that hold only those."""
+    chosen = {each.ends for each in topology.links if _belongs(topology, each, of)}
+    if not chosen:
+        media = ", ".join(sorted({each.medium for each in topology.links if each.medium}))
+        msg = f"{topology} has no links of {of!r}; there are {ALL}, {BETWEEN}, {WITHIN}"
+        raise ProblemError(msg + (f" and the media {media}" if media else ""))
+    links = tuple(
+        replace(each, bandwidth=each.bandwidth * bandwidth, alpha=each.alpha * alpha)
+        if each.ends in chosen
+        else each
+        for each in topology.links
+    )
+    limits = tuple(
+        replace(each, bandwidth=each.bandwidth * bandwidth)
+        if chosen.issuperset(each.links)
+        else each
+        for each in topology.limits
+    )
+    return replace(topology, links=links, limits=limits)
+
+
+def _belongs(topology: Topology, link: Link, of: str) -> bool:
+    if of == ALL:
+        return True
+    if of in (BETWEEN, WITHIN):
+        hosts = {topology.device(each).host for each in link.ends}
+        return (len(hosts) == 1 and None not in hosts) == (of == WITHIN)
+    return link.medium.lower().startswith(of.lower())

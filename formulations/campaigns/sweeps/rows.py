@@ -1,0 +1,211 @@
+"""What a row says, and its columns: one dataclass makes the schema, units in the fields' metadata.
+
+A row is made where its task is solved. The whole result goes along as gzipped JSON, so that one
+row can be opened; it is not part of a `Row`, of which there may be many in memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints
+
+from ccl.bound import Cut, Path
+from ccl.errors import FormatError
+from ccl.serialization.text import MOST_BYTES
+from ccl.serialization.topoloom import result_to_json
+from ccl.topology import Topology
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ccl.bound import Bound
+    from ccl.result import Result
+    from formulations.campaigns.sweeps.tasks import Task
+
+FORMAT: Final = "topoloom-sweep/1"
+RESULT = "result"
+"""The column beside those of `Row`: gzipped JSON of the result, read by `topoloom`."""
+
+NAMED = 3
+"""Hosts and devices of a cut that are named."""
+
+CLOCKED = ("solve_time", "wall", "worker", "attempts")
+"""Columns that differ when the same is solved again."""
+
+
+def _is(about: str, unit: str = "") -> Any:
+    return field(metadata={"about": about, "unit": unit})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One task and what came of it; what follows from a plan is None where there is none."""
+
+    task: str = _is("key of the task")
+    cluster: str = _is("name of the cluster, with its changes")
+    fingerprint: str = _is("of the problem that the plan answers; empty where there is none")
+    gpus: int | None = _is("number of GPUs")
+    hosts: int | None = _is("number of hosts")
+    collective: str = _is("kind of the collective")
+    size: float = _is("whole buffer as in nccl-tests", "B")
+    chunks: int | None = _is("chunks per shard that stay whole; empty where plans cut as they like")
+    root: int = _is("rank of the root")
+    formulation: str = _is("name of the formulation")
+    options: str = _is("its options that are not the default, as JSON")
+    status: str | None = _is("whether the plan is proved optimal, and among which plans")
+    stop: str | None = _is("name of the reason why it stopped")
+    makespan: float | None = _is("of the verified plan, replayed", "µs")
+    bound: float | None = _is("largest lower bound on the makespan of every plan", "µs")
+    gap: float | None = _is("makespan above the bound, as a share of the bound")
+    algbw: float | None = _is("size over makespan", "GB/s")
+    busbw: float | None = _is("algbw times the factor of nccl-tests", "GB/s")
+    bound_kind: str | None = _is("what proves the bound")
+    bottleneck: str | None = _is("what proves the bound, in words")
+    epochs: int | None = _is("number of epochs of a schedule")
+    found_by: str | None = _is("who found the plan")
+    solve_time: float | None = _is("of the solve, building included", "s")
+    wall: float = _is("of the whole task, on a clock on the wall", "s")
+    worker: str = _is("who solved it")
+    attempts: int = _is("processes that tried; 0 where none had to")
+    version: str = _is("of Topoloom")
+    why_not: str = _is("why there is no plan; else empty")
+
+
+Values = dict[str, Any]
+"""A row and its result, by the names of columns."""
+
+
+def schema() -> pa.Schema:
+    """Return the columns of the Parquet files."""
+    import pyarrow as pa  # noqa: PLC0415  processes that solve do without
+
+    kinds: dict[Any, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    hints = get_type_hints(Row)
+    columns = []
+    for each in fields(Row):
+        kind, *optional = get_args(hints[each.name]) or (hints[each.name],)
+        told = {key: value for key, value in each.metadata.items() if value}
+        columns.append(pa.field(each.name, kinds[kind], nullable=bool(optional), metadata=told))
+    told = {"about": "the result, JSON of topoloom/1, gzipped"}
+    columns.append(pa.field(RESULT, pa.binary(), nullable=True, metadata=told))
+    return pa.schema(columns, metadata={"format": FORMAT})
+
+
+def row_of(values: Mapping[str, Any]) -> Row:
+    """Return the row of its values."""
+    return Row(**{each.name: values[each.name] for each in fields(Row)})
+
+
+def unsolved(task: Task, why_not: str, *, version: str) -> Values:
+    """Return the values of a task without a plan.
+
+    Parameters
+    ----------
+    task, why_not
+        Which and why.
+    version
+        Of Topoloom.
+    """
+    values: Values = {each.name: None for each in fields(Row)}
+    return values | {
+        "task": task.key,
+        "cluster": task.cluster,
+        "fingerprint": "",
+        "gpus": task.gpus,
+        "hosts": task.hosts,
+        "collective": task.collective,
+        "size": task.size,
+        "chunks": task.chunks,
+        "root": task.root,
+        "formulation": task.formulation,
+        "options": json.dumps(task.options, sort_keys=True),
+        "wall": 0.0,
+        "worker": "",
+        "attempts": 0,
+        "version": version,
+        "why_not": why_not,
+        RESULT: None,
+    }
+
+
+def solved_values(result: Result) -> Values:
+    """Return what a result adds to the values of its task."""
+    bound = result.bound
+    return {
+        "fingerprint": result.problem.fingerprint,
+        "status": str(result.status),
+        "stop": result.stop.name,
+        "makespan": result.makespan,
+        "bound": bound.makespan,
+        "gap": result.gap,
+        "algbw": result.algbw,
+        "busbw": result.busbw,
+        "bound_kind": bound.kind,
+        "bottleneck": bottleneck(bound, result.problem.topology),
+        "epochs": result.epochs,
+        "found_by": result.found_by or result.formulation,
+        "solve_time": result.solve_time,
+        "why_not": "",
+        RESULT: packed(result_to_json(result)),
+    }
+
+
+def bottleneck(bound: Bound, topology: Topology) -> str:
+    """Say what holds the makespan up: ``25 GB/s out of h0``, the way, or the argument."""
+    witness = bound.witness
+    if isinstance(witness, Path):
+        return f"the way {' -> '.join(witness.devices)}"
+    if not isinstance(witness, Cut):
+        return bound.reference
+    within = set(witness.inside)
+    beyond = [each.name for each in topology.devices if each.name not in within]
+    less = len(beyond) == 1 or len(beyond) < len(within)
+    side = _listed(topology, set(beyond) if less else within)
+    return f"{witness.bandwidth:.6g} GB/s {'into' if less else 'out of'} {side}"
+
+
+def packed(value: Any) -> bytes:
+    """Return JSON, gzipped; equal values make equal bytes."""
+    return gzip.compress(json.dumps(value, separators=(",", ":")).encode(), mtime=0)
+
+
+def unpacked(content: bytes) -> Any:
+    """Return the JSON values that `packed` was given.
+
+    Raises
+    ------
+    FormatError
+        If they are none, or more than files may have.
+    """
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        text = reader.decompress(content, MOST_BYTES)
+        if reader.unconsumed_tail or not reader.eof:
+            msg = f"the result is cut off or has more than {MOST_BYTES:,} bytes; solve it again"
+            raise FormatError(msg)
+        return json.loads(text)
+    except (zlib.error, ValueError):
+        msg = "the result is not gzipped JSON; solve it again"
+        raise FormatError(msg) from None
+
+
+def without_clock(values: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """Return rows sorted by their task, without the columns that a clock fills: `CLOCKED`."""
+    names = [each.name for each in fields(Row) if each.name not in CLOCKED]
+    return sorted(tuple(getattr(row, name) for name in names) for row in values)
+
+
+def _listed(topology: Topology, names: set[str]) -> str:
+    """Name hosts that are whole and other devices, the first few of many."""
+    broken = {each.host for each in topology.devices if each.name not in names} | {None}
+    told = {
+        (each.name if each.host in broken else str(each.host)): None
+        for each in topology.devices
+        if each.name in names
+    }
+    more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
+    return ", ".join(list(told)[:NAMED]) + more

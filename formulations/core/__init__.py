@@ -1,0 +1,1 @@
+"""What every formulation shares: the registry, a run with its limits, the portfolio, windows."""

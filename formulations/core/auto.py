@@ -1,0 +1,442 @@
+"""Automatic: run what can win on this problem, keep what replays best, stop at a proof.
+
+1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
+   tried.
+2. List scheduling in continuous time with one chunk per shard: a good plan at once.
+3. Trees along which shards move in parts (`orbit-trees`, `forestcoll` and others), which come
+   closest to the bound where bandwidth counts more than latency. On clusters that are not small
+   they are tried in a process of their own, on another core, while the rest goes on here.
+4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
+5. The constructions that fit: direct sends, rings, trees, doubling and the like; before 3 where
+   latency counts.
+6. Links matched with chunks by chance, for a few seconds.
+7. The linear program of amounts, constraint programming and the integer program on a grid of
+   epochs, where they could find a better plan than the best so far.
+
+Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
+that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
+answer's own problem may have more chunks per shard than the one that was asked, and only bounds
+that hold for every plan count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from ccl.bound import Bound
+from ccl.collective import COLLECTIVES
+from ccl.errors import SolveError
+from ccl.options import option_fields
+from ccl.problem import Problem
+from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
+from ccl.schedule import Schedule
+from formulations.core.first_plan import first_plan
+from formulations.core.registry import Formulation, formulation
+from formulations.core.run import Progress, Run
+from formulations.engines.reverse_time import halves
+from formulations.jobs.aside import Aside
+
+EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
+"""Seconds that each exact method may take."""
+
+LISTS = "list"
+"""The method that is tried with shards cut more and more finely."""
+
+CONSTRUCTIONS = (
+    "recursive-doubling",
+    "halving-doubling",
+    "direct",
+    "ring",
+    "bidirectional-ring",
+    "multi-ring",
+    "tree",
+    "double-binary-tree",
+    "hierarchical",
+    "torus",
+    "bruck",
+    "pairwise",
+)
+"""What is built without a search."""
+
+TREES = ("orbit-trees", "forestcoll", "blink-switch", "blink", "bfb", "mirrored-dantzig-wolfe")
+"""What sends shards in parts along trees."""
+
+CHANCE = "tacos"
+CHANCE_SECONDS = 3.0
+"""Seconds that a method of chance may take; the others come to their end by themselves."""
+
+EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
+"""What needs a solver."""
+
+CUTS = (2, 4, 8, 16, 32, 64)
+"""Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
+
+WORTH = 0.003
+
+CUT_SECONDS = 4.0
+"""Seconds for each of them: what passes of chance gain later on, finer chunks gain sooner."""
+
+LATENT = 0.3
+"""Share of the bound that latency takes where constructions of few steps come first."""
+
+SENDS = 60_000
+"""Pairs of a chunk and a destination up to which shards are cut further."""
+
+SMALL = 200
+"""Pairs up to which trees take less time than another process takes to begin."""
+
+ENDED = (Stop.CONSTRUCTED, Stop.RATE, Stop.PASSES, Stop.PROVED, Stop.SEARCHED, Stop.MODEL_OPTIMAL)
+"""Why methods stop that came to their own end."""
+
+MANY = 20_000
+"""Pairs above which only list scheduling and trees are tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The form of the portfolio."""
+
+    effort: Literal["quick", "normal", "thorough"] = field(
+        default="normal",
+        metadata={
+            "label": "Effort",
+            "help": "How long exact methods may try where the bound is not met: not at all, up to "
+            "10 s or up to 60 s each",
+        },
+    )
+    seed: int = field(
+        default=0, metadata={"label": "Seed", "min": 0, "help": "Of the random numbers"}
+    )
+    methods: str = field(
+        default="",
+        metadata={
+            "label": "Methods",
+            "help": "Names of the methods to try, in this order, joined by commas; by default "
+            "those that can win on the problem",
+        },
+    )
+
+
+def refuses(problem: Problem) -> str | None:
+    """Refuse what every method refuses, with the reason of the first."""
+    names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT)
+    reasons = [formulation(name).why_not(problem) for name in names]
+    return None if None in reasons else reasons[0]
+
+
+def run(run: Run, options: Options) -> Result:
+    """Try one method after the other.
+
+    Raises
+    ------
+    Infeasible
+        If no method finds a way.
+    LimitReached
+        If the time limit came before the first plan.
+    """
+    if not options.methods:
+        first_plan(run)
+    if run.problem.windows:
+        from formulations.core.retiming import without_windows  # noqa: PLC0415  it replays
+
+        without_windows(FORMULATION, run, options, rest=1)
+    search = Search(run, options)
+    try:
+        search.all()
+    finally:
+        search.end()
+    if run.best is None and search.failed and not run.expired:
+        raise search.failed[0]
+    if run.enough:
+        return run.finish(run.reached)
+    if run.late:
+        return run.finish(Stop.TIME_LIMIT)
+    # A method that was cut off or only built a plan says nothing of the others.
+    partial = search.stop in (Stop.CONSTRUCTED, Stop.TIME_LIMIT)
+    return run.finish(Stop.EFFORT if partial else search.stop)
+
+
+class Search:
+    """What was tried on a problem, and the best plan for each number of chunks per shard."""
+
+    def __init__(self, run: Run, options: Options) -> None:
+        self.run = run
+        self.options = options
+        self.failed: list[SolveError] = []
+        self.stop = Stop.PASSES
+        self._plans: dict[int, Result] = {}
+        self._remarks = list(run.log)
+        self._aside: Aside | None = None
+        self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
+        self._large = self._pairs > MANY
+        self._tight = False
+
+    def all(self) -> None:
+        """Try everything that can win, until a proof or the limit."""
+        if self.options.methods:
+            names = [each.strip() for each in self.options.methods.split(",")]
+            for name in names:
+                self._try(name, seconds=self._share(1 if name == names[-1] else 2))
+                if self._large and self.run.best is not None:
+                    return
+            return
+        if self._pairs > SMALL:
+            self._trees_aside()
+        if not self._large:
+            self._begin()
+        self._try(LISTS, seconds=None if self._large else self._share(4))
+        if self._large:
+            self._wait()
+            return
+        fine = (self._trees, self._cut_finer)
+        for turn in (self._construct, *fine) if self._latent else (*fine, self._construct):
+            turn()
+        self._try(CHANCE, seconds=CHANCE_SECONDS)
+        self._exactly()
+        self._wait()
+
+    def end(self) -> None:
+        """Stop what still goes on elsewhere."""
+        if self._aside is not None:
+            self._aside.close()
+
+    @property
+    def _done(self) -> bool:
+        self._listen()
+        # On the largest problems the first that trees find has to do.
+        found = self._large and self._aside is not None and self._aside.ended
+        # A limit that is over before the first plan is there leaves time for one.
+        return self.run.enough or (self.run.best is not None and (self.run.late or found))
+
+    def _share(self, many: int) -> float | None:
+        """Return the seconds of the next of so many methods, None where there is no limit."""
+        return None if self.run.left is None else self.run.left / many
+
+    @property
+    def _latent(self) -> bool:
+        """Whether latency counts: it alone takes a good share of what is proved."""
+        paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
+        return max(paths, default=0.0) > LATENT * self.run.proof.makespan
+
+    def _begin(self) -> None:
+        """Build a plan, so that there is one at once."""
+        for name in ("recursive-doubling" if self._latent else "ring", "direct"):
+            if self.run.best is None:
+                self._try(name)
+
+    def _construct(self) -> None:
+        """Build what needs no search."""
+        for name in CONSTRUCTIONS:
+            self._try(name)
+
+    def _trees(self) -> None:
+        """Try trees here, where they take less time than another process takes to begin."""
+        if self._aside is not None:
+            return
+        for place, name in enumerate(TREES):
+            self._try(name, seconds=self._share(len(TREES) - place + 1))
+
+    def _trees_aside(self) -> None:
+        problem = self.run.problem
+        able = [name for name in TREES if self._takes(formulation(name), problem)]
+        if able and self._aside is None and not self._done and not self.run.late:
+            options = {"methods": ",".join(able), "seed": self.options.seed}
+            self._aside = Aside(self.run, options)
+
+    def _cut_finer(self) -> None:
+        """Cut shards into more and more chunks, as long as list scheduling gains by it."""
+        if self.run.whole:
+            return
+        before = math.inf
+        for parts in CUTS:
+            if parts * self._pairs > SENDS or self._done:
+                return
+            self._try(LISTS, parts=parts, seconds=min(self._share(2) or math.inf, CUT_SECONDS))
+            found = self._plans.get(parts)
+            if found is None or found.makespan > before * (1 - WORTH):
+                return
+            before = found.makespan
+
+    def _exactly(self) -> None:
+        """Let solvers try, where the bounds leave room for a plan that they could find."""
+        seconds = EFFORT[self.options.effort] * (3 if self._in_two() else 1)
+        if not seconds:
+            return
+        for name in EXACT:
+            if self._done:
+                return
+            if name == EXACT[0]:
+                self._prove_more()
+            if not self._hopeless(formulation(name)):
+                self._try(name, seconds=seconds)
+
+    def _hopeless(self, chosen: Formulation) -> bool:
+        """Say whether no plan of this method's kind can be better than the best."""
+        best, problem = self.run.best, self.run.problem
+        if best is None or not chosen.keeps_chunks(problem):
+            return False
+        least = max(each.makespan for each in self._bounds(problem, whole=True))
+        return best.makespan <= least * (1 + PROOF_TOLERANCE)
+
+    def _in_two(self) -> bool:
+        """Whether sums are added up, then spread: a search for each half and one for both."""
+        collective = self.run.problem.collective
+        return collective.reduces and None not in halves(collective)
+
+    def _takes(self, chosen: Formulation, problem: Problem) -> bool:
+        if self.run.whole and not chosen.keeps_chunks(problem):
+            return False
+        if problem.windows and not chosen.windows:
+            return False  # what it finds without them is there
+        return chosen.why_not(problem) is None
+
+    def _try(self, name: str, *, parts: int = 1, seconds: float | None = None) -> None:
+        """Let a method solve the problem cut into so many parts; keep what it adds."""
+        run, chosen = self.run, formulation(name)
+        problem = run.problem
+        if parts > 1:
+            problem = replace(problem, collective=problem.collective.cut(parts))
+        if self._done or not self._takes(chosen, problem):
+            return
+        limit = run.time_limit
+        if seconds is not None and (run.left is None or seconds < run.left):
+            limit = run.seconds + seconds
+        whole = chosen.keeps_chunks(problem)
+        inner = replace(
+            run,
+            problem=problem,
+            bounds=self._bounds(problem, whole=whole),
+            time_limit=limit,
+            progress=self._heard(name),
+            whole=whole,
+            method=name,
+            best=self._start(parts, whole=whole),
+            log=[],
+            size=None,
+            closed_form=None,
+            turn=partial(_counted, chunks=len(problem.collective.chunks))
+            if parts > 1
+            else run.turn,
+            over=lambda: self._done,
+            covered=parts > 1 and run.best is not None,
+        )
+        try:
+            stop = chosen.answer(inner, options_of(chosen, self.options.seed, seconds)).stop
+            # What ends a method says nothing of plans that it does not have.
+            self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
+        except SolveError as error:
+            self.failed.append(error)
+        self._keep(name, inner, parts=parts)
+
+    def _start(self, parts: int, *, whole: bool) -> Result | None:
+        """Return the best plan of the same chunks to go on with."""
+        found = self._plans.get(parts)
+        return found if found is None or whole else None
+
+    def _bounds(self, problem: Problem, *, whole: bool) -> tuple[Bound, ...]:
+        """Return what holds for every plan and, asked so, for those that keep chunks whole."""
+        from formulations.bounds import quick_bounds  # noqa: PLC0415  menus need no bounds
+
+        every = [each for each in self.run.bounds if not each.whole_chunks]
+        if whole and len(problem.collective.chunks) <= MANY // 10:
+            proved = quick_bounds(problem, whole_chunks=True)
+            every += [each for each in proved if each.whole_chunks]
+        return tuple(sorted(every, key=lambda each: -each.makespan))
+
+    def _heard(self, name: str) -> Callable[[Progress], None]:
+        """Return what takes the news of a method: its better plans, and what it does."""
+
+        def heard(news: Progress) -> None:
+            if news.result is not None:
+                self.run.take(news.result, by=name)
+            else:
+                self._listen()
+                self.run.report(news.message)
+
+        return heard
+
+    def _keep(self, name: str, inner: Run, *, parts: int) -> None:
+        """Keep what a method has found and proved."""
+        run, found = self.run, inner.best
+        known = self._plans.get(parts)
+        if found is not None and (known is None or found.makespan < known.makespan):
+            self._plans[parts] = found
+            run.take(found, by=name)
+        if name in EXACT:
+            self._remarks += [each for each in inner.log if each not in self._remarks]
+        of_best = found is not None and run.best is not None and run.best.plan is found.plan
+        run.log[:] = [*self._remarks, *(each for each in inner.log if of_best)]
+        if inner.size is not None:
+            run.met(inner.size)
+        more = [
+            each
+            for each in inner.bounds
+            if (run.whole and parts == 1) or not each.whole_chunks
+            if each not in run.bounds
+        ]
+        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+
+    def _prove_more(self) -> None:
+        """Add the bounds that need a solver."""
+        from formulations.bounds import flow_bounds  # noqa: PLC0415
+
+        run = self.run
+        if self._tight:
+            return
+        self._tight = True
+        run.report("a bound on all demands flowing together")
+        more = flow_bounds(run.problem, known=run.bounds)
+        if more:
+            kept = [each for each in run.bounds if each.kind != "flow"]
+            run.bounds = tuple(sorted((*kept, *more), key=lambda each: -each.makespan))
+
+    def _listen(self) -> None:
+        """Take what has been found aside so far."""
+        if self._aside is not None:
+            for found in self._aside.news():
+                self._hear_aside(found)
+
+    def _hear_aside(self, found: Result) -> None:
+        run = self.run
+        more = [each for each in found.bounds if not each.whole_chunks and each not in run.bounds]
+        run.bounds = tuple(sorted((*run.bounds, *more), key=lambda each: -each.makespan))
+        run.take(found, by=found.found_by or found.formulation)
+
+    def _wait(self) -> None:
+        """Wait for what goes on aside, until it ends, is enough or the limit comes."""
+        while self._aside is not None and not self._done and self._aside.wait():
+            pass
+
+
+def _counted(plan: Plan, *, chunks: int) -> Plan:
+    """Let a schedule say into how many chunks it cuts the data."""
+    return replace(plan, chunks=chunks) if isinstance(plan, Schedule) else plan
+
+
+def options_of(chosen: Formulation, seed: int, seconds: float | None) -> Any:
+    """Return the options of a method: its own, with the seed and the time, stopped by a proof."""
+    given: dict[str, Any] = {"seed": seed, "stop_at_proof": True}
+    if seconds is not None:
+        given["seconds"] = seconds
+    names = {row.name for row in option_fields(chosen.options)}
+    return chosen.options(**{name: value for name, value in given.items() if name in names})
+
+
+FORMULATION = Formulation(
+    name="auto",
+    title="Automatic",
+    reference="what is tried is listed with its own sources",
+    collectives=frozenset(COLLECTIVES),
+    options=Options,
+    refuses=refuses,
+    run=run,
+    model="several",
+    windows=True,
+    quick=True,
+    whole_chunks=lambda problem: problem.collective.whole,
+    mathematics=__doc__ or "",
+)

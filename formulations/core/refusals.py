@@ -1,0 +1,57 @@
+"""What several formulations refuse, in the same words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ccl.problem import Problem
+from formulations.core.shared_limits import binding
+
+SEEN = 1e-6
+"""Share of the largest amount that a linear program tells from none; solvers allow a tenth."""
+
+
+def no_stores(problem: Problem) -> str | None:
+    """Say which device keeps less than a formulation counts on: everything, and copies of it."""
+    for device in problem.topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and here buffers are unlimited"
+        if device.stores and not device.copies:
+            return f"{device.name} stores and cannot copy, and here all that stores copies"
+    return None
+
+
+def no_sums(problem: Problem) -> str | None:
+    """Say which GPU cannot add up, where something is added up."""
+    for device in problem.topology.devices:
+        if problem.collective.reduces and device.kind == "gpu" and not device.reduces:
+            return f"{device.name} cannot reduce, and here every GPU adds up what it receives"
+    return None
+
+
+def no_crumbs(problem: Problem) -> str | None:
+    """Say that one amount is so small beside another that a linear program would lose it."""
+    chunks = problem.collective.chunks
+    if len({each.size for each in chunks}) == 1:
+        return None
+    amounts: defaultdict[object, float] = defaultdict(float)
+    for each in chunks:
+        if not each.in_place:
+            amounts[each.reduced, each.holders, each.destinations] += each.size
+    least, most = min(amounts.values()), max(amounts.values())
+    if least >= SEEN * most:
+        return None
+    return (
+        f"{least:g} bytes are too little beside {most:g}: the solver of a linear program cannot "
+        "tell them from none"
+    )
+
+
+def no_limits(problem: Problem) -> str | None:
+    """Say which shared limit binds, with its GB/s and those of its links."""
+    for limit in binding(problem.topology):
+        together = sum(problem.topology.link(*ends).bandwidth for ends in limit.links)
+        return (
+            f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' {together:g} GB/s"
+        )
+    return None

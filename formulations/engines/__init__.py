@@ -1,0 +1,1 @@
+"""The machinery of formulations, one folder per idea."""

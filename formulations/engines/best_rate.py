@@ -1,0 +1,231 @@
+"""The best steady state of a problem, proved, while somebody draws.
+
+The first of these proofs that applies:
+
+* everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
+  give out what they take in: the worst cut, an exact fraction
+  (`formulations.engines.forestcoll.search`);
+* other data that spreads, is added up, or both: trees whose prices prove that none are better
+  (`formulations.engines.tree_columns.search`), where they are found at once;
+* any other problem that fluid models can say: the orbit linear program
+  (`formulations.engines.orbit_lp.lp`), whose prices say which links hold it down;
+* a program that would be too large: the largest of the quick bounds, which a plan may not reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from ccl.bound import Cut
+from ccl.collective import Chunk
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.topology import Topology
+from formulations.bounds import quick_bounds
+from formulations.engines.forestcoll import network
+from formulations.engines.forestcoll.search import Rate, forest_rate
+from formulations.engines.orbit_lp.group import acting
+from formulations.engines.orbit_lp.loads import loads_of
+from formulations.engines.steady_state import demands
+from formulations.engines.tree_columns import refusal as trees
+
+PATIENCE = 2.0
+"""Seconds after which trees that are not proved are given up."""
+
+WORK = 20_000
+"""Amounts, estimated, above which no linear program is made while somebody waits."""
+
+_CLASS = ", among all plans that add up at roots and spread from there"
+
+PRICED = 1e-6
+"""Links with a smaller share of the price hold nothing down."""
+
+Ends = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best steady state.
+
+    Parameters
+    ----------
+    makespan
+        µs that each of many repetitions takes; latencies are hidden.
+    algbw
+        GB/s: size over makespan.
+    fraction
+        `algbw` as an exact fraction, where a cut or trees decide it.
+    reached
+        Whether a plan has this rate; else none is better, but none may be as good. Of an
+        all-reduce by prices none is better of those that add up at roots and spread from there.
+    proved_by
+        What proves it, in words.
+    cuts
+        Bottleneck cuts; several when tied, none where no cut alone decides.
+    prices
+        Links that hold it down: by how much of itself the makespan falls for a little more
+        bandwidth, where that is unique. Empty where no program was solved.
+    """
+
+    makespan: float
+    algbw: float
+    fraction: Fraction | None
+    reached: bool
+    proved_by: str
+    cuts: tuple[Cut, ...] = ()
+    prices: Mapping[Ends, float] = field(default_factory=dict)
+
+
+def optimum(problem: Problem) -> Optimum:
+    """Return the best steady state of a problem.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say it, or nothing has to move.
+    Infeasible
+        If a rank cannot be reached.
+    """
+    if network.cut_decides(problem):
+        return _by_cut(problem, forest_rate(problem))
+    why = demands.refusal(problem)
+    if why is not None:
+        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    if not any(map(_moves, problem.collective.chunks)):
+        msg = f"{problem.collective.kind} moves nothing: all holders are destinations already"
+        raise ProblemError(msg)
+    found = _by_trees(problem)
+    if found is not None:
+        return found
+    return _by_bound(problem) if _work(problem) > WORK else _by_prices(problem)
+
+
+def priceable(problem: Problem) -> bool:
+    """Whether what links are worth (`formulations.analyses.sensitivity`) can be waited for.
+
+    It is where cuts decide, or the orbit linear program is small.
+    """
+    if network.cut_decides(problem):
+        return True
+    return demands.refusal(problem) is None and _work(problem) <= WORK
+
+
+def programmable(problem: Problem) -> bool:
+    """Whether the orbit linear program is so small that it can be waited for."""
+    return demands.refusal(problem) is None and _work(problem) <= WORK
+
+
+def _moves(chunk: Chunk) -> bool:
+    """Whether anything of a chunk has to go anywhere."""
+    adds = chunk.reduced and len(chunk.holders) > 1
+    return adds or not set(chunk.destinations) <= set(chunk.holders)
+
+
+def _by_cut(problem: Problem, rate: Rate) -> Optimum:
+    fraction = Fraction(problem.collective.size) / rate.makespan / 1000
+    return Optimum(
+        makespan=float(rate.makespan),
+        algbw=float(fraction),
+        fraction=fraction,
+        reached=True,
+        proved_by=rate.bound.reference,
+        cuts=rate.cuts,
+    )
+
+
+def _by_trees(problem: Problem) -> Optimum | None:
+    """Return the rate of the best trees, or None where they are not sought or not proved."""
+    if demands.only_pairs(problem) or trees.refusal(problem) is not None:
+        return None
+    # CVXPY takes most of a second to load, and most problems are decided by a cut.
+    from formulations.engines.tree_columns.search import best_trees  # noqa: PLC0415
+
+    found = best_trees(problem, seconds=PATIENCE)
+    if not found.proved:
+        return None
+    fold, many = found.task.rows.fold, len(problem.topology.links)
+    share = found.prices / found.prices.sum()
+    price = (share / fold.sum(axis=1)) @ fold
+    fraction = Fraction(problem.collective.size) / found.time / 1000
+    return Optimum(
+        makespan=float(found.time),
+        algbw=float(fraction),
+        fraction=fraction,
+        reached=True,
+        proved_by="prices of links at which the cheapest trees cost this much"
+        + (_CLASS if demands.up_and_down(problem) else ""),
+        prices={
+            link.ends: float(each)
+            for link, each in zip(problem.topology.links, price, strict=True)
+            if each > PRICED / many
+        },
+    )
+
+
+def _by_prices(problem: Problem) -> Optimum:
+    from formulations.engines.orbit_lp.lp import solve_orbits  # noqa: PLC0415
+
+    found = solve_orbits(problem)
+    # All rows of an orbit have the price of one together.
+    price = found.prices[found.row_orbits] / np.bincount(found.row_orbits)[found.row_orbits]
+    links = problem.topology.links
+    prices = {
+        link.ends: float(each)
+        for link, each in zip(links, price[: len(links)], strict=True)
+        if each > PRICED / len(links)
+    }
+    for limit, each in zip(problem.topology.limits, price[len(links) :], strict=True):
+        for ends in limit.links if each > PRICED / len(links) else ():
+            prices[ends] = prices.get(ends, 0.0) + float(each)
+    return Optimum(
+        makespan=found.makespan,
+        algbw=problem.collective.size / found.makespan * 1e-3,
+        fraction=None,
+        reached=found.exact,
+        proved_by=f"the prices of {len(prices)} links in a linear program of "
+        f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
+        + (_CLASS if demands.up_and_down(problem) else ""),
+        prices=prices,
+    )
+
+
+def _by_bound(problem: Problem) -> Optimum:
+    best = next(each for each in quick_bounds(problem) if each.steady)
+    return Optimum(
+        makespan=best.makespan,
+        algbw=problem.collective.size / best.makespan * 1e-3,
+        fraction=None,
+        reached=False,
+        proved_by=best.reference,
+        cuts=(best.witness,) if isinstance(best.witness, Cut) else (),
+    )
+
+
+def _work(problem: Problem) -> int:
+    """Estimate the amounts of the orbit program: a flow on edges for each pair of orbits."""
+    topology, loads = problem.topology, loads_of(problem)
+    found = acting(topology, loads, costs=None)
+    total = 0.0
+    for number, load in enumerate(loads):
+        many = float(len(np.unique(found.items(number, load))))
+        fixed = found.fixing(number, load, item=0)
+        if load.spreads:
+            many *= len(np.unique(fixed.ranks)) * _duplicates(topology)
+            fixed = fixed.fixing_rank(1 if int(load.roots[0]) == 0 else 0)
+        total += many * len(np.unique(fixed.group.link_orbits()))
+    return round(total)
+
+
+def _duplicates(topology: Topology) -> float:
+    """Return how many times as many edges there are when relays have a vertex for each next GPU."""
+    into = sum(
+        len(topology.links_in[each.name]) * len(topology.links_out[each.name])
+        for each in topology.devices
+        if not each.copies
+    )
+    return 1 + into / len(topology.links)

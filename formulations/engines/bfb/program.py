@@ -1,0 +1,195 @@
+"""Breadth-first broadcasts by linear programs: from whom each rank has which part of each shard.
+
+The distance of two ranks is how many links lie between them at least. The ranks at one distance t
+from a source have its shard in one step, in parts, over the last ways of shortest paths. With
+x[v, m], the part of the shard of v that takes way m into rank u(m), and z[g], the µs of a group of
+rows that share no part with others:
+
+    minimise    sum over g of z[g]
+    sum over m into u of x[v, m] = 1                                       each v, u at distance t
+    sum over v, m over row i of bytes[v] x[v, m] / rate[i] <= z[g(i)]      each link and limit i
+
+Rows are links and shared limits that bind. Where ways are links, the rows into a rank are a group
+and this is the paper's program of that rank and step; ways over switches share ports, and groups
+are as large as these make them. The step takes the largest z and the latency of its longest way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, shortest_path
+
+from ccl.errors import Infeasible
+from ccl.result import ModelSize
+from formulations.core.shared_limits import binding, numbers
+from formulations.engines.epoch_grid.arcs import no_way
+from formulations.engines.interval_overlay import CLOSE, exact_parts
+from formulations.engines.list_scheduling.routes import Moves
+from formulations.solvers.cvxpy_highs import Backend
+
+Parts = dict[tuple[int, int], list[tuple[int, Fraction]]]
+"""For a source and a rank, the moves into the rank and what part of the shard takes each."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of all broadcasts.
+
+    Parameters
+    ----------
+    parts
+        Who has what from whom; the parts of a shard add up to 1.
+    distance
+        Links from rank to rank, shape (ranks, ranks).
+    latencies, transmissions
+        µs of the longest way and of the busiest row of each step.
+    size
+        Size of the largest program, None where nothing was to be chosen.
+    """
+
+    parts: Parts
+    distance: np.ndarray
+    latencies: tuple[float, ...]
+    transmissions: tuple[float, ...]
+    size: ModelSize | None
+
+    @property
+    def makespan(self) -> float:
+        """µs of all steps one after the other."""
+        return sum(self.latencies) + sum(self.transmissions)
+
+
+def steps_of(
+    moves: Moves, nbytes: dict[int, float], *, backend: Backend, stop: Callable[[int], float | None]
+) -> Steps:
+    """Solve the program of every step.
+
+    Parameters
+    ----------
+    moves
+        Ways between ranks.
+    nbytes
+        Bytes of each source, by its rank.
+    backend
+        The solver.
+    stop
+        Called with the number of each step; returns the seconds left or None, and may raise.
+
+    Raises
+    ------
+    Infeasible
+        If no ways lead to a rank.
+    SolveError
+        If the solver finds nothing, or not in time.
+    """
+    ranks = _Ranks(moves)
+    sources = np.array(sorted(nbytes))
+    amount = np.array([nbytes[source] for source in sources.tolist()])
+    far = ranks.distance[sources]
+    if not np.isfinite(far).all():
+        raise Infeasible(no_way(moves.topology.ranks[int(np.argwhere(~np.isfinite(far))[0][1])]))
+    parts: Parts = {}
+    latencies, transmissions, size = [], [], None
+    last = far[:, ranks.src] + ranks.links == far[:, ranks.dst]
+    for step, distance in enumerate(np.unique(far[far > 0]).tolist(), 1):
+        source, move = np.nonzero(last & (far[:, ranks.dst] == distance))
+        left = stop(step)
+        program = _Step(moves, source * len(moves.topology.ranks) + ranks.dst[move], move)
+        found = program.solve(amount[source], backend=backend, time_limit=left)
+        for pair, taken in found.items():
+            v, u = divmod(pair, len(moves.topology.ranks))
+            parts[int(sources[v]), u] = taken
+        used = sorted({way for taken in found.values() for way, _ in taken})
+        latencies.append(float(moves.latency[used].max()))
+        transmissions.append(program.makespan)
+        if program.size is not None and (size is None or program.size.variables > size.variables):
+            size = program.size
+    return Steps(parts, ranks.distance, tuple(latencies), tuple(transmissions), size)
+
+
+class _Ranks:
+    """Moves between ranks, and how many links lie between any two."""
+
+    def __init__(self, moves: Moves) -> None:
+        topology = moves.topology
+        rank = np.full(len(topology.devices), -1)
+        rank[[topology.index[name] for name in topology.ranks]] = np.arange(len(topology.ranks))
+        self.src, self.dst = rank[moves.src], rank[moves.dst]
+        self.links = np.diff(moves.first)
+        near = np.full((len(topology.ranks), len(topology.ranks)), np.inf)
+        np.minimum.at(near, (self.src, self.dst), self.links)
+        self.distance = np.asarray(shortest_path(near))
+
+
+class _Step:
+    """The program of one step; entries are pairs of a source and a rank, each with a move."""
+
+    def __init__(self, moves: Moves, pair: np.ndarray, move: np.ndarray) -> None:
+        self.moves, self.move = moves, move
+        self.pairs, self.pair = np.unique(pair, return_inverse=True)
+        self.makespan = 0.0
+        self.size: ModelSize | None = None
+        self.crossed, self.rates = _rows(moves)
+
+    def solve(
+        self, nbytes: np.ndarray, *, backend: Backend, time_limit: float | None
+    ) -> dict[int, list[tuple[int, Fraction]]]:
+        """Return the moves of each pair with their parts; `nbytes` are those of the entries."""
+        many = len(self.move)
+        into: Any = sparse.csr_array((np.ones(many), (self.pair, np.arange(many))))
+        loads: Any = self.crossed[:, self.move] @ sparse.diags_array(nbytes)
+        loads = sparse.csr_array(sparse.diags_array(1e-3 / self.rates) @ loads)
+        part = np.ones(many)
+        if many > len(self.pairs):
+            part = self._solved(into, loads, backend, time_limit)
+        self.makespan = float((loads @ part).max())
+        taken: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+        for place in np.flatnonzero(part > CLOSE).tolist():
+            pair = int(self.pairs[self.pair[place]])
+            taken[pair].append((int(self.move[place]), float(part[place])))
+        exact = {pair: exact_parts([part for _, part in parts]) for pair, parts in taken.items()}
+        return {
+            pair: [(move, part) for (move, _), part in zip(taken[pair], parts, strict=True)]
+            for pair, parts in exact.items()
+        }
+
+    def _solved(
+        self, into: Any, loads: Any, backend: Backend, time_limit: float | None
+    ) -> np.ndarray:
+        used = np.flatnonzero(np.diff(loads.indptr))
+        loads = loads[used]
+        unit = float(loads.max())
+        rows = sparse.vstack([into, loads])
+        _, label = connected_components(sparse.csr_array(rows @ rows.T), directed=False)
+        group = label[into.shape[0] :]
+        groups, which = np.unique(group, return_inverse=True)
+        of_group: Any = sparse.csr_array((np.ones(len(used)), (np.arange(len(used)), which)))
+        x = cp.Variable(len(self.move), nonneg=True)
+        z = cp.Variable(len(groups), nonneg=True)
+        model = cp.Problem(
+            cp.Minimize(np.ones(len(groups)) @ z),
+            [into @ x == 1, (loads / unit) @ x <= of_group @ z],
+        )
+        self.size = backend.solve(model, time_limit=time_limit, method="simplex").size
+        return np.asarray(np.clip(np.asarray(x.value), 0.0, 1.0))
+
+
+def _rows(moves: Moves) -> tuple[Any, np.ndarray]:
+    """Return how often each move crosses each link and limit, and their GB/s."""
+    topology = moves.topology
+    ones = np.ones(len(moves.link))
+    shape = (len(topology.links), len(moves))
+    links: Any = sparse.csr_array((ones, (moves.link, moves.of_link)), shape=shape)
+    rows, rates = [links], [each.bandwidth for each in topology.links]
+    for limit in binding(topology):
+        rows.append(sparse.csr_array(links[numbers(topology, limit)].sum(axis=0)[None, :]))
+        rates.append(limit.bandwidth)
+    return sparse.csr_array(sparse.vstack(rows)), np.array(rates)

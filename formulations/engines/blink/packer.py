@@ -1,0 +1,190 @@
+"""Trees of one root that fill a load: exactly, by multiplicative weights, or a few of these."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from ccl.errors import LimitReached
+from ccl.forest import Tree
+from formulations.core.run import Run
+from formulations.engines.blink.few import chosen
+from formulations.engines.blink.options import Options
+from formulations.engines.blink.weights import Graph, Pool, from_root, weighted
+from formulations.engines.forestcoll.network import Ints, Network
+from formulations.engines.forestcoll.packing import Packed, pack
+from formulations.engines.forestcoll.plans import best_forest, load_of
+from formulations.engines.forestcoll.search import Rate
+from formulations.engines.forestcoll.splitting import Way, Ways, split
+from formulations.engines.interval_overlay import exact_parts, refined
+
+GRACE = 2.0
+"""Seconds that packing may take whatever the limit: loading compiled code may have used it up."""
+
+
+@dataclass
+class Packer:
+    """Packs the loads of one run.
+
+    Parameters
+    ----------
+    run
+        Gives limits and hears news.
+    options
+        How.
+    begin
+        When it was made.
+    """
+
+    run: Run
+    options: Options
+    begin: float = field(default_factory=time.perf_counter)
+
+    @property
+    def plain(self) -> bool:
+        """Whether trees are packed exactly, as many as that takes."""
+        return self.options.packing == "exact" and not self.options.trees
+
+    def watch(self, done: int, of: int) -> None:
+        """Stop when time is up.
+
+        Raises
+        ------
+        LimitReached
+            If roots are left.
+        """
+        if self.run.expired and done < of and time.perf_counter() - self.begin > GRACE:
+            msg = f"{self.run.formulation} had no trees after {self.run.seconds:.0f} s; allow more"
+            raise LimitReached(msg)
+
+    def trees(self, rate: Rate) -> tuple[Tree, ...]:
+        """Return trees of the one root of a network, whose weights add up to 1."""
+        if self.plain:
+            forest = best_forest(replace(rate, reduces=False), watch=self.watch).forest
+            return forest.trees
+        load = load_of(rate)
+        found = split(load)
+        used = np.flatnonzero(found.capacity)
+        ends = found.tail[used], found.head[used]
+        graph = _graph(load.network, ends, np.arange(len(used)), found.capacity[used].astype(float))
+        whole = float(load.trees.max())
+        return self._chosen(
+            graph, whole, packed=lambda: pack(load, found, stop=self.watch), ways=found.ways
+        )
+
+    def both_ways(self, rate: Rate, back: Ints, whole: float) -> tuple[Tree, ...]:
+        """Return trees that go up and down on links that are the same both ways.
+
+        Parameters
+        ----------
+        rate
+            Of the half that goes down, for the trees of an exact packing.
+        back
+            Number of the link back of each.
+        whole
+            Best rate in GB/s.
+        """
+        load = load_of(rate)
+        network = load.network
+        first = np.minimum(np.arange(len(back)), back)
+        _, row = np.unique(first, return_inverse=True)
+        bandwidths = np.array([each.bandwidth for each in network.topology.links])
+        graph = _graph(network, (network.src, network.dst), row, bandwidths[np.unique(first)])
+        return self._chosen(graph, whole, packed=lambda: pack(load, split(load), stop=self.watch))
+
+    def _chosen(
+        self,
+        graph: _Numbered,
+        whole: float,
+        *,
+        packed: Callable[[], list[Packed]],
+        ways: Ways | None = None,
+    ) -> tuple[Tree, ...]:
+        """Return the trees that a program chooses; `whole` is the best rate of any."""
+        run, options = self.run, self.options
+        pool = weighted(graph, rounds=options.rounds, over=lambda: run.expired)
+        run.note(f"multiplicative weights alone reach {pool.rate / whole:.2%} of the best rate")
+        if options.packing == "exact":
+            pool = _with(pool, graph, packed())
+        best = chosen(graph, pool, options.trees, backend=run.backend, time_limit=run.left)
+        run.met(best.size)
+        run.note(
+            f"{len(best.places)} of {len(pool.arcs)} trees reach {best.rate / whole:.2%} of it"
+        )
+        shares = exact_parts((best.weights / best.rate).tolist())
+        return _laid(graph, pool.arcs[best.places], shares, ways)
+
+
+@dataclass(frozen=True, eq=False)
+class _Numbered(Graph):
+    """A graph of ranks with the rank of each device, -1 where it is none, and the network."""
+
+    rank: np.ndarray
+    network: Network
+
+
+def _graph(network: Network, ends: tuple[Ints, Ints], row: Ints, capacity: np.ndarray) -> _Numbered:
+    """Return arcs between devices as a graph of ranks."""
+    rank = np.full(len(network.weight), -1)
+    rank[network.gpus] = np.arange(len(network.gpus))
+    tail, head = (rank[each] for each in ends)
+    root = int(rank[int(np.argmax(network.weight))])
+    return _Numbered(len(network.gpus), root, tail, head, row, capacity, rank, network)
+
+
+def _with(pool: Pool, graph: _Numbered, packed: list[Packed]) -> Pool:
+    """Return a pool with more trees, those first."""
+    rank = graph.rank
+    ends = zip(graph.tail.tolist(), graph.head.tolist(), strict=True)
+    number = {pair: arc for arc, pair in enumerate(ends)}
+    arcs = [[number[int(rank[a]), int(rank[b])] for a, b in each.edges] for each in packed]
+    more = np.array([from_root(graph, np.array(each)) for each in arcs])
+    every = np.concatenate([more, pool.arcs])
+    _, first = np.unique(np.sort(every, axis=1), axis=0, return_index=True)
+    return Pool(every[np.sort(first)], pool.rate)
+
+
+def _laid(
+    graph: _Numbered, trees: Ints, shares: list[Fraction], ways: Ways | None
+) -> tuple[Tree, ...]:
+    """Return trees with the ways that they take; a tree of several ways becomes several.
+
+    The ways of a connection are filled one after the other, each in proportion to what it carries.
+    """
+    names = [each.name for each in graph.network.topology.devices]
+    used: defaultdict[int, Fraction] = defaultdict(Fraction)
+    for arcs, share in zip(trees.tolist(), shares, strict=True):
+        for arc in arcs:
+            used[arc] += share
+    gpus = graph.network.gpus
+    left: dict[int, list[tuple[Way, Fraction]]] = {}
+    for arc, share in used.items():
+        ends = int(gpus[graph.tail[arc]]), int(gpus[graph.head[arc]])
+        mine = [(ends, 1)] if ways is None else ways[ends]
+        whole = sum(many for _, many in mine)
+        left[arc] = [(way, share * many / whole) for way, many in mine]
+    made = []
+    for arcs, share in zip(trees.tolist(), shares, strict=True):
+        taken = [_take(left[arc], share) for arc in arcs]
+        for met, weight in refined(taken).items():
+            routes = tuple(tuple(names[device] for device in way) for way in met)
+            made.append(Tree(graph.root, routes, weight))
+    return tuple(made)
+
+
+def _take(ways: list[tuple[Way, Fraction]], share: Fraction) -> list[tuple[Way, Fraction]]:
+    """Take ways from the front of a list until they carry a share."""
+    taken = []
+    while share:
+        way, there = ways.pop(0)
+        part = min(there, share)
+        taken.append((way, part))
+        share -= part
+        if there > part:
+            ways.insert(0, (way, there - part))
+    return taken

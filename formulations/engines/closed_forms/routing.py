@@ -1,0 +1,170 @@
+"""Which ranks are joined: by a link, or by a way over devices that cannot store.
+
+Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
+ranks asks for the neighbours of several at once in no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, pairwise
+
+import numpy as np
+from scipy import sparse
+
+from ccl.topology import Topology
+from formulations.engines.epoch_grid.arcs import LONGEST_WAY, ways
+from formulations.engines.list_scheduling.routes import passable
+
+ROWS = 256
+"""Ranks whose neighbours are found at once."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Who is joined to whom.
+
+    Parameters
+    ----------
+    out, into
+        Bits of those that each one reaches, and that reach it.
+    """
+
+    out: list[int]
+    into: list[int]
+
+    @classmethod
+    def of(cls, count: int, pairs: Iterable[tuple[int, int]]) -> Joined:
+        """Make it of pairs (src, dst) among so many."""
+        out, into = [0] * count, [0] * count
+        for src, dst in pairs:
+            out[src] |= 1 << dst
+            into[dst] |= 1 << src
+        return cls(out, into)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.out)
+
+    def has(self, src: int, dst: int) -> bool:
+        """Say whether one reaches the other."""
+        return bool(self.out[src] >> dst & 1)
+
+    def within(self, other: Joined) -> bool:
+        """Say whether the other joins all that this does."""
+        return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
+
+    @cached_property
+    def strong(self) -> bool:
+        """Whether everyone reaches everyone, in any number of turns."""
+        others = (1 << self.count) - 2
+        return all(reached(rows, 0, others) == others for rows in (self.out, self.into))
+
+    @property
+    def mutual(self) -> Joined:
+        """Those who reach each other."""
+        both = [out & into for out, into in zip(self.out, self.into, strict=True)]
+        return Joined(both, both)
+
+
+def reached(rows: list[int], first: int, among: int) -> int:
+    """Return the bits of those among some that one reaches, over these alone."""
+    seen = front = rows[first] & among
+    while front:
+        near = 0
+        while front:
+            lowest = front & -front
+            front ^= lowest
+            near |= rows[lowest.bit_length() - 1]
+        front = near & among & ~seen
+        seen |= front
+    return seen
+
+
+def nearest(topology: Topology) -> Iterator[Joined]:
+    """Yield which ranks are joined, at first by fast ways only and by short ones among these.
+
+    Each joins some that none before it does.
+    """
+    widest = Joined.of(len(topology.ranks), ())
+    for pace in paces(topology):
+        every = [each for each in levels(topology, pace) if not each.within(widest)]
+        yield from every
+        widest = every[-1] if every else widest
+
+
+def paces(topology: Topology) -> list[float]:
+    """Return the GB/s that links have, the fastest first."""
+    return sorted({link.bandwidth for link in topology.links}, reverse=True)
+
+
+def joined(topology: Topology, pace: float = 0.0) -> Joined:
+    """Return which ranks a way joins whose links all have `pace` GB/s or more."""
+    return levels(topology, pace)[-1]
+
+
+def levels(topology: Topology, pace: float) -> list[Joined]:
+    """Return which ranks are joined by ways whose links all have `pace` GB/s or more.
+
+    First those that ways of fewest links join, then more and more of them; the last has all.
+    """
+    if topology.limits:
+        # What passes the same limit twice may be too much for it, so ways count one by one.
+        return _unlike(_let_through(topology, pace))
+    crossed = [each.name for each in topology.devices if not each.stores]
+    place = {name: number for number, name in enumerate((*topology.ranks, *crossed))}
+    ends = [
+        (place[link.src], place[link.dst])
+        for link in topology.links
+        if link.bandwidth >= pace and link.src in place and link.dst in place
+    ]
+    rows, columns = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    shape = len(place), len(place)
+    links = sparse.csr_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=shape)
+    count = len(topology.ranks)
+    out, into = _rows(links, count), _rows(sparse.csr_array(links.T), count)
+    return _unlike(map(Joined, out, into))
+
+
+def _unlike(every: Iterable[Joined]) -> list[Joined]:
+    """Return those that are not as the one before."""
+    found: list[Joined] = []
+    for each in every:
+        if not found or each != found[-1]:
+            found.append(each)
+    return found
+
+
+def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
+    """Return for each rank the bits of those that ways of at most 1, 2, ... links lead to."""
+    found: list[list[int]] = [[] for _ in range(LONGEST_WAY)]
+    through, back = links[count:, count:], links[count:, :count]
+    for first in range(0, count, ROWS):
+        block = links[first : min(first + ROWS, count)]
+        near, front = block[:, :count], block[:, count:]
+        itself = np.arange(near.shape[0])
+        for rows in found:
+            table = near.toarray() != 0
+            table[itself, first + itself] = False
+            bits = np.packbits(table, axis=1, bitorder="little")
+            rows += [int.from_bytes(row.tobytes(), "little") for row in bits]
+            near = near + front @ back
+            front = front @ through
+    return found
+
+
+def _let_through(topology: Topology, pace: float) -> Iterable[Joined]:
+    """Yield those that ways of at most 1, 2, ... links join."""
+    rank, link = topology.rank, topology.link
+    pairs: list[list[tuple[int, int]]] = [[] for _ in range(LONGEST_WAY)]
+    for route in filter(passable(topology), ways(topology)):
+        ends = route[0], route[-1]
+        if all(name in rank for name in ends) and all(
+            link(*pair).bandwidth >= pace for pair in pairwise(route)
+        ):
+            pairs[len(route) - 2].append((rank[ends[0]], rank[ends[1]]))
+    for most in range(LONGEST_WAY):
+        yield Joined.of(len(rank), chain.from_iterable(pairs[: most + 1]))

@@ -1,0 +1,380 @@
+"""A task as whole numbers for the solver, and what the solver answers as a plan in µs.
+
+A pair is a chunk and a move that it may take. Pairs that no plan shorter than the best needs are
+left out: those whose chunk cannot be at the sender early enough, or is late at the receiver.
+Everything that crosses to the other process is a list of whole numbers (`Puzzle.request`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ccl.errors import SolveError
+from formulations.engines.cp_sat.ticks import Ticks, ticks_for
+from formulations.engines.list_scheduling.multistart import Task
+from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.list_scheduling.timed import TimedMoves
+
+MOST_PAIRS = 100_000
+"""Most pairs of a chunk and a move that are modelled; the solver takes about 10 kB for each."""
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A task in ticks; p pairs, q crossings of links by them.
+
+    Parameters
+    ----------
+    task
+        What has to be done, in µs.
+    ticks
+        What a whole number means.
+    chunk, move
+        Numbers of each pair, shape (p,).
+    delay
+        Ticks until the chunk is there, shape (p,).
+    first
+        Where the crossings of each pair begin, shape (p + 1,).
+    place
+        The place of each crossing in the arrays of the moves, shape (q,).
+    begin, end
+        When the link is held after the start, in ticks, shape (q,).
+    earliest, latest
+        Ticks between which a chunk comes to each device, shape (chunks, devices).
+    tail
+        Ticks that a chunk at a device takes at least to who needs it, shape (chunks, devices).
+    upper
+        Ticks within which a plan must end.
+    shared
+        Number of the transmission that each crossing is part of together with other moves, -1
+        where it is the move's own, shape (q,).
+    """
+
+    task: Task
+    ticks: Ticks
+    chunk: np.ndarray
+    move: np.ndarray
+    delay: np.ndarray
+    first: np.ndarray
+    place: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    earliest: np.ndarray
+    latest: np.ndarray
+    tail: np.ndarray
+    upper: int
+    shared: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.chunk)
+
+    @property
+    def wanted(self) -> np.ndarray:
+        """Chunks and the devices that need and lack them, shape (n, 2)."""
+        return np.argwhere(self.task.wants & ~np.isfinite(self.task.there))
+
+    @property
+    def waits(self) -> int:
+        """Most waits in a chain of sends: every chunk comes to a device once."""
+        moves = self.task.moves
+        devices = len(moves.topology.devices)
+        return len(np.unique(self.chunk * devices + moves.dst[self.move])) + 1
+
+    def request(self, *, lower: float, hint: TimedMoves | None) -> dict[str, Any]:
+        """Return what the solver is told; `lower` is a bound in µs, `hint` a plan."""
+        moves, task = self.task.moves, self.task
+        held = np.isfinite(task.there)
+        free = task.free[task.resource[moves.link[self.place]]]
+        late = self.ticks.down(free) - self.begin
+        chosen, arrival = self._hinted(hint)
+        return {
+            "chunk": self.chunk.tolist(),
+            "src": moves.src[self.move].tolist(),
+            "dst": moves.dst[self.move].tolist(),
+            "delay": self.delay.tolist(),
+            "ready": _largest(late, self.first).tolist(),
+            "latency": self.ticks.down(moves.latency[self.move]).tolist(),
+            "exact": self.ticks.exact,
+            "first": self.first.tolist(),
+            "resource": task.resource[moves.link[self.place]].tolist(),
+            "begin": self.begin.tolist(),
+            "end": self.end.tolist(),
+            "shared": self.shared.tolist(),
+            "have": np.argwhere(held).tolist(),
+            "there": self.ticks.down(task.there[held]).tolist(),
+            "want": self.wanted.tolist(),
+            "earliest": self.earliest.tolist(),
+            "latest": self.latest.tolist(),
+            "tail": self.tail.tolist(),
+            "alike": _alike(task),
+            "lower": min(int(self.ticks.down(np.array(lower))), self.upper),
+            "upper": self.upper,
+            "chosen": chosen,
+            "arrival": arrival,
+        }
+
+    def _hinted(self, hint: TimedMoves | None) -> tuple[list[int], list[list[int]]]:
+        """Return the pairs of a plan, and when its chunks are where, in ticks."""
+        if hint is None:
+            return [], []
+        listed = zip(self.chunk.tolist(), self.move.tolist(), strict=True)
+        number = {pair: k for k, pair in enumerate(listed)}
+        pairs = [
+            number.get(pair, -1)
+            for pair in zip(hint.chunk.tolist(), hint.move.tolist(), strict=True)
+        ]
+        moves = self.task.moves
+        known = [k for k in pairs if k >= 0]
+        start = self.ticks.down(hint.start[[k >= 0 for k in pairs]])
+        at = start + self.delay[known]
+        return known, np.column_stack([self.chunk[known], moves.dst[self.move[known]], at]).tolist()
+
+    def plan(self, pairs: Sequence[int], starts: Sequence[int]) -> tuple[TimedMoves, float] | None:
+        """Return the earliest plan in µs that keeps the order of a solution, and its makespan.
+
+        None if there is none, which only times shorter than a tick can cause.
+
+        Parameters
+        ----------
+        pairs
+            That were chosen.
+        starts
+            When each starts, in ticks.
+        """
+        which, begun = np.array(pairs, dtype=np.int64), np.array(starts, dtype=np.int64)
+        order = np.argsort(begun, kind="stable")
+        which, begun = which[order], begun[order]
+        group = self._groups(which, begun)
+        start = self._retimed(which, begun, group)
+        if start is None:
+            return None
+        task = self.task
+        chunk, move = self.chunk[which], self.move[which]
+        took = task.moves.latency[move] + task.nbytes[chunk] * task.moves.slowest[move]
+        return TimedMoves(move, chunk, start, group), float((start + took).max(initial=0.0))
+
+    def _groups(self, which: np.ndarray, begun: np.ndarray) -> np.ndarray:
+        """Return the number of the transmission of each chosen pair."""
+        root = self.shared[self.first[which]]
+        keys = np.column_stack([np.where(root < 0, -1 - which, root), begun])
+        return np.asarray(np.unique(keys, axis=0, return_inverse=True)[1]).ravel()
+
+    def _retimed(
+        self, which: np.ndarray, begun: np.ndarray, group: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the start of each chosen pair in µs."""
+        before, after, wait = self._waits(which, begun, group)
+        many = int(group.max(initial=-1)) + 1
+        start = np.zeros(many)
+        np.maximum.at(start, group, self._released(which))
+        for _ in range(many + 1):
+            later = start.copy()
+            np.maximum.at(later, after, start[before] + wait)
+            if (later <= start).all():
+                return np.asarray(start[group])
+            start = later
+        return None
+
+    def _released(self, which: np.ndarray) -> np.ndarray:
+        """Return the µs before which no chosen pair can start, whatever the others do."""
+        task, moves = self.task, self.task.moves
+        there = task.there[self.chunk[which], moves.src[self.move[which]]]
+        start = np.where(np.isfinite(there), there, 0.0)
+        at, of = _flat(self.first, which)
+        place = self.place[at]
+        begin, _ = self._holds(which[of], place)
+        np.maximum.at(start, of, task.free[task.resource[moves.link[place]]] - begin)
+        return start
+
+    def _holds(self, pair: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return from when until when links are held after the start, in µs."""
+        moves, nbytes = self.task.moves, self.task.nbytes[self.chunk[pair]]
+        begin = moves.lead[place] + nbytes * moves.drag[place]
+        return begin, begin + nbytes * moves.beta[place]
+
+    def _waits(
+        self, which: np.ndarray, begun: np.ndarray, group: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return which transmissions wait for which, and for how many µs."""
+        task, moves = self.task, self.task.moves
+        chunk, move = self.chunk[which], self.move[which]
+        there = zip(chunk.tolist(), moves.dst[move].tolist(), strict=True)
+        came = {pair: k for k, pair in enumerate(there)}
+        sent = zip(chunk.tolist(), moves.src[move].tolist(), strict=True)
+        source = np.array([came.get(pair, -1) for pair in sent], dtype=np.int64)
+        on = np.flatnonzero(source >= 0)
+        took = moves.latency[move] + task.nbytes[chunk] * moves.slowest[move]
+        at, of = _flat(self.first, which)
+        resource = task.resource[moves.link[self.place[at]]]
+        order = np.lexsort((begun[of] + self.end[at], begun[of] + self.begin[at], resource))
+        begin, end = self._holds(which[of], self.place[at])
+        ahead, behind = order[:-1], order[1:]
+        meet = (resource[ahead] == resource[behind]) & (group[of[ahead]] != group[of[behind]])
+        ahead, behind = ahead[meet], behind[meet]
+        return (
+            np.concatenate([group[source[on]], group[of[ahead]]]),
+            np.concatenate([group[on], group[of[behind]]]),
+            np.concatenate([took[source[on]], end[ahead] - begin[behind]]),
+        )
+
+
+def _flat(first: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the crossings of some pairs, and the place in `which` that each belongs to."""
+    many = first[which + 1] - first[which]
+    of = np.repeat(np.arange(len(which)), many)
+    at = first[which][of] + np.arange(len(of)) - (np.cumsum(many) - many)[of]
+    return at, of
+
+
+def make_puzzle(task: Task, *, upper: float) -> Puzzle:
+    """Write a task in ticks, for plans of at most `upper` µs.
+
+    Raises
+    ------
+    SolveError
+        If it has too many pairs of a chunk and a move.
+    """
+    moves = task.moves
+    ticks = ticks_for(_times(task), longest=upper)
+    most = int(ticks.down(np.array(upper)))
+    earliest, tail = _windows(task, ticks, most)
+    latest = most - tail
+    chunk, move = _useful(task, ticks, earliest=earliest, latest=latest)
+    first = np.concatenate([[0], np.cumsum(np.diff(moves.first)[move])])
+    place, of = _flat(moves.first, move)
+    nbytes = task.nbytes[chunk]
+    begin = moves.lead[place] + nbytes[of] * moves.drag[place]
+    return Puzzle(
+        task=task,
+        ticks=ticks,
+        chunk=chunk,
+        move=move,
+        delay=ticks.down(moves.latency[move] + nbytes * moves.slowest[move]),
+        first=first,
+        place=place,
+        begin=ticks.up(begin),
+        end=ticks.down(begin + nbytes[of] * moves.beta[place]),
+        earliest=np.minimum(earliest, most + 1),
+        latest=latest,
+        tail=tail,
+        upper=most,
+        shared=_shared(moves, chunk[of], place, of=of),
+    )
+
+
+def _useful(
+    task: Task, ticks: Ticks, *, earliest: np.ndarray, latest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of a chunk and a move that a plan may need."""
+    moves = task.moves
+    found = []
+    for chunk, nbytes in enumerate(task.nbytes.tolist()):
+        soonest = earliest[chunk][moves.src] + ticks.down(moves.delay(nbytes))
+        lacks = ~np.isfinite(task.there[chunk][moves.dst])
+        found.append(np.flatnonzero((soonest <= latest[chunk][moves.dst]) & lacks))
+    many = [len(each) for each in found]
+    if sum(many) > MOST_PAIRS:
+        msg = (
+            f"an exact search would choose among {sum(many):,} pairs of a chunk and a way, and "
+            f"more than {MOST_PAIRS:,} take too much memory; take fewer chunks"
+        )
+        raise SolveError(msg)
+    return np.repeat(np.arange(len(found)), many), np.concatenate(found)
+
+
+def _times(task: Task) -> np.ndarray:
+    """Return all times in µs that the model is made of."""
+    moves = task.moves
+    found = [task.there[np.isfinite(task.there)], task.free, moves.latency]
+    for nbytes in np.unique(task.nbytes).tolist():
+        begin = moves.lead + nbytes * moves.drag
+        found += [moves.delay(nbytes), begin, begin + nbytes * moves.beta]
+    return np.concatenate(found)
+
+
+def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ticks at which each chunk comes to each device at the earliest, and its tail."""
+    moves = task.moves
+    held = np.isfinite(task.there)
+    earliest = np.full(task.there.shape, most + 1, dtype=np.int64)
+    tail = earliest.copy()
+    far: dict[float, np.ndarray] = {}
+    for chunk, nbytes in enumerate(task.nbytes.tolist()):
+        if nbytes not in far:
+            far[nbytes] = _distance(moves, ticks.down(moves.delay(nbytes)))
+        here = np.flatnonzero(held[chunk])
+        begun = ticks.down(task.there[chunk][here])
+        soonest = (begun[:, None] + far[nbytes][here]).min(axis=0, initial=most + 1)
+        earliest[chunk] = np.where(np.isfinite(soonest), soonest, most + 1)
+        wanted = np.flatnonzero(task.wants[chunk] & ~held[chunk])
+        left = far[nbytes][:, wanted].min(axis=1, initial=most + 1)
+        tail[chunk] = np.where(np.isfinite(left), left, most + 1)
+    return earliest, tail
+
+
+def _distance(moves: Moves, delay: np.ndarray) -> np.ndarray:
+    """Return the fewest ticks from device to device, infinite where there is no way."""
+    count = len(moves.topology.devices)
+    far = np.full((count, count), np.inf)
+    np.fill_diagonal(far, 0.0)
+    np.minimum.at(far, (moves.src, moves.dst), delay.astype(float))
+    for middle in range(count):
+        np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
+    return far
+
+
+def _shared(moves: Moves, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarray) -> np.ndarray:
+    """Return the number of the transmission that each crossing may share, or -1.
+
+    Ways of one device that begin alike may go together until they come to a device that copies,
+    from which on they may part: what lies between two such devices is shared as a whole.
+    """
+    node = _segments(moves)[place]
+    if not (node >= 0).any():
+        return np.full(len(place), -1, dtype=np.int64)
+    key = np.where(node < 0, -1, chunk * (int(node.max()) + 1) + node)
+    names, which = np.unique(key, return_inverse=True)
+    which = which.ravel()
+    users = np.unique(np.column_stack([which, of]), axis=0)[:, 0]
+    alone = np.bincount(users, minlength=len(names)) < 2
+    return np.where((key < 0) | alone[which], -1, which)
+
+
+def _segments(moves: Moves) -> np.ndarray:
+    """Return a number for each stretch of a way that ends where devices copy, else -1."""
+    node = np.full(len(moves.link), -1, dtype=np.int64)
+    known: dict[tuple[int, ...], int] = {}
+    firsts = moves.first.tolist()
+    for begin, stop in pairwise(firsts):
+        last = begin
+        for place in range(begin + 1, stop):
+            if moves.parts[place]:
+                key = tuple(moves.link[begin:place].tolist())
+                node[last:place] = known.setdefault(key, len(known))
+                last = place
+    return node
+
+
+def _alike(task: Task) -> list[list[int]]:
+    """Return pairs of chunks that may change places, and a device that needs both.
+
+    Of two such chunks the first one may be taken to come there first.
+    """
+    known: dict[tuple[bytes, ...], int] = {}
+    found = []
+    for chunk, nbytes in enumerate(task.nbytes):
+        wanted = np.flatnonzero(task.wants[chunk] & ~np.isfinite(task.there[chunk]))
+        key = (nbytes.tobytes(), task.there[chunk].tobytes(), task.wants[chunk].tobytes())
+        if key in known and len(wanted):
+            found.append([known[key], chunk, int(wanted[0])])
+        known[key] = chunk
+    return found
+
+
+def _largest(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    return np.maximum.reduceat(values, first[:-1]) if len(values) else np.zeros(0, dtype=np.int64)

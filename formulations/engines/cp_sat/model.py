@@ -1,0 +1,288 @@
+"""Who sends what to whom and when, as a constraint program with whole numbers.
+
+For every pair p of a chunk and a way from device u to v (`formulations.engines.cp_sat.instance`) a
+literal ``x[p]``, for every chunk c that comes to a device v an arrival ``A[c, v]`` in whole ticks,
+and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
+
+    minimise    M
+    subject to  sum of x[p] into v = 1          for every v that needs c and lacks it
+                sum of x[p] into v <= 1         for every other v; what it sends on came to it
+                x[p]:  A[c, v] - delay[p] >= A[c, u], or when c is at u at the beginning
+                A[c, v] <= M                    for every v that needs c
+                no overlap                      of what holds a link
+                sum of what holds a link <= M less the shortest time before and after it
+                A[c, w] <= A[d, w]              for chunks c, d that may change places
+
+What holds a link is an interval of fixed length that is there if ``x[p]`` is. Ways into one device
+that hold a link at the same moments before the chunk comes are one interval, as one of them is
+chosen at most.
+
+**Copying devices.** Moves of c from one device that begin alike may share a transmission up to
+where they part: it is one interval, there if one of them is, with a start that is all of theirs.
+c may be transmitted several times on such a way, but no more than MOST_TRANSMISSIONS times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import LinearExprT, LiteralT
+
+MOST_TRANSMISSIONS = 3
+"""Most transmissions of a chunk from one device on a way that several moves begin with."""
+
+
+class Model:
+    """The program of one request.
+
+    Parameters
+    ----------
+    request
+        As `formulations.engines.cp_sat.instance.Puzzle.request` writes it.
+    """
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.asked = request
+        self.model = cp_model.CpModel()
+        self.there = {
+            (chunk, device): ticks
+            for (chunk, device), ticks in zip(request["have"], request["there"], strict=True)
+        }
+        self.pairs = range(len(request["chunk"]))
+        self.chosen = [self.model.new_bool_var("") for _ in self.pairs]
+        self.into: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for pair in self.pairs:
+            self.into[request["chunk"][pair], request["dst"][pair]].append(pair)
+        self.makespan = self.model.new_int_var(request["lower"], request["upper"], "")
+        self.arrival = {
+            (chunk, device): self.model.new_int_var(
+                request["earliest"][chunk][device],
+                min(request["latest"][chunk][device], request["upper"]),
+                "",
+            )
+            for chunk, device in self.into
+        }
+        self.held: dict[int, list[tuple[cp_model.IntervalVar, int, LiteralT, int, int]]] = (
+            defaultdict(list)
+        )
+        self.slots: dict[int, list[tuple[cp_model.IntVar, cp_model.IntVar]]] = {}
+        self.parts: dict[tuple[int, int], list[cp_model.IntVar]] = {}
+        self._comes_once()
+        self._comes_before_it_goes()
+        self._holds()
+        self._alike()
+        self.model.minimize(self.makespan)
+        self._hint()
+
+    @property
+    def crossings(self) -> int:
+        """Number of links that all pairs cross."""
+        return len(self.asked["resource"])
+
+    def start(self, pair: int) -> LinearExprT:
+        """Return when a pair starts if it is chosen."""
+        asked = self.asked
+        delay: int = asked["delay"][pair]
+        return self.arrival[asked["chunk"][pair], asked["dst"][pair]] - delay
+
+    def _comes_once(self) -> None:
+        asked, model = self.asked, self.model
+        wanted = {(chunk, device) for chunk, device in asked["want"]}
+        for place in wanted:
+            # Without any way into it this is a contradiction, as it should be.
+            model.add_exactly_one(self.chosen[pair] for pair in self.into.get(place, []))
+            if place in self.arrival:
+                model.add(self.arrival[place] <= self.makespan)
+        for place, pairs in self.into.items():
+            if place not in wanted:
+                model.add_at_most_one(self.chosen[pair] for pair in pairs)
+        self.wanted = wanted
+
+    def _comes_before_it_goes(self) -> None:
+        asked, model = self.asked, self.model
+        for pair in self.pairs:
+            place = asked["chunk"][pair], asked["src"][pair]
+            start, chosen = self.start(pair), self.chosen[pair]
+            ready = max(asked["ready"][pair], self.there.get(place, 0))
+            # A quicker way there may let the chunk come before this one could bring it.
+            if ready + asked["delay"][pair] > asked["earliest"][place[0]][asked["dst"][pair]]:
+                model.add(start >= ready).only_enforce_if(chosen)
+            if place in self.there:
+                continue
+            if place not in self.into:
+                model.add(chosen == 0)
+                continue
+            model.add(start >= self.arrival[place]).only_enforce_if(chosen)
+            if place not in self.wanted:
+                model.add_bool_or(
+                    [*(self.chosen[each] for each in self.into[place]), chosen.negated()]
+                )
+
+    def _holds(self) -> None:
+        self._alone()
+        self._shared()
+        self._once_at_a_time()
+
+    def _once_at_a_time(self) -> None:
+        """Let a link be held by one chunk at a time, and what it carries fit in."""
+        for held in self.held.values():
+            self.model.add_no_overlap(each[0] for each in held)
+            load = cp_model.LinearExpr.weighted_sum(
+                [each[2] for each in held], [each[1] for each in held]
+            )
+            head = min(each[3] for each in held)
+            tail = min(each[4] for each in held)
+            # A link that nothing crosses has nothing before and after it either.
+            used = self.model.new_bool_var("")
+            self.model.add_max_equality(used, [each[2] for each in held])
+            self.model.add(load + (head + tail) * used <= self.makespan)
+
+    def _alone(self) -> None:
+        """Make intervals of what one chunk holds before it comes to a device, by when it does."""
+        asked = self.asked
+        alike: dict[tuple[int, int, int, int, int], list[int]] = defaultdict(list)
+        for pair in self.pairs:
+            for cross in range(asked["first"][pair], asked["first"][pair + 1]):
+                begin, end = asked["begin"][cross], asked["end"][cross]
+                if asked["shared"][cross] < 0 and end > begin:
+                    place = asked["chunk"][pair], asked["dst"][pair]
+                    before = asked["delay"][pair] - begin
+                    alike[*place, asked["resource"][cross], before, end - begin].append(pair)
+        for (chunk, device, resource, before, length), pairs in alike.items():
+            place = chunk, device
+            start = self.arrival[place] - before
+            there = self._any(
+                pairs, certain=place in self.wanted and len(pairs) == len(self.into[place])
+            )
+            tail = before - length + asked["tail"][chunk][device]
+            head = asked["earliest"][chunk][device] - before
+            self._add(resource, start, length=length, there=there, head=head, tail=tail)
+
+    def _any(self, pairs: list[int], *, certain: bool) -> LiteralT:
+        """Return a literal that is true if one of some pairs, of which one can be, is chosen."""
+        if certain:
+            return True
+        if len(pairs) == 1:
+            return self.chosen[pairs[0]]
+        there = self.model.new_bool_var("")
+        self.model.add(sum(self.chosen[pair] for pair in pairs) == there)
+        return there
+
+    def _add(
+        self,
+        resource: int,
+        start: LinearExprT,
+        *,
+        length: int,
+        there: LiteralT,
+        head: int,
+        tail: int,
+    ) -> None:
+        interval = self.model.new_optional_fixed_size_interval_var(start, length, there, "")
+        self.held[resource].append((interval, length, there, max(0, head), max(0, tail)))
+
+    def _shared(self) -> None:
+        """Make intervals of what several moves of a chunk hold together."""
+        asked, model = self.asked, self.model
+        users: dict[int, set[int]] = defaultdict(set)
+        links: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
+        for pair in self.pairs:
+            for cross in range(asked["first"][pair], asked["first"][pair + 1]):
+                node = asked["shared"][cross]
+                if node >= 0:
+                    users[node].add(pair)
+                    links[node].add(
+                        (asked["resource"][cross], asked["begin"][cross], asked["end"][cross])
+                    )
+        for node, pairs in users.items():
+            before = None
+            slots = [
+                (model.new_bool_var(""), model.new_int_var(0, asked["upper"], ""))
+                for _ in range(min(len(pairs), MOST_TRANSMISSIONS))
+            ]
+            self.slots[node] = slots
+            for there, start in slots:
+                if before is not None:
+                    model.add_implication(there, before[0])
+                    model.add(before[1] <= start)
+                before = there, start
+            self._spread(sorted(pairs), slots, node)
+            for there, start in slots:
+                self._transmit(sorted(pairs), sorted(links[node]), start=start, there=there)
+
+    def _spread(
+        self, pairs: list[int], slots: list[tuple[cp_model.IntVar, cp_model.IntVar]], node: int
+    ) -> None:
+        """Let each chosen pair be part of one of the transmissions, and start with it."""
+        model = self.model
+        parts: list[list[cp_model.IntVar]] = [[] for _ in slots]
+        for pair in pairs:
+            part = [model.new_bool_var("") for _ in slots]
+            model.add(sum(part) == self.chosen[pair])
+            for k, (_, start) in enumerate(slots):
+                model.add(self.start(pair) == start).only_enforce_if(part[k])
+                parts[k].append(part[k])
+            self.parts[node, pair] = part
+        for k, (there, _) in enumerate(slots):
+            model.add_max_equality(there, parts[k])
+
+    def _transmit(
+        self,
+        pairs: list[int],
+        links: list[tuple[int, int, int]],
+        *,
+        start: cp_model.IntVar,
+        there: cp_model.IntVar,
+    ) -> None:
+        """Hold the links of one transmission."""
+        asked = self.asked
+        soonest = min(asked["earliest"][asked["chunk"][pair]][asked["src"][pair]] for pair in pairs)
+        left = min(
+            asked["delay"][pair] + asked["tail"][asked["chunk"][pair]][asked["dst"][pair]]
+            for pair in pairs
+        )
+        for resource, begin, end in links:
+            if end > begin:
+                self._add(
+                    resource,
+                    start + begin,
+                    length=end - begin,
+                    there=there,
+                    head=soonest + begin,
+                    tail=left - end,
+                )
+
+    def _alike(self) -> None:
+        for first, second, device in self.asked["alike"]:
+            if (first, device) in self.arrival and (second, device) in self.arrival:
+                self.model.add(self.arrival[first, device] <= self.arrival[second, device])
+
+    def _hint(self) -> None:
+        asked, model = self.asked, self.model
+        if not asked["chosen"]:
+            return
+        chosen = set(asked["chosen"])
+        at = {(chunk, device): ticks for chunk, device, ticks in asked["arrival"]}
+        for pair in self.pairs:
+            model.add_hint(self.chosen[pair], pair in chosen)
+        for place, ticks in at.items():
+            model.add_hint(self.arrival[place], ticks)
+        model.add_hint(self.makespan, max(at.get(place, 0) for place in self.wanted))
+        starts = {
+            pair: at[asked["chunk"][pair], asked["dst"][pair]] - asked["delay"][pair]
+            for pair in chosen
+        }
+        users: dict[int, list[int]] = defaultdict(list)
+        for node, pair in self.parts:
+            users[node].append(pair)
+        for node, slots in self.slots.items():
+            times = sorted({starts[pair] for pair in users[node] if pair in chosen})
+            for k, (there, start) in enumerate(slots):
+                model.add_hint(there, k < len(times))
+                model.add_hint(start, times[k] if k < len(times) else asked["upper"])
+                for pair in users[node]:
+                    inside = pair in chosen and k < len(times) and starts[pair] == times[k]
+                    model.add_hint(self.parts[node, pair][k], inside)

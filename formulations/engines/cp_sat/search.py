@@ -1,0 +1,256 @@
+"""Exact search of any collective, side by side as `list_scheduling.search` takes it apart.
+
+Each side is planned for representatives under each symmetry first, then without. List scheduling
+gives the plan to begin with. What is proved for a quotient holds for symmetric plans only and is
+no bound; what is proved of the whole side is one where its model has every plan: where every way
+is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
+which moves do not; there a second model, whose solutions may
+(`formulations.engines.cp_sat.waiting`), proves the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ccl.bound import Bound
+from ccl.errors import SolveError
+from ccl.result import PROOF_TOLERANCE, Stop
+from ccl.topology import Topology
+from formulations.core.registry import formulation
+from formulations.core.run import Run
+from formulations.core.shared_limits import binding
+from formulations.engines.cp_sat.client import Effort, Ending, News, close_gap
+from formulations.engines.epoch_grid.arcs import LONGEST_WAY
+from formulations.engines.list_scheduling.multistart import Task, passes
+from formulations.engines.list_scheduling.quotient import Quotient
+from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.list_scheduling.search import After, Finder, Side
+from formulations.engines.list_scheduling.timed import TimedMoves
+
+
+@dataclass(frozen=True)
+class Closer(Finder):
+    """A finder that searches on from what list scheduling finds.
+
+    Parameters
+    ----------
+    workers
+        Threads of the solver.
+    until
+        Seconds after the beginning of the run when it has to end.
+    sides
+        Sides that share the time.
+    sole
+        Whether a bound on the one side is a bound on the whole problem, if its model is complete.
+    endings
+        Why the last search of each side ended.
+    asked
+        What the sides so far were for.
+    stops
+        Whether no model is built where a plan meets the goal.
+    """
+
+    workers: int = 1
+    until: float = 60.0
+    sides: int = 1
+    sole: bool = True
+    endings: dict[str, Stop] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    stops: bool = True
+
+    @property
+    def stop(self) -> Stop:
+        """Why it ended, where nothing is proved of the whole."""
+        ended = set(self.endings.values())
+        if Stop.TIME_LIMIT in ended or self.run.seconds >= self.until:
+            return Stop.TIME_LIMIT if self.until == self.run.time_limit else Stop.EFFORT
+        if Stop.TOO_LARGE in ended:
+            return Stop.TOO_LARGE
+        return Stop.SEARCHED if ended else Stop.PASSES
+
+    def plans(
+        self,
+        side: Side,
+        *,
+        goal: float,
+        found: Callable[[TimedMoves], bool],
+        after: After | None = None,
+        final: bool = True,
+    ) -> None:
+        """Hand over plans, each better than those before, until one is good enough."""
+        del final  # a better start than its own it could not use
+        task = side.task(after=after)
+        reduced = (
+            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+        )
+        left = max(1, self.sides - len(self.asked))
+        until = self.run.seconds + (self.until - self.run.seconds) / left
+        self.asked.append(
+            "to spread after it " if after else "to spread " if self.asked else "to add up "
+        )
+        part = self.asked[-1] if self.sides > 1 else ""
+        attempt = _Attempt(self, task, goal, found, part)
+        for turn, each in enumerate([*reduced, None]):
+            seconds = (until - self.run.seconds) / (len(reduced) + 1 - turn)
+            # The first passes are run in any case, so that there is a plan.
+            if attempt.enough or (seconds <= 0 and attempt.plan is not None):
+                return
+            attempt.improve(each, seconds=seconds, turn=turn)
+
+
+@dataclass
+class _Attempt:
+    """The best plan of one side so far."""
+
+    finder: Closer
+    task: Task
+    goal: float
+    found: Callable[[TimedMoves], bool]
+    part: str
+    best: float = np.inf
+    plan: TimedMoves | None = None
+    enough: bool = False
+
+    def improve(self, reduced: Quotient | None, *, seconds: float, turn: int) -> None:
+        """Search on under one symmetry, or without."""
+        run, finder = self.finder.run, self.finder
+        begin = run.seconds
+        task = self.task if reduced is None else reduced.task
+        group = "without symmetry" if reduced is None else f"by a symmetry of {len(reduced.chunks)}"
+        name = self.part + group
+        run.report(f"list scheduling {name}")
+        hint, upper = self._listed(task, turn, seconds=seconds)
+        if hint is not None:
+            self._take(hint, upper, reduced)
+        elif reduced is None and self.plan is not None:
+            hint, upper = self.plan, self.best
+        proves = reduced is None and self._counts()
+        left = seconds - (run.seconds - begin)
+        self.enough |= self.best <= self.goal * (1 + PROOF_TOLERANCE)
+        built = finder.stops or run.size is not None
+        if (self.enough and built) or hint is None or left <= 0:
+            return
+        run.report(f"constraint programming {name}")
+        direct = single_links(task.moves)
+        share = left if direct or not proves else left / 2
+        effort = Effort(seconds=share, workers=finder.workers, seed=finder.seed)
+        try:
+            self._search(task, hint, reduced, name=name, effort=effort, proves=proves and direct)
+            left = seconds - (run.seconds - begin)
+            if proves and not direct and left > 0 and not run.enough:
+                self._bound(task, effort=replace(effort, seconds=left))
+        except SolveError as error:
+            run.note(f"constraint programming {name}: {error}")
+            finder.endings[self.part] = Stop.TOO_LARGE
+
+    def _listed(self, task: Task, turn: int, *, seconds: float) -> tuple[TimedMoves | None, float]:
+        """Return the best plan of some passes that is better than what is known."""
+        run, finder = self.finder.run, self.finder
+        until = run.seconds + seconds / 2
+        hint, upper = None, self.best
+        for plan, makespan in passes(
+            task,
+            seed=finder.seed + turn,
+            most=finder.passes,
+            goal=self.goal,
+            limit=self.best,
+            over=lambda: run.seconds > until,
+        ):
+            hint, upper = plan, makespan
+        return hint, upper
+
+    def _search(
+        self,
+        task: Task,
+        hint: TimedMoves,
+        reduced: Quotient | None,
+        *,
+        name: str,
+        effort: Effort,
+        proves: bool,
+    ) -> None:
+        run = self.finder.run
+        for news in close_gap(task, upper=self.best, lower=self.goal, hint=hint, effort=effort):
+            if news.size is not None:
+                run.met(news.size)
+            if news.plan is not None and news.makespan is not None:
+                self._take(news.plan, news.makespan, reduced)
+            if proves:
+                prove(run, news.bound)
+            if news.ending is not None:
+                self._ended(news, name)
+            if self.enough or run.enough:
+                self.enough = True
+                return
+
+    def _bound(self, task: Task, *, effort: Effort) -> None:
+        """Prove a bound on plans that may let chunks wait in switches."""
+        run = self.finder.run
+        run.report("constraint programming: a bound on plans that wait in switches")
+        for news in close_gap(task, upper=self.best, lower=self.goal, effort=effort, waits=True):
+            prove(run, news.bound)
+            if run.enough:
+                self.enough = True
+                return
+
+    def _ended(self, news: News, name: str) -> None:
+        proved = news.ending is Ending.PROVED
+        left = "" if proved else f"; its time was over at {self.best:.6g} µs"
+        self.finder.run.note(
+            f"constraint programming: no plan {name} ends before {news.bound:.6g} µs{left}"
+        )
+        self.finder.endings[self.part] = Stop.SEARCHED if proved else Stop.TIME_LIMIT
+
+    def _take(self, plan: TimedMoves, makespan: float, reduced: Quotient | None) -> None:
+        if makespan < self.best * (1 - 1e-9):
+            self.best = makespan
+            self.plan = plan if reduced is None else reduced.lifted(plan)
+            self.enough = self.found(self.plan)
+
+    def _counts(self) -> bool:
+        """Whether a bound on the whole side is one on the problem."""
+        return self.finder.sole and not cut_short(self.task.moves.topology)
+
+
+def single_links(moves: Moves) -> bool:
+    """Whether every way is one link, so that nothing can wait on it."""
+    return bool((np.diff(moves.first) == 1).all())
+
+
+def cut_short(topology: Topology) -> bool:
+    """Whether there may be ways of more links than are listed."""
+    stores = {each.name: each.stores for each in topology.devices}
+    waiting: list[tuple[str, ...]] = [
+        link.ends for link in topology.links if stores[link.src] and not stores[link.dst]
+    ]
+    while waiting:
+        way = waiting.pop()
+        onwards = [link.dst for link in topology.links_out[way[-1]]]
+        longer = [(*way, each) for each in onwards if not stores[each] and each not in way]
+        if longer and len(way) >= LONGEST_WAY:
+            return True
+        waiting += longer
+    return False
+
+
+def prove(run: Run, makespan: float) -> None:
+    """Add a bound to a run and to its best result."""
+    if makespan <= run.bounds[0].makespan * (1 + PROOF_TOLERANCE / 10):
+        return
+    if not formulation(run.formulation).keeps_chunks(run.problem):
+        return  # other plans of this run may split chunks
+    bound = Bound(
+        makespan,
+        "solver",
+        None,
+        "constraint programming in continuous time, over all plans of whole chunks",
+        whole_chunks=True,
+    )
+    kept = tuple(each for each in run.bounds if each.kind != "solver")
+    run.bounds = (bound, *kept)
+    if run.best is not None:
+        run.best = replace(run.best, bounds=run.bounds)
+    run.report("constraint programming: a better bound")

@@ -1,0 +1,272 @@
+"""What a model may choose in an epoch: one hop of one chunk, over a link or a hyper-edge.
+
+With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
+hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole way between
+two devices that store, crossed without stopping, and every link of the way is held. The paper
+lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
+has ports; holding the links of the way, one hop at a time each, says both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from ccl.topology import Topology
+from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
+
+LONGEST_WAY = 6
+"""Most links of one way through devices that cannot store: up and down a three-level tree."""
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Hops as arrays; `n` hops, `links` rows of capacity.
+
+    Parameters
+    ----------
+    grid
+        The epochs.
+    routes
+        Device names along each hop, two or more.
+    src, dst
+        Positions of the devices at its ends, shape (n,).
+    delay
+        Epochs after which the chunk can be sent on, shape (n,).
+    occupancy
+        Epochs for which it holds its links, shape (n,).
+    begin
+        Epochs after its own from which on it holds them, shape (n,): 0, unless the grid is
+        mirrored.
+    uses
+        Which hop holds which link, sparse 0/1 of shape (links, n).
+    room
+        Chunks that may start on each link in that link's occupancy, shape (links,).
+    opened
+        Whether a send may start over each hop in each epoch, shape (epochs, n); later epochs are
+        as the last. None where all are open always.
+    """
+
+    grid: EpochGrid
+    routes: tuple[tuple[str, ...], ...]
+    src: np.ndarray
+    dst: np.ndarray
+    delay: np.ndarray
+    occupancy: np.ndarray
+    begin: np.ndarray
+    uses: sparse.csr_array
+    room: np.ndarray
+    opened: np.ndarray | None = None
+
+    def open_in(self, epochs: int) -> np.ndarray:
+        """Whether a send may start over each hop in each epoch, shape (epochs, n)."""
+        if self.opened is None:
+            return np.ones((epochs, len(self.routes)), dtype=bool)
+        return np.asarray(self.opened[np.minimum(np.arange(epochs), len(self.opened) - 1)])
+
+    @property
+    def topology(self) -> Topology:
+        """The topology of the grid."""
+        return self.grid.topology
+
+    @cached_property
+    def distance(self) -> np.ndarray:
+        """Fewest epochs from device to device, shape (devices, devices); inf if unreachable."""
+        count = len(self.topology.devices)
+        far = np.full((count, count), np.inf)
+        np.fill_diagonal(far, 0.0)
+        np.minimum.at(far, (self.src, self.dst), self.delay.astype(float))
+        for middle in range(count):
+            np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
+        return far
+
+    @cached_property
+    def stores(self) -> np.ndarray:
+        """Whether each device stores, shape (devices,)."""
+        return np.array([each.stores for each in self.topology.devices], dtype=bool)
+
+    @cached_property
+    def copies(self) -> np.ndarray:
+        """Whether each device copies, shape (devices,)."""
+        return np.array([each.copies for each in self.topology.devices], dtype=bool)
+
+    @cached_property
+    def links(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the links that each hop holds, in order."""
+        index = self.topology.link_index
+        return tuple(tuple(index[pair] for pair in pairwise(route)) for route in self.routes)
+
+    def carried(self, hop: int) -> list[range]:
+        """Return for each link of a hop the epochs after its own over which its bytes count.
+
+        A shared limit lets through in each of them an equal part of the chunk. On the later links
+        of a way they begin as many whole epochs later as it takes until their first byte can go,
+        and are no fewer than those in which bytes come to them.
+        """
+        grid, links = self.grid, list(self.links[hop])
+        ordered = links[::-1] if grid.mirrored else links
+        if len(links) == 1:
+            spans = {links[0]: range(int(self.occupancy[hop]))}
+        else:
+            spans = {
+                link: range(first, first + many)
+                for link, (first, many, _) in zip(ordered, stays(grid, ordered), strict=True)
+            }
+        if not grid.mirrored:
+            return [spans[link] for link in links]
+        delay = int(self.delay[hop])
+        return [range(delay - spans[each].stop, delay - spans[each].start) for each in links]
+
+
+def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]:
+    """Return from which epoch on and for how many each link of a way carries a chunk.
+
+    With it comes until when it is held, in µs after the chunk has started, latency apart: over
+    limited links chunks are spread over whole epochs, for as long at least as bytes come to them;
+    another link waits until it can send without a pause.
+    """
+    tau = grid.epoch_duration
+    found: list[tuple[int, int, float]] = []
+    late = begin = until = 0.0
+    for link in links:
+        hold = float(grid.hold[link])
+        if not grid.limited[link]:
+            begin = max(begin, until - hold)
+        first = math.floor((late + begin) / tau + ROUNDING)
+        took = max(hold, until - begin)
+        many = max(1, math.ceil(took / tau - ROUNDING))
+        until = begin + (many * tau if grid.limited[link] else hold)
+        found.append((first, many, until))
+        late += float(grid.alpha[link])
+    return found
+
+
+def link_hops(grid: EpochGrid) -> Hops:
+    """Every link is a hop."""
+    links = grid.topology.links
+    src, dst = grid.ends
+    return Hops(
+        grid=grid,
+        routes=tuple(link.ends for link in links),
+        src=src,
+        dst=dst,
+        delay=grid.delay,
+        occupancy=grid.occupancy,
+        begin=(grid.delay - grid.occupancy) * grid.mirrored,
+        uses=sparse.csr_array(sparse.eye_array(len(links))),
+        room=grid.room,
+    )
+
+
+def hyper_edges(grid: EpochGrid) -> Hops:
+    """Every way between two storing devices that crosses only others is a hop."""
+    topology, tau = grid.topology, grid.epoch_duration
+    routes = tuple(ways(topology))
+    index = topology.link_index
+    held = [[index[pair] for pair in pairwise(route)] for route in routes]
+    hold = np.array([_whole(grid, links) for links in held])
+    last = 0 if grid.mirrored else -1
+    lag = np.array([sum(grid.alpha[links]) - grid.alpha[links[last]] for links in held])
+    alpha = np.array([sum(grid.alpha[links]) for links in held])
+    rows = np.concatenate([np.array(links) for links in held])
+    columns = np.repeat(np.arange(len(held)), [len(links) for links in held])
+    shape = (len(topology.links), len(routes))
+    uses = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+    crossed = np.zeros(len(topology.links), dtype=bool)
+    for links in held:
+        crossed[links] |= len(links) > 1
+    limited = np.array([grid.limited[links].any() for links in held])
+    # A later link of the way is held later by the latencies before it, so that two hops of
+    # different ways over it need that much more between them.
+    occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
+    delay = np.where(
+        limited,
+        occupancy + np.ceil(alpha / tau - ROUNDING).astype(int),
+        np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
+    )
+    position = topology.index
+    every = Hops(
+        grid=grid,
+        routes=routes,
+        src=np.array([position[route[0]] for route in routes]),
+        dst=np.array([position[route[-1]] for route in routes]),
+        delay=delay,
+        occupancy=occupancy,
+        begin=(delay - occupancy) * grid.mirrored,
+        uses=uses,
+        room=np.where(crossed, 1, grid.room),
+    )
+    return _let_through(every) if topology.limits else every
+
+
+def _whole(grid: EpochGrid, links: list[int]) -> float:
+    """Return the µs, latency apart, until a chunk has left the last link of a way."""
+    until = stays(grid, links[::-1] if grid.mirrored else links)[-1][2]
+    slowest = float(max(grid.hold[links]))
+    epochs = math.ceil(slowest / grid.epoch_duration - ROUNDING)
+    alike = until <= epochs * grid.epoch_duration * (1 + ROUNDING)
+    # What is left of the last epoch may be used for latency, where all links have the same ones.
+    return slowest if alike and grid.limited[links].all() else until
+
+
+def _let_through(hops: Hops) -> Hops:
+    """Leave out the ways that cross a shared limit so often that a chunk alone is too much."""
+    topology, grid = hops.topology, hops.grid
+    most = [
+        1e3 * each.bandwidth * grid.epoch_duration / grid.chunk_size * (1 + ROUNDING)
+        for each in topology.limits
+    ]
+    under = [{topology.link_index[ends] for ends in each.links} for each in topology.limits]
+    kept = []
+    for hop, links in enumerate(hops.links):
+        loads: Counter[tuple[int, int]] = Counter()
+        for link, epochs in zip(links, hops.carried(hop), strict=True):
+            for number, inside in enumerate(under):
+                if link in inside:
+                    loads.update(dict.fromkeys(((number, k) for k in epochs), 1 / len(epochs)))
+        if all(load <= most[number] for (number, _), load in loads.items()):
+            kept.append(hop)
+    return replace(
+        hops,
+        routes=tuple(hops.routes[hop] for hop in kept),
+        src=hops.src[kept],
+        dst=hops.dst[kept],
+        delay=hops.delay[kept],
+        occupancy=hops.occupancy[kept],
+        begin=hops.begin[kept],
+        uses=hops.uses[:, kept],
+    )
+
+
+def no_way(name: str) -> str:
+    """Say that no way leads to the device called `name`."""
+    return (
+        f"no way of at most {LONGEST_WAY} links from one device that stores to the next leads "
+        f"to {name} under the shared limits; link it to others more directly"
+    )
+
+
+def ways(topology: Topology) -> Iterator[tuple[str, ...]]:
+    """Yield every way from one storing device to another over devices that cannot store."""
+    stores = {each.name: each.stores for each in topology.devices}
+
+    def onwards(way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for link in topology.links_out[way[-1]]:
+            if link.dst in way:
+                continue
+            longer = (*way, link.dst)
+            if stores[link.dst]:
+                yield longer
+            elif len(longer) <= LONGEST_WAY:
+                yield from onwards(longer)
+
+    for each in topology.devices:
+        if each.stores:
+            yield from onwards((each.name,))

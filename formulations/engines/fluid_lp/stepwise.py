@@ -1,0 +1,217 @@
+"""Step by step: chunks or a fluid in a network over time, every link with its own room in a step.
+
+The network has T + 1 layers of the graph of duplicates; an edge takes one step of s µs, and who
+stores may wait (`formulations.engines.steady_state.graph`). Sets: chunks c with origin o(c) and
+destinations D(c), edges e, links l. Constants: room[l], how many chunks a link carries within a
+step, latency counted. Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
+
+    minimise    sum over e and c of cost[e] size[c] w[e, c]
+    subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)           d in D(c)
+                f[e, c, d] <= w[e, c]                                        e of a link
+                sum of w[., c] out of v <= 1                        v may neither copy nor store
+                sum over c, and over e of l in step t, of w[e, c] <= room[l]         each l, t
+                sum over c, and e in L in step t, of size[c] w[e, c] <= 1000 s b(L)  each L, t
+
+which is MILP (3.8) for one chunk a rank and (3.9) for K. Decisions: the thesis has f binary and w
+free. For given binary w every f is a flow by itself, within capacities of 0 and 1, so that there is
+one of zeros and ones if there is any; here w is binary, which is far fewer. The row
+at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several ways, so
+that data could part at v and come to u in two steps, which helps where u copies and cannot store.
+With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth and has
+no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
+
+`fluid_steps` is LP (3.10)[s, T], with (3.12) for the same reason: w is free, and data is groups.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from ccl.problem import Problem
+from ccl.result import ModelSize
+from ccl.schedule import Schedule, Send
+from formulations.engines.epoch_grid.arcs import Hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.fluid_lp.costs import default_costs
+from formulations.engines.fluid_lp.multicast import product, spread
+from formulations.engines.steady_state.demands import demands_of
+from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps, without_copies
+from formulations.solvers.cvxpy_highs import Backend
+
+PER_MICRO = 1e3
+"""Bytes that 1 GB/s carries in a µs."""
+
+
+def in_each_step(graph: FluidGraph) -> sparse.csr_array:
+    """Return which edges each capacity row sums up in each step, shape (steps times rows, edges).
+
+    Rows of step 0 come first, each step's in the order of `FluidGraph.rates`.
+    """
+    rows = graph.rows.tocoo()
+    many = rows.shape[0]
+    step = graph.step[graph.src[rows.coords[1]]]
+    place = step * many + rows.coords[0], rows.coords[1]
+    return sparse.csr_array((rows.data, place), shape=(graph.steps * many, graph.edges))
+
+
+class StepModel:
+    """Whole chunks on one grid of steps.
+
+    Parameters
+    ----------
+    problem
+        Without sums; each chunk has one holder.
+    hops
+        Its links on a grid on which every link that carries anything takes one step.
+    costs
+        Cost of a byte on each link, shape (links,).
+    """
+
+    def __init__(self, problem: Problem, hops: Hops, costs: np.ndarray) -> None:
+        self._problem, self._hops, self._costs = problem, hops, costs
+        self._graph = without_copies(graph_of(problem.topology))
+        self._demand = demand(problem)
+        chunks = problem.collective.chunks
+        self._pairs = [
+            (number, rank)
+            for number, chunk in enumerate(chunks)
+            for rank in chunk.destinations
+            if rank not in chunk.holders
+        ]
+
+    def size(self, steps: int) -> ModelSize:
+        """Return about how large the model of so many steps is."""
+        waits = sum(each.stores for each in self._problem.topology.devices)
+        edges, chunks = self._graph.edges * steps, len(self._problem.collective.chunks)
+        flows = (edges + waits * steps) * len(self._pairs)
+        rows = edges * len(self._pairs) + self._graph.vertices * (steps + 1) * len(self._pairs)
+        return ModelSize(edges * chunks + flows, rows, 4 * flows)
+
+    def solve(self, steps: int, backend: Backend, time_limit: float | None) -> Schedule:
+        """Return the cheapest plan of so many steps.
+
+        Raises
+        ------
+        Infeasible
+            If there is none.
+        LimitReached
+            If the time limit came first.
+        """
+        graph = in_steps(self._graph, steps)
+        carrying = np.flatnonzero(graph.link >= 0)
+        chunk = np.array([number for number, _ in self._pairs])
+        chunks = self._problem.collective.chunks
+        w = cp.Variable((len(carrying), len(chunks)), boolean=True)
+        f = cp.Variable((graph.edges, len(chunk)), nonneg=True)
+        chosen = np.equal.outer(np.arange(len(chunks)), chunk).astype(float)
+        stores = np.array([each.stores for each in graph.topology.devices])[graph.device]
+        held = np.flatnonzero(~graph.copies & ~stores)
+        program = cp.Problem(
+            cp.Minimize(graph.costs(self._costs)[carrying] @ w @ np.ones(len(chunks))),
+            [
+                product(graph.incidence, f) == self._ends(graph),
+                f[carrying] <= w @ chosen,
+                *self._rooms(graph, w, carrying),
+                *([product(_leaving(graph, held)[:, carrying], w) <= 1] if len(held) else []),
+            ],
+        )
+        backend.solve(program, time_limit=time_limit)
+        return self._plan(graph, _value(f))
+
+    def _ends(self, graph: FluidGraph) -> np.ndarray:
+        ends = np.zeros((graph.vertices, len(self._pairs)))
+        for column, (number, rank) in enumerate(self._pairs):
+            ends[graph.goals[rank], column] += 1.0
+            holder = self._problem.collective.chunks[number].holders[0]
+            ends[graph.origins[holder], column] -= 1.0
+        return ends
+
+    def _rooms(
+        self, graph: FluidGraph, w: cp.Variable, carrying: np.ndarray
+    ) -> list[cp.Constraint]:
+        """Return the rows of capacity, of links in chunks and of limits in their shares."""
+        links, many = len(graph.topology.links), len(graph.rates)
+        loads = in_each_step(graph)[:, carrying]
+        row = np.arange(loads.shape[0]) % many
+        hops, grid = self._hops, self._hops.grid
+        room = np.where(hops.delay == 1, np.minimum(hops.room, w.shape[1]), 0.0)
+        through = graph.rates[links:] * grid.epoch_duration * PER_MICRO / grid.chunk_size
+        most = np.concatenate([room, through + 1e-9])[row]
+        return [product(loads, w) @ np.ones(w.shape[1]) <= most]
+
+    def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
+        """Return the sends on a way of each flow.
+
+        A flow may be split; within w, which is whole, each of its ways can take all of it.
+        """
+        into = np.argsort(graph.dst, kind="stable")
+        first = np.searchsorted(graph.dst[into], np.arange(graph.vertices + 1))
+        used: set[tuple[int, int]] = set()
+        for column, (number, rank) in enumerate(self._pairs):
+            vertex = int(graph.goals[rank])
+            origin = int(graph.origins[self._problem.collective.chunks[number].holders[0]])
+            while vertex != origin:
+                came = into[first[vertex] : first[vertex + 1]]
+                edge = int(came[np.argmax(flows[came, column])])
+                if graph.link[edge] >= 0:
+                    used.add((edge, number))
+                vertex = int(graph.src[edge])
+        links, step = graph.topology.links, graph.step
+        sends = [
+            Send(int(step[graph.src[edge]]), number, *links[graph.link[edge]].ends)
+            for edge, number in sorted(used)
+        ]
+        return schedule(sends, self._hops, self._demand)
+
+
+def fluid_steps(
+    problem: Problem,
+    steps: int,
+    duration: float,
+    *,
+    costs: np.ndarray | None = None,
+    backend: Backend | None = None,
+) -> float:
+    """Return the least weighted data of a fluid in so many steps: LP (3.10)[s, T].
+
+    Parameters
+    ----------
+    problem
+        Without sums, all data with a single holder.
+    steps
+        T.
+    duration
+        s in µs; latencies are not counted.
+    costs
+        Cost of a byte on each link; `default_costs` if None.
+    backend
+        The solver.
+
+    Raises
+    ------
+    Infeasible
+        If not all can arrive.
+    """
+    per_link = default_costs(problem.topology) if costs is None else costs
+    graph = in_steps(without_copies(graph_of(problem.topology)), steps)
+    groups = demands_of(problem).spreads
+    unit = max(each.nbytes for each in groups)
+    amounts = np.array([each.nbytes for each in groups]) / unit
+    side = spread(graph, groups, amounts, copies="relaxed")
+    most = np.tile(graph.rates, steps) * duration * PER_MICRO / unit
+    fits = product(in_each_step(graph), side.total) <= most
+    cost = cp.Constant(graph.costs(per_link)) @ side.total
+    found = (backend or Backend()).solve(cp.Problem(cp.Minimize(cost), [fits, *side.rules]))
+    return found.objective * unit
+
+
+def _leaving(graph: FluidGraph, vertices: np.ndarray) -> sparse.csr_array:
+    """Return which edges leave each of some vertices, shape (vertices, edges)."""
+    return sparse.csr_array(-graph.incidence[vertices]).maximum(0)
+
+
+def _value(variable: cp.Variable) -> np.ndarray:
+    return np.asarray(variable.value, dtype=float)

@@ -1,0 +1,349 @@
+"""Switches split off: connections between GPUs alone, with the ways that they take.
+
+Capacities are in trees. A flow to every GPU, as large as all trees together, is kept while
+capacity is taken from u -> w and w -> t and given to u -> t, until the switch w has none left
+(`formulations.engines.kernels.splitting`); so the spanning trees that fit the cluster still fit.
+What cannot be split off now never can, because cuts only become narrower, so one try of every pair
+with as much as goes is enough where a switch gives out what it takes in.
+
+Which pairs are tried first decides how deep the trees become, and how local:
+
+* switches that no GPU is linked to are taken out as a whole where all trees fit without them;
+* switches near GPUs come first, of these the one with the fewest pairs;
+* its capacity is first spread evenly, so that a GPU reaches many others directly; what is left
+  goes, one tree at a time, to those that it does not reach yet;
+* then what would go back to a device is dropped, as long as all trees fit without it, and only
+  what is left takes detours: between devices that have a shorter way, at a switch between hosts
+  from a host back to itself, down and up again.
+
+Source: ForestColl, section 4.3 and appendix C.2; the order is ours.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, shortest_path
+
+from ccl.errors import SolveError
+from formulations.engines.forestcoll.network import OTHERS, Ints, Network, arcs_of
+from formulations.engines.kernels.maxflow import carries, flows_to
+from formulations.engines.kernels.splitting import split_off
+
+Way = tuple[int, ...]
+"""Numbers of devices, from one that stores over switches to the next that stores."""
+
+Ways = dict[tuple[int, int], list[tuple[Way, int]]]
+"""For each connection the ways that it takes, and how many trees take each."""
+
+_ALL = 2**62
+
+NUMBERS = 2**28
+"""Most numbers that flows to all GPUs over all connections take: 2 GB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """What links can carry and roots give out, in trees.
+
+    Parameters
+    ----------
+    network
+        The cluster.
+    capacity
+        Trees on each link, shape (links,).
+    trees
+        Trees of each device as a root, shape (devices,).
+    """
+
+    network: Network
+    capacity: Ints
+    trees: Ints
+
+    @property
+    def bundle(self) -> int:
+        """Trees that had better stay together: all of a root, but those of an only root part."""
+        return int(self.trees.max()) if np.count_nonzero(self.trees) > 1 else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Connections:
+    """Connections between devices that carry the same trees as the cluster.
+
+    Arcs come with their opposites and are sorted by tail, as in
+    `formulations.engines.kernels.splitting`.
+
+    Parameters
+    ----------
+    tail, head, rev
+        Device that each leaves and enters, and its opposite, shape (arcs,).
+    first
+        Where the arcs of each device begin, shape (devices + 1,).
+    capacity
+        Trees, shape (arcs,).
+    room
+        What each arc can still take after a flow to each of `Network.sinks`, shape (sinks, arcs).
+    ways
+        Over which switches they go.
+    """
+
+    tail: Ints
+    head: Ints
+    rev: Ints
+    first: Ints
+    capacity: Ints
+    room: Ints
+    ways: Ways
+
+
+def split(load: Load) -> Connections:
+    """Return connections between GPUs alone.
+
+    Raises
+    ------
+    SolveError
+        If the trees do not fit, a switch gives out other than it takes in and cannot be split, or
+        there are too many connections.
+    """
+    network = load.network
+    capacity = _without_idle(load)
+    kept = np.flatnonzero(capacity)
+    src, dst, capacity = network.src[kept], network.dst[kept], capacity[kept]
+    arcs = arcs_of(len(load.trees), src, dst, roots=network.gpus)
+    room = flows_to(
+        arcs.first, arcs.head, arcs.rev, arcs.of_links(capacity), load.trees, network.sinks, 1
+    )
+    if (room[:, 0] < 0).any():
+        msg = f"the trees asked for do not fit {network.topology}; ask for fewer"
+        raise SolveError(msg)
+    count = len(load.trees)
+    tail = np.repeat(np.arange(count), np.diff(arcs.first[:-1]))
+    inner = np.flatnonzero(arcs.head[: len(tail)] < count)
+    found = _graph(
+        count,
+        tail[inner] * count + arcs.head[inner],
+        capacity=arcs.of_links(capacity)[inner],
+        room=room[:, inner],
+    )
+    ways = _Log(src, dst, capacity)
+    place = _Place.of(network)
+    left = set(range(count)) - set(network.gpus.tolist())
+    while left:
+        hub = min(left, key=lambda each: (place.level[each], _pairs(found, each), each))
+        left.remove(hub)
+        found = _split_off(network, found, hub, steps=_Steps(place, ways, load.bundle))
+    return Connections(
+        found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.ways()
+    )
+
+
+def _graph(count: int, keys: Ints, *, capacity: Ints, room: Ints) -> Connections:
+    """Return the graph of arcs by their keys, tail times devices plus head, in order."""
+    tail, head = keys // count, keys % count
+    return Connections(
+        tail=tail,
+        head=head,
+        rev=np.searchsorted(keys, head * count + tail),
+        first=np.searchsorted(tail, np.arange(count + 1)),
+        capacity=capacity,
+        room=room,
+        ways={},
+    )
+
+
+def _without_idle(load: Load) -> Ints:
+    """Return the capacities without switches far from all GPUs if the trees fit without them.
+
+    What is left must be as balanced as before.
+    """
+    network = load.network
+    near = np.zeros(len(load.trees), dtype=bool)
+    near[network.gpus] = True
+    near[network.src[near[network.dst]]] = True
+    near[network.dst[np.isin(network.src, network.gpus)]] = True
+    kept = near[network.src] & near[network.dst]
+    if kept.all():
+        return load.capacity
+    less = np.where(kept, load.capacity, 0)
+    net = np.bincount(network.src, less, len(near)) - np.bincount(network.dst, less, len(near))
+    if np.delete(net, network.gpus).any():
+        return load.capacity
+    arcs = network.arcs
+    graph = arcs.first, arcs.head, arcs.rev, arcs.of_links(less), load.trees, network.sinks
+    return less if carries(*graph, 1) else load.capacity
+
+
+def _pairs(found: Connections, hub: int) -> int:
+    """Return how many pairs of arcs go through a device."""
+    out = slice(found.first[hub], found.first[hub + 1])
+    return int((found.capacity[out] > 0).sum() * (found.capacity[found.rev[out]] > 0).sum())
+
+
+def _merged(found: Connections, more: Ints, *, gone: int) -> Connections:
+    """Return the graph with arcs for more keys, without those of a device."""
+    count = len(found.first) - 1
+    used = (found.capacity > 0) | (found.capacity[found.rev] > 0)
+    used &= (found.tail != gone) & (found.head != gone)
+    old = np.flatnonzero(used)
+    before = found.tail[old] * count + found.head[old]
+    keys = np.unique(np.concatenate([before, more, more % count * count + more // count]))
+    place = np.searchsorted(keys, before)
+    capacity = np.zeros(len(keys), dtype=np.int64)
+    capacity[place] = found.capacity[old]
+    room = np.zeros((len(found.room), len(keys)), dtype=np.int64)
+    room[:, place] = found.room[:, old]
+    return _graph(count, keys, capacity=capacity, room=room)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What every split needs and leaves behind."""
+
+    place: _Place
+    ways: _Log
+    bundle: int
+
+
+def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps) -> Connections:
+    """Return the graph without a switch."""
+    count = len(found.first) - 1
+    arcs = np.arange(found.first[hub], found.first[hub + 1])
+    out, into = (found.head[arcs[found.capacity[each] > 0]] for each in (arcs, found.rev[arcs]))
+    into, out = (each[np.argsort(steps.place.order[each])] for each in (into, out))
+    if len(out) == 0 or len(into) == 0:
+        return _merged(found, np.zeros(0, np.int64), gone=hub)
+    numbers = len(found.room) * (len(found.tail) + 2 * len(into) * len(out))
+    if numbers > NUMBERS:
+        name = network.topology.devices[hub].name
+        msg = f"it takes {numbers:,} numbers to split {name} off, of {NUMBERS:,}; take {OTHERS}"
+        raise SolveError(msg)
+    u, t = (each.ravel() for each in np.meshgrid(into, out, indexing="ij"))
+    found = _merged(found, (u * count + t)[u != t], gone=count)
+    keys = found.tail * count + found.head
+    capacity, place = found.capacity, steps.place
+    ins, outs = np.searchsorted(keys, into * count + hub), np.searchsorted(keys, hub * count + out)
+    late = place.lateness(hub, into=into, out=out)
+    across = np.where(into[:, None] == out, -1, np.searchsorted(keys, into[:, None] * count + out))
+
+    def tried(most: Ints, *, new: bool = False) -> bool:
+        """Split off as much as goes of each pair; say whether anything could be."""
+        known = (capacity[across] > 0) & (across >= 0) & new
+        i, j = _listed(late, most, known=known)
+        most, over = most[i, j], across[i, j]
+        table = np.stack([ins[i], outs[j], over, most], axis=1)
+        done = split_off(found.first, found.head, found.rev, capacity, found.room, table, hub)
+        for k in np.flatnonzero(done).tolist():
+            steps.ways.join(int(into[i[k]]), hub, int(out[j[k]]), int(done[k]))
+        return bool(done.any())
+
+    while tried(
+        _even(late, given=capacity[ins], taken=capacity[outs]) // steps.bundle * steps.bundle
+    ):
+        pass
+    while tried(steps.bundle * (late == 0), new=True):
+        pass
+    tried(np.full(late.shape, _ALL))
+    if capacity[ins].any() and capacity[outs].any():
+        msg = (
+            f"{network.topology.devices[hub].name} does not give out what it takes in once its "
+            "links carry whole trees, and cannot be split; ask for another number of trees"
+        )
+        raise SolveError(msg)
+    return _merged(found, np.zeros(0, np.int64), gone=hub)
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where devices are: hops between any two, and from the nearest GPU; numbers of hosts.
+
+    A host whose own links do not join its devices counts as several.
+    `order` sorts the first devices of all hosts before the second ones, so that neighbours in it
+    are in different hosts.
+    """
+
+    hops: Ints
+    level: Ints
+    host: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, network: Network) -> _Place:
+        """Measure a cluster."""
+        devices = network.topology.devices
+        shape = len(devices), len(devices)
+        links = sparse.csr_array((np.ones(len(network.src)), (network.src, network.dst)), shape)
+        hops = shortest_path(links, unweighted=True)
+        hosts = np.array([each.host or f" {number}" for number, each in enumerate(devices)])
+        inner = np.flatnonzero(hosts[network.src] == hosts[network.dst])
+        ends = network.src[inner], network.dst[inner]
+        joined = sparse.csr_array((np.ones(len(inner)), ends), shape)
+        _, label = connected_components(joined, directed=False)
+        host = label.tolist()
+        inside = [host[:number].count(each) for number, each in enumerate(host)]
+        order = np.lexsort((np.arange(len(devices)), np.array(inside)))
+        return cls(hops, hops[network.gpus].min(axis=0), np.array(host), np.argsort(order))
+
+    def lateness(self, hub: int, *, into: Ints, out: Ints) -> Ints:
+        """Return how late each pair is tried, shape (into, out); 0: first."""
+        detour = self.hops[into, hub][:, None] + self.hops[hub, out] > self.hops[into][:, out]
+        up = self.level > self.level[hub]
+        valley = up[into][:, None] & up[out]
+        home = (self.host[into][:, None] == self.host[out]) & (self.host[out] != self.host[hub])
+        back = into[:, None] == out
+        worst = np.maximum(2 * detour, np.maximum(3 * home, 4 * valley))
+        return np.asarray(np.where(back, 1, worst))
+
+
+def _even(late: Ints, *, given: Ints, taken: Ints) -> Ints:
+    """Return for each pair that is not late an even share of what its arcs have left."""
+    first = late == 0
+    most = np.maximum(first @ taken[:, None], (given @ first)[None, :])
+    share = np.where(first, given[:, None] * (taken / np.maximum(most, 1)), 0)
+    return share.astype(np.int64)
+
+
+def _listed(late: Ints, most: Ints, *, known: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs in their order: late and known ones last, then the next neighbours first."""
+    i, j = (each.ravel() for each in np.indices(late.shape))
+    order = np.lexsort((i, (j - i) % max(late.shape), known.ravel(), late.ravel()))
+    order = order[most.ravel()[order] > 0]
+    return i[order], j[order]
+
+
+class _Log:
+    """Which way every unit of capacity takes."""
+
+    def __init__(self, src: Ints, dst: Ints, capacity: Ints) -> None:
+        self._ways: defaultdict[tuple[int, int], deque[tuple[Way, int]]] = defaultdict(deque)
+        for ends in zip(src.tolist(), dst.tolist(), capacity.tolist(), strict=True):
+            self._ways[ends[:2]].append((ends[:2], ends[2]))
+
+    def join(self, u: int, w: int, t: int, amount: int) -> None:
+        """Let some of what goes from u to w and from w to t go from u to t."""
+        while amount > 0:
+            (first, some), (then, other) = self._ways[u, w][0], self._ways[w, t][0]
+            part = min(amount, some, other)
+            for ends, way, rest in (((u, w), first, some - part), ((w, t), then, other - part)):
+                self._ways[ends].popleft()
+                if rest:
+                    self._ways[ends].appendleft((way, rest))
+            if u != t:
+                self._ways[u, t].append((_short(first + then[1:]), part))
+            amount -= part
+
+    def ways(self) -> Ways:
+        """Return the ways of all that is left."""
+        return {ends: list(ways) for ends, ways in self._ways.items() if ways}
+
+
+def _short(way: Way) -> Way:
+    """Leave out what a way goes round in between."""
+    at = {device: place for place, device in enumerate(way)}
+    short, place = [], 0
+    while place < len(way):
+        short.append(way[place])
+        place = at[way[place]] + 1
+    return tuple(short)

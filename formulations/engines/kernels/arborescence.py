@@ -1,0 +1,263 @@
+"""Cheapest out-trees of every root at once, compiled; `tree_columns.multicast` calls it.
+
+`_contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
+Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest way into its end; where
+it meets itself the cycle becomes one vertex. No root is needed for that. Every set S that was ever
+a vertex has a price, what its cheapest way in costs once the prices of the sets inside are taken
+off, and a cheapest out-tree of any root costs the sum of the prices of the sets without it. So the
+sets are found once in O(n^2), and `_expand` reads off a tree for each root in O(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formulations.engines.kernels.kernels import allocating, kernel
+from formulations.engines.kernels.relays import FAR
+
+
+@kernel
+def arborescences(costs, members, roots):
+    """Return a cheapest out-tree over `members` of each root: parents, -1 at roots and elsewhere.
+
+    Parameters
+    ----------
+    costs
+        Of the way into each vertex from each other, shape (n, n).
+    members
+        Vertices that every tree reaches, shape (k,); the roots are among them.
+    roots
+        Shape (r,).
+
+    Returns
+    -------
+    np.ndarray
+        Shape (r, n). A parent of a member that no tree can reach is one from which no way leads.
+    """
+    place = np.full(len(costs), -1, np.int64)
+    for k in range(len(members)):
+        place[members[k]] = k
+    up, into, child, beside = _contract(_among(costs, members))
+    found = np.full((len(roots), len(costs)), -1, np.int32)
+    parent = np.empty(len(members), np.int64)
+    for number in range(len(roots)):
+        _expand(up, into, child, beside, place[roots[number]], parent)
+        for k in range(len(members)):
+            if parent[k] >= 0:
+                found[number, members[k]] = members[parent[k]]
+    return found
+
+
+@kernel
+def shallow(costs, members, roots, steps, rounds):
+    """Return trees that are cheap and not deep: parents of each, as `arborescences` does.
+
+    A way that leaves a vertex costs `steps` more, one for each root, for every hop from the root
+    to that vertex. How many those are is known from the tree before, so trees are sought `rounds`
+    times, and the best of them is kept.
+    """
+    many = len(members)
+    place = np.full(len(costs), -1, np.int64)
+    for k in range(many):
+        place[members[k]] = k
+    parent = np.empty(many, np.int64)
+    kept = np.empty(many, np.int64)
+    plain = _among(costs, members)
+    found = np.full((len(roots), len(costs)), -1, np.int32)
+    for number in range(len(roots)):
+        depth = _hops(plain, place[roots[number]])
+        least = np.inf
+        for _ in range(rounds):
+            up, into, child, beside = _contract(plain + steps[number] * depth)
+            _expand(up, into, child, beside, place[roots[number]], parent)
+            new = _depths(parent)
+            total = 0.0
+            for k in range(many):
+                if parent[k] >= 0:
+                    total += plain[k, parent[k]] + steps[number] * new[parent[k]]
+            if total < least:
+                least = total
+                kept[:] = parent
+            # Half of what was believed before stays, or two trees could take turns.
+            depth = (depth + new) / 2
+        for k in range(many):
+            if kept[k] >= 0:
+                found[number, members[k]] = members[kept[k]]
+    return found
+
+
+@allocating
+def _hops(costs, root):
+    """Return how many ways lead from the root to each vertex at least."""
+    many = len(costs)
+    depth = np.full(many, float(many))
+    depth[root] = 0.0
+    front = np.empty(many, np.int64)
+    front[0], low, high = root, 0, 1
+    while low < high:
+        here = front[low]
+        low += 1
+        for vertex in range(many):
+            if depth[vertex] >= many and costs[vertex, here] < FAR:
+                depth[vertex] = depth[here] + 1
+                front[high] = vertex
+                high += 1
+    return depth
+
+
+@allocating
+def _among(costs, members):
+    """Return the costs among some vertices."""
+    chosen = np.empty((len(members), len(members)))
+    for i in range(len(members)):
+        for j in range(len(members)):
+            chosen[i, j] = costs[members[i], members[j]]
+    return chosen
+
+
+@allocating
+def _contract(costs):
+    """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
+
+    The numbers of the vertices come first; `costs` is used up.
+    """
+    many = len(costs)
+    edge = np.empty((many, many), np.int64)
+    for dst in range(many):
+        for src in range(many):
+            edge[dst, src] = src * many + dst
+    up = np.full(2 * many, -1, np.int64)
+    into = np.full(2 * many, -1, np.int64)
+    child = np.full(2 * many, -1, np.int64)
+    beside = np.full(2 * many, -1, np.int64)
+    price = np.zeros(2 * many)
+    active = np.arange(many)
+    left = many
+    number = np.arange(many)
+    where = np.full(many, -1, np.int64)
+    path = np.empty(many, np.int64)
+    path[0], where[0], end, made = 0, 0, 1, many
+    while left > 1:
+        here = path[end - 1]
+        best = active[0] if active[0] != here else active[1]
+        for k in range(left):
+            if active[k] != here and costs[here, active[k]] < costs[here, best]:
+                best = active[k]
+        into[number[here]] = edge[here, best]
+        price[number[here]] = costs[here, best]
+        if where[best] < 0:
+            path[end], where[best] = best, end
+            end += 1
+            continue
+        low = where[best]
+        left = _merged(costs, edge, active, left, path[low:end], price, number)
+        for k in range(low, end):
+            member = number[path[k]]
+            up[member], beside[member], child[made] = made, child[made], member
+            if k > low:
+                where[path[k]] = -1
+        number[path[low]] = made
+        made, end = made + 1, low + 1
+    return up, into, child, beside
+
+
+@allocating
+def _merged(costs, edge, active, left, cycle, price, number):
+    """Make one vertex of a cycle, at the place of its first; return how many vertices are left."""
+    slot = cycle[0]
+    inside = np.zeros(len(costs), np.bool_)
+    inside[cycle] = True
+    kept = 0
+    for k in range(left):
+        if not inside[active[k]] or active[k] == slot:
+            active[kept] = active[k]
+            kept += 1
+    own = price[number[slot]]
+    for j in range(kept):
+        costs[slot, active[j]] -= own
+    for member in cycle[1:]:
+        own = price[number[member]]
+        for j in range(kept):
+            other = active[j]
+            if costs[member, other] - own < costs[slot, other]:
+                costs[slot, other] = costs[member, other] - own
+                edge[slot, other] = edge[member, other]
+    for j in range(kept):
+        other = active[j]
+        for member in cycle[1:]:
+            if costs[other, member] < costs[other, slot]:
+                costs[other, slot] = costs[other, member]
+                edge[other, slot] = edge[other, member]
+    return kept
+
+
+@allocating
+def _expand(up, into, child, beside, root, parent):
+    """Write the parents of the out-tree of one root."""
+    many = len(parent)
+    parent[:] = -1
+    top = root
+    while up[top] >= 0:
+        top = up[top]
+    vertices = np.empty(many + 1, np.int64)
+    tops = np.empty(many + 1, np.int64)
+    vertices[0], tops[0], size = root, top, 1
+    while size > 0:
+        size -= 1
+        here, top = vertices[size], tops[size]
+        while here != top:
+            other = child[up[here]]
+            while other >= 0:
+                if other != here:
+                    src, dst = into[other] // many, into[other] % many
+                    parent[dst] = src
+                    vertices[size], tops[size] = dst, other
+                    size += 1
+                other = beside[other]
+            here = up[here]
+
+
+@allocating
+def _depths(parent):
+    """Return how many hops each vertex is from the root."""
+    depth = np.full(len(parent), -1.0)
+    for vertex in range(len(parent)):
+        many, here = 0.0, vertex
+        while depth[here] < 0 and parent[here] >= 0:
+            many, here = many + 1, parent[here]
+        base = max(depth[here], 0.0)
+        here, own = vertex, base + many
+        while depth[here] < 0:
+            depth[here] = own
+            own, here = own - 1, max(parent[here], 0)
+    return depth
+
+
+@kernel
+def breadth(costs, roots):
+    """Return of each root the cheapest of its out-trees with the fewest hops to every vertex.
+
+    Each vertex takes the cheapest way from one that is a hop nearer. Parents as `arborescences`
+    returns them, shape (r, n).
+    """
+    many = len(costs)
+    found = np.full((len(roots), many), -1, np.int32)
+    for number in range(len(roots)):
+        depth = np.full(many, -1, np.int64)
+        depth[roots[number]] = 0
+        layer, front = 0, True
+        while front:
+            front = False
+            layer += 1
+            for vertex in range(many):
+                if depth[vertex] >= 0:
+                    continue
+                best, least = -1, FAR
+                for source in range(many):
+                    cost = costs[vertex, source]
+                    if depth[source] == layer - 1 and cost < least:
+                        best, least = source, cost
+                if best >= 0:
+                    depth[vertex], found[number, vertex] = layer, best
+                    front = True
+    return found

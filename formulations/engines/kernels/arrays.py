@@ -1,0 +1,197 @@
+"""The arrays that list scheduling works on, and where a pass begins.
+
+`formulations.engines.kernels.dispatch` says what is done with them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from formulations.engines.kernels.kernels import kernel
+
+NEVER = np.inf
+
+
+class Net(NamedTuple):
+    """Moves for the kernel; n moves, m crossings, r resources, v devices, k sizes of chunks.
+
+    Parameters
+    ----------
+    src, dst, first, link, resource, beta, lead, drag, parts, latency, slowest
+        As in `formulations.engines.list_scheduling.routes.Moves`, with the resource of each link.
+    out
+        Where the moves of each device begin, shape (v + 1,): they are sorted by `src`.
+    users, user_first
+        Moves that cross each resource: flat, and where each begins.
+    early, early_first
+        How long before a resource is free moves may start: the different values of each.
+    far
+        Quickest way in µs from device to device, for each size, shape (k, v, v).
+    hop
+        First move of the quickest way, -1 where there is none, shape (k, v, v).
+    caps, cap_first
+        Shared limits that each resource is under: flat, and where each begins.
+    room
+        Bytes per µs of each shared limit.
+    under, under_first
+        Resources under each shared limit: flat, and where each begins.
+    """
+
+    src: np.ndarray
+    dst: np.ndarray
+    first: np.ndarray
+    link: np.ndarray
+    resource: np.ndarray
+    beta: np.ndarray
+    lead: np.ndarray
+    drag: np.ndarray
+    parts: np.ndarray
+    latency: np.ndarray
+    slowest: np.ndarray
+    out: np.ndarray
+    users: np.ndarray
+    user_first: np.ndarray
+    early: np.ndarray
+    early_first: np.ndarray
+    far: np.ndarray
+    hop: np.ndarray
+    caps: np.ndarray
+    cap_first: np.ndarray
+    room: np.ndarray
+    under: np.ndarray
+    under_first: np.ndarray
+
+
+class Work(NamedTuple):
+    """What has to be done; c chunks.
+
+    Parameters
+    ----------
+    nbytes, kind
+        Size of each chunk, and its place in `Net.far`.
+    rank
+        What is sent first, whatever else: larger before smaller, shape (c,).
+    there
+        When each chunk is at each device, infinite where it is not, shape (c, v).
+    wants
+        Who needs it, shape (c, v).
+    free
+        From when on each resource is free, shape (r,).
+    """
+
+    nbytes: np.ndarray
+    kind: np.ndarray
+    rank: np.ndarray
+    there: np.ndarray
+    wants: np.ndarray
+    free: np.ndarray
+
+
+class Weights(NamedTuple):
+    """How one pass decides.
+
+    Parameters
+    ----------
+    slack
+        Share of its own time by which a move may be later than what is expected.
+    tail, few, many
+        Weight of the way still to go after the move, of how few hold the chunk, and of how many
+        it helps.
+    chance
+        Weight of `of_chunk` and `of_move`.
+    choosy
+        Whether of all moves that are possible those go first that help most; else by chance.
+    narrow
+        Whether a move to a device that lacks the chunk is judged by what it helps that device
+        alone; quicker where there are many.
+    of_chunk, of_move
+        Random numbers, shapes (c,) and (n,).
+    limit
+        µs after which the pass is given up.
+    scale
+        µs of a long hop, by which times are measured.
+    steps
+        How often it may be asked whether a move helps a destination until the pass is given up.
+    """
+
+    slack: float
+    tail: float
+    few: float
+    many: float
+    chance: float
+    choosy: bool
+    narrow: bool
+    of_chunk: np.ndarray
+    of_move: np.ndarray
+    limit: float
+    scale: float
+    steps: float
+
+
+class State(NamedTuple):
+    """Where a pass stands.
+
+    `tally` counts sends, chunks times destinations left, transmissions, moments and steps.
+    """
+
+    there: np.ndarray
+    own: np.ndarray
+    todo: np.ndarray
+    lacking: np.ndarray
+    held: np.ndarray
+    holds: np.ndarray
+    spread: np.ndarray
+    free: np.ndarray
+    load: np.ndarray
+    rate: np.ndarray
+    together: np.ndarray
+    mark: np.ndarray
+    tally: np.ndarray
+    move: np.ndarray
+    chunk: np.ndarray
+    start: np.ndarray
+    group: np.ndarray
+
+
+@kernel
+def begin(net: Net, work: Work) -> State:
+    """Return the state in which nothing has been sent yet."""
+    chunks, devices = work.wants.shape
+    most = chunks * devices
+    state = State(
+        work.there.copy(),
+        np.zeros((chunks, devices), np.int64),
+        np.zeros((chunks, devices), np.int64),
+        np.zeros(chunks, np.int64),
+        np.zeros((devices, chunks), np.int64),
+        np.zeros(devices, np.int64),
+        np.zeros(chunks, np.int64),
+        work.free.copy(),
+        np.zeros(len(net.room)),
+        np.zeros(len(net.user_first) - 1),
+        np.zeros(net.link.max() + 1, np.int64),
+        np.zeros(len(net.src), np.int64),
+        np.zeros(5, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most),
+        np.zeros(most, np.int64),
+    )
+    for chunk in range(chunks):
+        kind = work.kind[chunk]
+        for device in range(devices):
+            state.spread[chunk] += work.there[chunk, device] < NEVER
+            if not work.wants[chunk, device] or work.there[chunk, device] < NEVER:
+                continue
+            state.todo[chunk, state.lacking[chunk]] = device
+            state.lacking[chunk] += 1
+            state.tally[1] += 1
+            best = NEVER
+            for holder in range(devices):
+                when = work.there[chunk, holder] + net.far[kind, holder, device]
+                if when < best:
+                    best = when
+                    state.own[chunk, device] = holder
+    return state

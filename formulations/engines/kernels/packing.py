@@ -1,0 +1,353 @@
+"""Packing spanning trees, many copies of one at a time: inner loop.
+
+All vertices are GPUs. Trees are whole, partial or not begun; a partial one has m copies and has
+reached a set R. For each sink there is a flow that brings it one unit for every copy that has not
+reached it: a partial tree's units start anywhere in R, those of a tree not begun at its root. Such
+flows exist for all sinks exactly if the rest can be packed (Edmonds' theorem; a tree is then grown
+by any edge that keeps them).
+
+Adding y copies of the edge a -> b to a tree takes y from its arc, and lets up to y of the tree's
+units start at b. If one sink's flow has more on the arc than is left, the rest of it must get
+around: from a to b on other arcs, or from a back to the tree (units that started elsewhere in R,
+and are now spared, start at b instead). If the largest such flow is short, y goes down by what is
+lacking. What remains is the largest y (ForestColl, theorem 12, takes one flow from scratch).
+
+Arcs are as in `formulations.engines.kernels.splitting`; ``room[sink, arc]`` is what each can still
+take after the flow to a sink.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from formulations.engines.kernels.kernels import allocating, inner, kernel
+
+NONE, ONE = np.int64(-1), np.int64(1)
+"""Of the type of variables: for a plain constant numba would compile a function once more."""
+
+
+class Graph(NamedTuple):
+    """Arcs sorted by tail, what each can carry, and what it can still take for each sink.
+
+    `first`, `head`, `rev` and `room` are as above; `capacity` is what no tree has taken yet.
+    """
+
+    first: np.ndarray
+    head: np.ndarray
+    rev: np.ndarray
+    capacity: np.ndarray
+    room: np.ndarray
+
+
+class Partial(NamedTuple):
+    """Trees that have been begun; p places for them, v vertices.
+
+    Parameters
+    ----------
+    copies
+        How many alike, shape (p,); 0: the place is free.
+    reached
+        Which vertices are in R, shape (p, v).
+    depth
+        Edges from the root, shape (p, v).
+    parent
+        Arc by which a vertex was reached, -1 for the root, shape (p, v).
+    blocked
+        Arcs that cannot be added any more, shape (p, arcs).
+    starts
+        How many units of each sink start where, shape (sinks, v, p).
+    """
+
+    copies: np.ndarray
+    reached: np.ndarray
+    depth: np.ndarray
+    parent: np.ndarray
+    blocked: np.ndarray
+    starts: np.ndarray
+
+
+class Search(NamedTuple):
+    """Memory of a breadth-first search: vertices, then a vertex for each partial tree."""
+
+    back: np.ndarray
+    mark: np.ndarray
+    queue: np.ndarray
+    turn: np.ndarray
+
+
+@inner
+def _note(search, vertex, step, high):
+    """Put a vertex into the queue, unless it is or was there; return the queue's new end."""
+    if search.mark[vertex] == search.turn[0]:
+        return high
+    search.mark[vertex] = search.turn[0]
+    search.back[vertex] = step
+    search.queue[high] = vertex
+    return high + 1
+
+
+@inner
+def _way(graph, room, partial, sink, start, goal, tree, search):
+    """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
+
+    Returns the vertex where it ends: `goal`, or where units of `tree` start; -1 if there is none.
+    """
+    many = len(graph.first) - 1
+    search.turn[0] += 1
+    turn = search.turn[0]
+    low = np.int64(0)
+    high = _note(search, start, NONE, low)
+    while low < high:
+        vertex = search.queue[low]
+        low += 1
+        if vertex == goal and low > 1:
+            return goal
+        if vertex >= many:
+            # A tree may start its units elsewhere in R.
+            for after in range(many):
+                if partial.reached[vertex - many, after]:
+                    high = _note(search, after, many - 2 - vertex, high)
+            continue
+        if tree >= 0 and partial.starts[sink, vertex, tree] > 0:
+            return vertex
+        for arc in range(graph.first[vertex], graph.first[vertex + 1]):
+            after = graph.head[arc]
+            if room[arc] > 0 and search.mark[after] != turn:
+                high = _note(search, after, arc, high)
+                if after == goal:
+                    return goal
+        for other in range(len(partial.copies)):
+            if partial.copies[other] > 0 and partial.starts[sink, vertex, other] > 0:
+                high = _note(search, many + other, vertex, high)
+    return -1
+
+
+@inner
+def _push(graph, room, partial, sink, end, most, search):
+    """Push at most `most` along the way that was found to `end`; return the amount."""
+    many = len(graph.first) - 1
+    amount = most
+    for doing in range(2):
+        vertex = end
+        while search.back[vertex] != -1:
+            step = search.back[vertex]
+            if step >= 0:
+                if doing:
+                    room[step] -= amount
+                    room[graph.rev[step]] += amount
+                else:
+                    amount = min(amount, room[step])
+                vertex = graph.head[graph.rev[step]]
+            else:
+                other = -2 - step
+                before = search.back[many + other]
+                if doing:
+                    partial.starts[sink, before, other] -= amount
+                    partial.starts[sink, vertex, other] += amount
+                else:
+                    amount = min(amount, partial.starts[sink, before, other])
+                vertex = before
+    return amount
+
+
+@inner
+def _fit(graph, partial, tree, arc, sink, amount, moved, search):
+    """Make room for `amount` of an arc in one sink's flow; return how much of it there is.
+
+    ``moved[sink]`` is set to the units that have to start at the end of the arc.
+    """
+    room, capacity = graph.room[sink], graph.capacity[arc]
+    moved[sink] = 0
+    flow = max(np.int64(0), capacity - room[arc])
+    need = flow - capacity + amount
+    if need <= 0:
+        return amount
+    a, b = graph.head[graph.rev[arc]], graph.head[arc]
+    # The arc and its own flow stay out of the search.
+    room[arc] -= capacity - flow
+    room[graph.rev[arc]] -= flow
+    while need > 0:
+        end = _way(graph, room, partial, sink, a, b, tree, search)
+        if end < 0:
+            break
+        most = need if end == b else min(need, partial.starts[sink, end, tree])
+        pushed = _push(graph, room, partial, sink, end, most, search)
+        if end != b:
+            partial.starts[sink, end, tree] -= pushed
+            moved[sink] += pushed
+        flow -= pushed
+        need -= pushed
+    room[arc] += capacity - flow
+    room[graph.rev[arc]] += flow
+    return amount - need
+
+
+@inner
+def _settle(graph, partial, tree, arc, amount, moved):
+    """Let no more than `amount` units of each sink start at the end of the arc."""
+    a = graph.head[graph.rev[arc]]
+    for sink in range(len(graph.room)):
+        more = moved[sink] - amount
+        if more > 0:
+            graph.room[sink, arc] -= more
+            graph.room[sink, graph.rev[arc]] += more
+            partial.starts[sink, a, tree] += more
+            moved[sink] = amount
+
+
+@inner
+def _most(graph, partial, tree, arc, least, moved, search):
+    """Return how many copies of an arc can be added; make room for them if that is `least`.
+
+    If it is less, a negative number says how many there can be at most; 0: none.
+    ``search.turn[1]`` is the sink that refused last: it refuses most often, and is asked first.
+    """
+    amount = min(partial.copies[tree], graph.capacity[arc])
+    many = len(graph.room)
+    first, done = search.turn[1], -1
+    for number in range(many):
+        if amount < least:
+            break
+        sink = (number + first) % many
+        fits = _fit(graph, partial, tree, arc, sink, amount, moved, search)
+        if fits < amount:
+            search.turn[1] = sink
+            amount = fits
+        done = number
+    if amount < least:
+        for number in range(done + 1, many):
+            moved[(number + first) % many] = 0
+        _settle(graph, partial, tree, arc, np.int64(0), moved)
+        return -amount
+    _settle(graph, partial, tree, arc, amount, moved)
+    return amount
+
+
+@allocating
+def _divide(partial, tree, rest, amount, moved):
+    """Leave `amount` copies of a tree, and make another tree of the rest."""
+    partial.copies[rest] = partial.copies[tree] - amount
+    partial.copies[tree] = amount
+    partial.reached[rest] = partial.reached[tree]
+    partial.depth[rest] = partial.depth[tree]
+    partial.parent[rest] = partial.parent[tree]
+    partial.blocked[rest] = partial.blocked[tree]
+    for sink in range(partial.starts.shape[0]):
+        keep = amount - moved[sink]
+        for vertex in range(partial.starts.shape[1]):
+            own = min(keep, partial.starts[sink, vertex, tree])
+            partial.starts[sink, vertex, rest] = partial.starts[sink, vertex, tree] - own
+            partial.starts[sink, vertex, tree] = own
+            keep -= own
+
+
+@inner
+def _add(graph, partial, tree, arc, moved, row, search):
+    """Add an arc to all copies of a tree, for which room has been made."""
+    a, b = graph.head[graph.rev[arc]], graph.head[arc]
+    amount = partial.copies[tree]
+    graph.capacity[arc] -= amount
+    for sink in range(len(graph.room)):
+        graph.room[sink, arc] -= amount
+        partial.starts[sink, b, tree] += moved[sink]
+    partial.reached[tree, b] = True
+    partial.depth[tree, b] = partial.depth[tree, a] + 1
+    partial.parent[tree, b] = arc
+    # What was on its way to b is there.
+    sink = row[b]
+    if sink < 0:
+        return
+    partial.starts[sink, b, tree] = 0
+    need = amount - moved[sink]
+    while need > 0:
+        end = _way(graph, graph.room[sink], partial, sink, b, NONE, tree, search)
+        most = min(need, partial.starts[sink, end, tree])
+        pushed = _push(graph, graph.room[sink], partial, sink, end, most, search)
+        partial.starts[sink, end, tree] -= pushed
+        need -= pushed
+
+
+@inner
+def _choose(graph, partial, tree, deepest, moved, search):
+    """Find an arc to add, for all copies if there is one, and near the root; make room for it.
+
+    Returns
+    -------
+    tuple
+        The arc (-1: none) and for how many copies.
+    """
+    many = len(graph.first) - 1
+    depth, found = 0, True
+    best: Any = NONE
+    most = np.int64(0)
+    while found:
+        found = False
+        for vertex in range(many):
+            if not partial.reached[tree, vertex] or partial.depth[tree, vertex] != depth:
+                continue
+            found = True
+            for arc in range(graph.first[vertex], graph.first[vertex + 1]):
+                if partial.blocked[tree, arc] or partial.reached[tree, graph.head[arc]]:
+                    continue
+                amount = _most(graph, partial, tree, arc, partial.copies[tree], moved, search)
+                if amount > 0:
+                    return arc, amount
+                partial.blocked[tree, arc] = amount == 0
+                if -amount > most:
+                    best, most = arc, -amount
+        depth += 1
+        if depth == deepest:
+            return -1, np.int64(0)
+        if found or best < 0:
+            continue
+        amount = _most(graph, partial, tree, best, ONE, moved, search)
+        if amount > 0:
+            return best, amount
+        partial.blocked[tree, best] = True
+        depth, found, best, most = 0, True, NONE, np.int64(0)
+    return -1, np.int64(0)
+
+
+@kernel
+def grow(graph, partial, tree, row, deepest):
+    """Grow a tree, leaving copies behind where not all can go on.
+
+    Parameters
+    ----------
+    row
+        Place of each vertex among the sinks, -1 where it waits for nothing.
+    deepest
+        Most edges from the root to a vertex, and then all copies go on together; 0: any number,
+        until every vertex is reached.
+
+    Returns
+    -------
+    bool
+        Whether this is done; else there was no place for the copies to leave behind.
+    """
+    many = len(graph.first) - 1
+    size = many + len(partial.copies)
+    search = Search(
+        np.empty(size, np.int64),
+        np.zeros(size, np.int64),
+        np.empty(size, np.int64),
+        np.zeros(2, np.int64),
+    )
+    moved = np.zeros(len(graph.room), np.int64)
+    rest = -1
+    while not np.all(partial.reached[tree]):
+        for place in range(len(partial.copies)):
+            if partial.copies[place] == 0:
+                rest = place
+        if rest < 0 or partial.copies[rest] > 0:
+            return False
+        arc, amount = _choose(graph, partial, tree, deepest, moved, search)
+        if arc < 0:
+            assert deepest > 0, "trees that fit can go on"
+            return True
+        if amount < partial.copies[tree]:
+            _divide(partial, tree, rest, amount, moved)
+        _add(graph, partial, tree, arc, moved, row, search)
+    return True

@@ -1,0 +1,267 @@
+"""Transmissions in order into epochs, compiled; `list_scheduling.timed` calls it.
+
+A transmission takes the first epoch by which its chunk is there, in which its links keep their
+order and have time for it, and in which the shared limits let it through. The rules are those of
+`ccl.schedule`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formulations.engines.kernels.kernels import allocating, inner, kernel
+
+SAME = 1e-9
+"""Shares of an epoch that are none."""
+
+
+@kernel
+def place(ways, sends, sizes, caps, scale):
+    """Give each transmission the first epoch in which it can go; return epochs and the horizon.
+
+    Of each transmission alone the shared limits must let all links through at once.
+    """
+    move, _, group, _, _ = sends
+    nbytes, _, _, meets = sizes
+    links, devices, tau = scale
+    free = np.zeros(links)
+    last = np.zeros(links, np.int64)
+    stamp = np.full(links, -1, np.int64)
+    came = np.zeros((len(nbytes), devices))
+    # Where devices copy or add, sends of a chunk over one link in one epoch would become one.
+    apart = np.full((len(nbytes), links) if meets else (1, 1), -1, np.int64)
+    load = np.zeros((len(caps[2]), 64))
+    held = free, np.zeros(links + 1, np.int64)
+    room = np.zeros((links, 7))
+    epochs = np.zeros(len(move), np.int64)
+    end = 0.0
+    # Not the constant 0, with which all that it is handed to would be compiled once more.
+    low = np.int64(0)
+    while low < len(move):
+        high = low
+        while high < len(move) and group[high] == group[low]:
+            high += 1
+        laid = _laid(ways, sends, sizes, caps, room, low, high, tau)
+        epoch = _earliest(ways, sends, came, last, low, high, tau)
+        if meets:
+            epoch = max(epoch, _apart(ways, sends, apart, low, high) + 1)
+        epoch, start, load = _placed(
+            ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau
+        )
+        epochs[low:high] = epoch
+        state = free, last, stamp, came, apart
+        end = max(end, _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau))
+        low = high
+    return epochs, max(1, int(np.ceil(end / tau - SAME)))
+
+
+@allocating
+def _laid(ways, sends, sizes, caps, room, low, high, tau):
+    """Return when the links of a transmission are held, and when each of its moves is there.
+
+    Returns
+    -------
+    tuple
+        By link µs after the start from when on it is held, the first epoch after that of the
+        transmission over which it is spread and how many they are; by move µs after the start
+        and, where links are limited, after the beginning of its epoch. `room` has a place for each
+        link: whether it is limited does not change.
+    """
+    _, _, first, link, _, lead, drag = ways
+    move, chunk, _, lag, drags = sends
+    nbytes, latency, slowest, _ = sizes
+    took, spread = np.zeros(high - low), np.zeros(high - low)
+    limited = False
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            room[link[j]] = 0.0
+            limited |= caps[1][link[j]] < caps[1][link[j] + 1]
+    # The first of the moves of a sum leaves at the start.
+    soonest = np.inf
+    for i in range(low, high):
+        soonest = min(soonest, lag[i] + nbytes[chunk[i]] * drags[i])
+    for i in range(low, high):
+        size, number = nbytes[chunk[i]], move[i]
+        if limited:
+            until = _followed(ways, caps, room, number, size, lag[i], tau, False)
+            took[i - low] = lag[i] + latency[number] + until
+            until = _followed(ways, caps, room, number, size, lag[i], tau, True)
+            spread[i - low] = lag[i] + latency[number] + until
+            continue
+        begin = lag[i] + size * drags[i] - soonest
+        took[i - low] = begin + latency[number] + size * slowest[number]
+        for j in range(first[number], first[number + 1]):
+            room[link[j], 0] = begin + lead[j] + size * drag[j]
+    return room, took, spread
+
+
+@inner
+def _followed(ways, caps, room, move, size, lag, tau, whole):
+    """Lay out a move that crosses a limited link; return the µs until it has left the last.
+
+    Latencies come on top. A limited link is held over whole epochs or as long as it takes, and as
+    long as bytes come to it; another waits until it can send without a pause.
+    """
+    _, _, first, link, beta, lead, _ = ways
+    begin = until = 0.0
+    known = 3 if whole else 5
+    for j in range(first[move], first[move + 1]):
+        here = room[link[j]]
+        # Where moves join, the last of them knows of all from when until when bytes come.
+        begin, until = max(here[known], begin), max(here[known + 1], until)
+        here[known], here[known + 1] = begin, until
+        busy = size * beta[j]
+        if caps[1][link[j]] == caps[1][link[j] + 1]:
+            begin = max(begin, until - busy)
+            until = begin + busy
+        elif whole:
+            here[1] = np.floor((lag + lead[j] + begin) / tau + SAME)
+            here[2] = _many(max(busy, until - begin), tau)
+            until = begin + here[2] * tau
+        else:
+            until = max(begin + busy, until)
+        if whole:
+            here[0] = lag + lead[j] + begin
+    return until
+
+
+@allocating
+def _placed(ways, sends, nbytes, caps, held, load, laid, low, high, epoch, tau):
+    """Return the first epoch from one on in which it can go, its start, and the limits' load."""
+    free, counted = held
+    while True:
+        start, later = _fits(ways, sends, nbytes, free, laid[0], low, high, epoch, tau)
+        if later == epoch:
+            later, load = _loads(
+                ways, sends, nbytes, caps, load, counted, laid[0], low, high, epoch, tau
+            )
+        if later == epoch:
+            return epoch, start, load
+        epoch = later
+
+
+@inner
+def _taken(ways, sends, sizes, laid, state, low, high, epoch, start, tau):
+    """Note what a transmission holds and brings; return when the last of it is there."""
+    _, dst, first, link, beta, _, _ = ways
+    move, chunk, _, _, _ = sends
+    nbytes, _, _, meets = sizes
+    room, took, spread = laid
+    free, last, stamp, came, apart = state
+    end = 0.0
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            last[link[j]] = epoch
+            if stamp[link[j]] != low:
+                stamp[link[j]] = low
+                free[link[j]] = start + room[link[j], 0] + nbytes[chunk[i]] * beta[j]
+        arrival = max(start + took[i - low], epoch * tau + spread[i - low])
+        came[chunk[i], dst[move[i]]] = max(came[chunk[i], dst[move[i]]], arrival)
+        end = max(end, arrival)
+        if meets:
+            apart[chunk[i], link[first[move[i]]]] = epoch
+            apart[chunk[i], link[first[move[i] + 1] - 1]] = epoch
+    return end
+
+
+@inner
+def _many(busy, tau):
+    """Count the epochs of a transmission of `busy` µs."""
+    return max(1, int(np.ceil(busy / tau - SAME)))
+
+
+@inner
+def _earliest(ways, sends, came, last, low, high, tau):
+    """Return the first epoch by which everything is there and that keeps the order of links."""
+    src, _, first, link, _, _, _ = ways
+    move, chunk, _, _, _ = sends
+    epoch = 0
+    for i in range(low, high):
+        epoch = max(epoch, int(np.ceil(came[chunk[i], src[move[i]]] / tau - SAME)))
+        for j in range(first[move[i]], first[move[i] + 1]):
+            epoch = max(epoch, last[link[j]])
+    return epoch
+
+
+@inner
+def _apart(ways, sends, apart, low, high):
+    """Return the last epoch in which a chunk crossed its first or last link in another group."""
+    _, _, first, link, _, _, _ = ways
+    move, chunk, _, _, _ = sends
+    epoch = -1
+    for i in range(low, high):
+        if first[move[i] + 1] - first[move[i]] > 1:
+            epoch = max(epoch, apart[chunk[i], link[first[move[i]]]])
+            epoch = max(epoch, apart[chunk[i], link[first[move[i] + 1] - 1]])
+    return epoch
+
+
+@inner
+def _fits(ways, sends, nbytes, free, room, low, high, epoch, tau):
+    """Return the start in an epoch, and the epoch, or the next one in which it may fit."""
+    _, _, first, link, beta, _, _ = ways
+    move, chunk, _, _, _ = sends
+    start = epoch * tau
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            start = max(start, free[link[j]] - room[link[j], 0])
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            busy = nbytes[chunk[i]] * beta[j]
+            if start + busy > (epoch + _many(busy, tau)) * tau + SAME * tau:
+                return start, max(epoch + 1, int(np.ceil(start / tau - SAME)))
+    return start, epoch
+
+
+@allocating
+def _loads(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau):
+    """Take its share of the shared limits and return the epoch; a later one if they are full."""
+    if not len(caps[2]):
+        return epoch, load
+    full, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, 1.0)
+    if full < 0:
+        return epoch, load
+    _, load = _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, -1.0)
+    # It is too much for that epoch until the first of its links comes after it.
+    latest = 0
+    _, _, first, link, _, _, _ = ways
+    for i in range(low, high):
+        for j in range(first[sends[0][i]], first[sends[0][i] + 1]):
+            latest = max(latest, int(room[link[j], 1]))
+    return max(epoch + 1, full - latest + 1), load
+
+
+@allocating
+def _added(ways, sends, nbytes, caps, load, counted, room, low, high, epoch, tau, sign):
+    """Add what a transmission takes of each limit, or take it away.
+
+    Returns
+    -------
+    tuple
+        The last epoch for which it is too much, -1 if it fits; and the load.
+    """
+    _, _, first, link, _, _, _ = ways
+    move, chunk, _, _, _ = sends
+    flat, begin, most = caps
+    full = np.int64(-1)
+    # A link that several moves of the transmission cross is crossed once.
+    counted[-1] += 1
+    for i in range(low, high):
+        for j in range(first[move[i]], first[move[i] + 1]):
+            if counted[link[j]] == counted[-1]:
+                continue
+            counted[link[j]] = counted[-1]
+            many = int(room[link[j], 2])
+            since = epoch + int(room[link[j], 1])
+            if since + many > load.shape[1]:
+                longer = np.zeros((load.shape[0], 2 * (since + many)))
+                for row in range(load.shape[0]):
+                    for k in range(load.shape[1]):
+                        longer[row, k] = load[row, k]
+                load = longer
+            for place in range(begin[link[j]], begin[link[j] + 1]):
+                for k in range(since, since + many):
+                    load[flat[place], k] += sign * nbytes[chunk[i]] / many
+                    if load[flat[place], k] > most[flat[place]] * tau * (1 + SAME / 2):
+                        full = max(full, np.int64(k))
+    return full, load

@@ -1,0 +1,1 @@
+"""List scheduling in continuous time: candidate routes, priorities, multistart."""

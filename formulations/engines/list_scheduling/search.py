@@ -1,0 +1,329 @@
+"""List scheduling of any collective: symmetric plans first, reductions backwards, sums in two.
+
+A collective without sums is planned as it is. A sum to one rank is planned as the mirrored
+spreading on reversed links (`formulations.engines.reverse_time`) and read backwards. A sum that
+several ranks want is added up first and spread from there; the spreading begins chunk by chunk as
+soon as its sum is there, and link by link as soon as the adding up is done with it, so the two
+overlap.
+
+Each of these is planned for representatives under the largest group of automorphisms first, then
+under the largest that moves all links as well, then without symmetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ccl.collective import Collective
+from ccl.problem import Problem
+from ccl.symmetry import Symmetry, symmetry_of
+from formulations.bounds import lower_bounds
+from formulations.core.run import Run
+from formulations.core.shared_limits import binding
+from formulations.engines.list_scheduling.multistart import Task, passes
+from formulations.engines.list_scheduling.quotient import Quotient, quotient
+from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
+from formulations.engines.list_scheduling.timed import (
+    TimedMoves,
+    backwards,
+    ends,
+    in_epochs,
+    one_after,
+)
+from formulations.engines.reverse_time import Half, adding, halves
+
+LARGE = 20_000
+"""Moves of a plan above which only the best of each search is verified and replayed."""
+
+WORK = 40_000_000
+"""Steps that all passes of one search may come to, some ten seconds."""
+
+PACE = 6_000_000
+"""Steps in a second, to be within a time limit."""
+
+MET = 1e-9
+"""A makespan within this share of the goal meets it."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A collective without sums on a topology, as arrays.
+
+    Parameters
+    ----------
+    moves
+        What can be sent.
+    collective
+        What has to be.
+    """
+
+    moves: Moves
+    collective: Collective
+
+    @cached_property
+    def nbytes(self) -> np.ndarray:
+        """Bytes of each chunk."""
+        return np.array([chunk.size for chunk in self.collective.chunks], dtype=float)
+
+    def task(self, *, after: After | None = None) -> Task:
+        """Return what has to be done from the beginning, or after something else."""
+        topology = self.moves.topology
+        place = np.array([topology.index[name] for name in topology.ranks])
+        shape = len(self.nbytes), len(topology.devices)
+        there = np.full(shape, np.inf)
+        wants = np.zeros(shape, dtype=bool)
+        for number, chunk in enumerate(self.collective.chunks):
+            there[number, place[list(chunk.holders)]] = 0.0
+            wants[number, place[list(chunk.destinations)]] = True
+        links = len(topology.links)
+        free = np.zeros(links)
+        if after is not None:
+            there = np.where(np.isfinite(there), after.done[:, None], np.inf)
+            free = after.free
+        return Task(
+            moves=self.moves,
+            nbytes=self.nbytes,
+            there=there,
+            wants=wants,
+            free=free,
+            resource=np.arange(links),
+            rank=np.array([chunk.priority for chunk in self.collective.chunks], dtype=float),
+        )
+
+    def reduced(self, task: Task) -> Iterator[Quotient]:
+        """Yield what symmetry leaves of a task, the smallest first."""
+        for symmetry, images in self._symmetries:
+            found = quotient(task, symmetry, images)
+            if found is not None:
+                yield found
+
+    @cached_property
+    def _symmetries(self) -> tuple[tuple[Symmetry, np.ndarray], ...]:
+        """Groups that leave the collective as it is, with the images of its chunks."""
+        found: list[tuple[Symmetry, np.ndarray]] = []
+        for links in (False, True):
+            symmetry = symmetry_of(self.moves.topology, links=links)
+            images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
+            if images is not None and all(symmetry.order != each.order for each, _ in found):
+                found.append((symmetry, images))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class After:
+    """What was planned before: when each chunk's sum is there, and each link is free, in µs."""
+
+    done: np.ndarray
+    free: np.ndarray
+
+
+@dataclass
+class Offers:
+    """Takes plans in continuous time and offers them as schedules.
+
+    Of large plans only the last is offered, as verifying and replaying them takes long.
+
+    Parameters
+    ----------
+    run
+        Where they are offered.
+    moves
+        What they are made of.
+    held
+        A large plan that has not been offered yet.
+    """
+
+    run: Run
+    moves: Moves
+    held: TimedMoves | None = None
+
+    def take(self, plan: TimedMoves) -> bool:
+        """Take a plan; return whether what was offered so far is good enough."""
+        if len(plan) > LARGE:
+            self.held = plan
+            return False
+        return self.run.offer(in_epochs(self.run.problem, self.moves, plan))
+
+    def last(self) -> None:
+        """Offer what is still held."""
+        if self.held is not None:
+            self.run.report("verifying and replaying the plan")
+            self.run.offer(in_epochs(self.run.problem, self.moves, self.held))
+            self.held = None
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Passes for one side after the other.
+
+    Parameters
+    ----------
+    run
+        Gives limits and hears news.
+    seed
+        Of the random numbers.
+    passes
+        Passes for each symmetry; fewer where they come to too much work.
+    symmetry
+        Whether symmetric plans are looked for.
+    """
+
+    run: Run
+    seed: int
+    passes: int
+    symmetry: bool
+
+    def plans(
+        self,
+        side: Side,
+        *,
+        goal: float,
+        found: Callable[[TimedMoves], bool],
+        after: After | None = None,
+        final: bool = True,
+    ) -> None:
+        """Hand over plans, each better than those before, until one is good enough.
+
+        If they are `final`, they also have to be better than what the run has already.
+        """
+        task = side.task(after=after)
+        reduced = (
+            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+        )
+        known = self.run.best if final else None
+        best, enough = np.inf if known is None else known.makespan, False
+        for number, each in enumerate([*reduced, None]):
+            if enough or best <= goal * (1 + MET):
+                return
+            if best < np.inf and _steps(task if each is None else each.task) > WORK:
+                continue
+            what = "without symmetry" if each is None else f"by a symmetry of {len(each.chunks)}"
+            self.run.report(f"list scheduling {what}")
+            for plan, makespan in self._passes(each, task, goal=goal, limit=best, turn=number):
+                best = makespan
+                enough = found(plan)
+                if enough:
+                    break
+
+    def _passes(
+        self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
+    ) -> Iterator[tuple[TimedMoves, float]]:
+        chosen = task if each is None else each.task
+        found = passes(
+            chosen,
+            seed=self.seed + turn,
+            most=self.passes,
+            steps=WORK if self.run.left is None else min(WORK, self.run.left * PACE),
+            needed=not self.run.covered,
+            goal=goal,
+            limit=limit,
+            over=lambda: self.run.expired,
+        )
+        for plan, makespan in found:
+            yield (plan if each is None else each.lifted(plan)), makespan
+
+
+def _steps(task: Task) -> float:
+    """Estimate how often a pass asks whether a move helps a destination."""
+    wanted = task.wants.sum(axis=1).astype(float)
+    degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
+    return float((wanted**2).sum() * degree)
+
+
+def search(run: Run, *, seed: int, passes: int, symmetry: bool) -> None:
+    """Offer list schedules of any collective to a run."""
+    answer(Finder(run, seed, passes, symmetry))
+
+
+def answer(finder: Finder) -> None:
+    """Offer the plans of a finder, put together from its sides, to its run."""
+    run = finder.run
+    collective = run.problem.collective
+    if not collective.reduces:
+        moves = moves_of(run.problem.topology)
+        offers = Offers(run, moves)
+        side = Side(moves, collective)
+        finder.plans(side, goal=run.bounds[0].makespan, found=offers.take)
+    else:
+        moves = moves_of(adding(run.problem).topology)
+        offers = Offers(run, moves)
+        head, tail = halves(collective)
+        added = None if head is None else _added(finder, moves, head, offers, alone=tail is None)
+        if tail is not None and (head is None or added is not None):
+            _spread(finder, moves, tail, offers, added=added)
+    offers.last()
+
+
+def _added(
+    finder: Finder, moves: Moves, head: Half, offers: Offers, *, alone: bool
+) -> TimedMoves | None:
+    """Plan what adds up, backwards; offer it if that is all, and return the best plan."""
+    run, best = finder.run, None
+    back = mirrored(moves_of(moves.topology.reversed()))
+    numbers = np.array(head.numbers)
+    side = Side(back, head.collective.reversed())
+
+    def keep(plan: TimedMoves) -> bool:
+        nonlocal best
+        turned, _ = backwards(moves, back, plan, side.nbytes)
+        best = replace(turned, chunk=numbers[turned.chunk])
+        return alone and offers.take(best)
+
+    goal = run.bounds[0].makespan if alone else _least(moves, head.collective)
+    finder.plans(side, goal=goal, found=keep, final=alone)
+    return best
+
+
+def _spread(
+    finder: Finder, moves: Moves, tail: Half, offers: Offers, *, added: TimedMoves | None
+) -> None:
+    """Plan what spreads, as it would be alone and put behind, then among what adds up."""
+    run, best = finder.run, None
+    numbers = np.array(tail.numbers)
+    side = Side(moves, tail.collective)
+
+    def keep(plan: TimedMoves) -> bool:
+        nonlocal best
+        best = replace(plan, chunk=numbers[plan.chunk])
+        return False
+
+    def join(plan: TimedMoves) -> bool:
+        return offers.take(one_after(added, replace(plan, chunk=numbers[plan.chunk])))
+
+    after = None
+    if added is not None:
+        sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
+        stop = float(ends(moves, added, sizes).max())
+        finder.plans(side, goal=_least(moves, tail.collective), found=keep, final=False)
+        if best is not None and offers.take(
+            one_after(added, replace(best, start=best.start + stop))
+        ):
+            return
+        after = _after(moves, added, tail, sizes)
+    finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
+
+
+def _least(moves: Moves, collective: Collective) -> float:
+    """Return a lower bound in µs on a part."""
+    return lower_bounds(Problem(moves.topology, collective), whole_chunks=True)[0].makespan
+
+
+def _after(moves: Moves, added: TimedMoves, tail: Half, sizes: np.ndarray) -> After:
+    """Return when each chunk of the tail can begin and each link is free."""
+    there = ends(moves, added, sizes)
+    done = np.zeros(len(sizes))
+    np.maximum.at(done, added.chunk, there)
+    free = np.zeros(len(moves.topology.links))
+    crossed = np.diff(moves.first)[added.move]
+    which = np.repeat(np.arange(len(added)), crossed)
+    base = np.repeat(moves.first[added.move] - (np.cumsum(crossed) - crossed), crossed)
+    place = base + np.arange(len(which))
+    nbytes = sizes[added.chunk][which]
+    held = moves.drag[place] + moves.beta[place]
+    gone = added.start[which] + moves.lead[place] + nbytes * held
+    np.maximum.at(free, moves.link[place], gone)
+    return After(done[np.array(tail.numbers)], free)

@@ -1,0 +1,298 @@
+"""From moves in continuous time to a schedule in epochs, and back to front for reductions.
+
+A plan in continuous time says when each move starts. The schedule keeps the order of the moves on
+every link and what each of them waits for, and gives each the first epoch from which on it can
+go; the replay then forgets the epochs and is as early as the plan was, or earlier. So the epoch
+duration is a matter of taste where no shared limit binds: it is that of the quickest hop. Where
+one binds, a schedule spreads sends evenly over their epochs, and short epochs lose less.
+
+Moves of one transmission (a chunk that parts at devices that copy) share their epoch.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ccl.problem import Problem
+from ccl.schedule import Schedule, Send
+from formulations.core.shared_limits import binding, numbers
+from formulations.engines.kernels.placing import place
+from formulations.engines.list_scheduling.routes import Moves
+
+FINE = 16
+"""Epochs of the quickest hop where a shared limit binds."""
+
+MOST_LOADS = 8_000_000
+"""Epochs of all limits together that are kept in mind; where hops differ too much, epochs are
+longer."""
+
+LEAST = 4096
+"""Epochs of a plan that there may be in any case."""
+
+MOST_EPOCHS = 2.0**50
+"""Of a plan: so many still are whole numbers in floating point."""
+
+SAME = 1e-9
+"""Shares of an epoch that are none."""
+
+
+@dataclass(frozen=True)
+class TimedMoves:
+    """What a method in continuous time found; n moves.
+
+    Parameters
+    ----------
+    move, chunk
+        Numbers, each shape (n,).
+    start
+        µs, shape (n,).
+    group
+        Number of the transmission; moves of one have the same, shape (n,).
+    """
+
+    move: np.ndarray
+    chunk: np.ndarray
+    start: np.ndarray
+    group: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.move)
+
+    def chosen(self, which: np.ndarray) -> TimedMoves:
+        """Return those at some places."""
+        return TimedMoves(self.move[which], self.chunk[which], self.start[which], self.group[which])
+
+
+def ends(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
+    """µs at which each move is there, shape (n,); `sizes` are the bytes of all chunks."""
+    took = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
+    return np.asarray(timed.start + took)
+
+
+def one_after(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
+    """Return both as one plan; their starts stay."""
+    if first is None:
+        return second
+    later = int(first.group.max(initial=0)) + 1
+    return TimedMoves(
+        np.concatenate([first.move, second.move]),
+        np.concatenate([first.chunk, second.chunk]),
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.group, second.group + later]),
+    )
+
+
+def backwards(
+    moves: Moves, back: Moves, timed: TimedMoves, sizes: np.ndarray
+) -> tuple[TimedMoves, float]:
+    """Read moves on a reversed topology backwards: they end at the makespan that is returned.
+
+    Parameters
+    ----------
+    moves, back
+        Those of the topology and of the reversed one, on which `timed` was planned.
+    """
+    stop = ends(back, timed, sizes)
+    last = float(stop.max(initial=0.0))
+    order = {route: number for number, route in enumerate(moves.routes)}
+    same = np.array([order[back.routes[move][::-1]] for move in timed.move.tolist()], dtype=int)
+    return TimedMoves(same, timed.chunk, last - stop, timed.group), last
+
+
+def in_epochs(
+    problem: Problem, moves: Moves, timed: TimedMoves, *, epoch_duration: float | None = None
+) -> Schedule:
+    """Return the schedule that keeps the order and the dependences of `timed`.
+
+    The epoch duration in µs is chosen unless given.
+    """
+    sizes = np.array([chunk.size for chunk in problem.collective.chunks])
+    tau = epoch_duration or quickest_hop(problem, moves, timed, sizes)
+    timed = _parted(problem, moves, timed)
+    placed = timed.chosen(_ordered(moves, timed, sizes))
+    lag, drags = _aligned(moves, placed)
+    meets = any(
+        (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
+    )
+    caps, cap_first, room = _limits(problem)
+    epochs, horizon = place(
+        (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead, moves.drag),
+        (placed.move, placed.chunk, placed.group, lag, drags),
+        (sizes, moves.latency, moves.slowest, meets),
+        (caps, cap_first, room),
+        (len(problem.topology.links), len(problem.topology.devices), tau),
+    )
+    by_epoch = np.argsort(epochs, kind="stable")
+    routes = moves.routes
+    sends = tuple(
+        Send(epoch, chunk, routes[move][0], routes[move][-1], via=routes[move][1:-1])
+        for epoch, chunk, move in zip(
+            epochs[by_epoch].tolist(),
+            placed.chunk[by_epoch].tolist(),
+            placed.move[by_epoch].tolist(),
+            strict=True,
+        )
+    )
+    return Schedule(sends, tau, int(horizon))
+
+
+def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
+    """Part transmissions that are too much for a shared limit by themselves."""
+    limits = [
+        (numbers(problem.topology, limit), limit.bandwidth) for limit in binding(problem.topology)
+    ]
+    if not limits:
+        return timed
+    members: dict[int, list[int]] = {}
+    for turn, number in enumerate(timed.group.tolist()):
+        members.setdefault(number, []).append(turn)
+    group = timed.group.copy()
+    after = int(group.max(initial=0)) + 1
+    for turns in members.values():
+        rate: dict[int, float] = {}
+        for move in timed.move[turns].tolist():
+            span = slice(moves.first[move], moves.first[move + 1])
+            rate |= dict(zip(moves.link[span].tolist(), 1e-3 / moves.beta[span], strict=True))
+        loads = [(sum(rate.get(link, 0.0) for link in links), most) for links, most in limits]
+        if any(load > most * (1 + SAME) for load, most in loads):
+            group[turns] = range(after, after + len(turns))
+            after += len(turns)
+    return replace(timed, group=group)
+
+
+def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
+    """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
+    hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
+    least = float(hop.sum()) / MOST_EPOCHS
+    limits = binding(problem.topology)
+    if not limits:
+        return max(float(hop.min()), least)
+    caps = len(limits) + len({ends for limit in limits for ends in limit.links})
+    longest = float(ends(moves, timed, sizes).max())
+    return max(float(hop.min()) / FINE, longest / max(LEAST, MOST_LOADS // caps), least)
+
+
+def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return caps of each link, flat and where they begin, and bytes per µs of each cap.
+
+    A link under a limit that binds is a cap of its own: sends over it are spread over epochs.
+    """
+    topology = problem.topology
+    caps: list[list[int]] = [[] for _ in topology.links]
+    room: list[float] = []
+    under: set[int] = set()
+    for limit in binding(topology):
+        for link in numbers(topology, limit):
+            caps[link].append(len(room))
+            under.add(link)
+        room.append(1e3 * limit.bandwidth)
+    for link in sorted(under):
+        caps[link].append(len(room))
+        room.append(1e3 * topology.links[link].bandwidth)
+    first = np.cumsum([0, *map(len, caps)])
+    flat = np.array([cap for each in caps for cap in each], dtype=np.int64)
+    return flat, first.astype(np.int64), np.array(room, dtype=float)
+
+
+def _aligned(moves: Moves, timed: TimedMoves) -> tuple[np.ndarray, np.ndarray]:
+    """Return how much later than the first each move of a sum starts, in µs and µs per byte.
+
+    What is added up on the way has several sources; all arrive at once, so the longest way starts
+    first.
+    """
+    _, which = np.unique(timed.group, return_inverse=True)
+    src = moves.src[timed.move]
+    least, most = (np.zeros(int(which.max(initial=0)) + 1) for _ in range(2))
+    least[:] = np.inf
+    np.minimum.at(least, which, src)
+    np.maximum.at(most, which, src)
+    joins = (least < most)[which]
+    found = []
+    for took in (moves.latency[timed.move], moves.slowest[timed.move]):
+        longest = np.zeros(len(least))
+        np.maximum.at(longest, which, took)
+        found.append(np.where(joins, longest[which] - took, 0.0))
+    return found[0], found[1]
+
+
+def _ordered(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
+    """Return the places of the moves in the order of the plan, those of one transmission together.
+
+    That is the order of their starts, unless a link serves one before another that starts earlier.
+    """
+    _, which = np.unique(timed.group, return_inverse=True)
+    latest = np.full(int(which.max(initial=0)) + 1, -np.inf)
+    np.maximum.at(latest, which, timed.start)
+    turn = np.empty(len(latest), dtype=np.int64)
+    turn[np.argsort(latest, kind="stable")] = np.arange(len(latest))
+    ahead, behind = _served(moves, timed, sizes, turn[which])
+    if (ahead > behind).any():
+        edges = [(ahead, behind), _relied(moves, timed, sizes, turn[which])]
+        before, after = (np.concatenate(each) for each in zip(*edges, strict=True))
+        turn = _in_line(before, after, len(latest))[turn]
+    return np.lexsort((timed.start, turn[which]))
+
+
+def _served(
+    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the turns of what links serve one after the other: of the first and of the second."""
+    many = np.diff(moves.first)[timed.move]
+    of = np.repeat(np.arange(len(timed)), many)
+    place = np.arange(len(of)) + np.repeat(moves.first[timed.move] - np.cumsum(many) + many, many)
+    link = moves.link[place]
+    begin = timed.start[of] + moves.lead[place] + sizes[timed.chunk[of]] * moves.drag[place]
+    order = np.lexsort((begin, link))
+    next_to = (link[order][1:] == link[order][:-1]) & (turn[of[order]][1:] != turn[of[order]][:-1])
+    return turn[of[order]][:-1][next_to], turn[of[order]][1:][next_to]
+
+
+def _relied(
+    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the turns of what brings a chunk and of what sends it on, when it is there by then."""
+    stop = ends(moves, timed, sizes) - SAME * float(ends(moves, timed, sizes).max(initial=0.0))
+    came: dict[tuple[int, int], list[int]] = {}
+    for number, key in enumerate(
+        zip(timed.chunk.tolist(), moves.dst[timed.move].tolist(), strict=True)
+    ):
+        came.setdefault(key, []).append(number)
+    found = [
+        (turn[each], turn[number])
+        for number, key in enumerate(
+            zip(timed.chunk.tolist(), moves.src[timed.move].tolist(), strict=True)
+        )
+        for each in came.get(key, ())
+        if stop[each] <= timed.start[number]
+    ]
+    before, after = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return before, after
+
+
+def _in_line(before: np.ndarray, after: np.ndarray, many: int) -> np.ndarray:
+    """Return new turns in which each comes after those that it is behind, as few as can be moved.
+
+    Of turns that are behind one another, round in a circle, the first goes first.
+    """
+    waits = np.bincount(after, minlength=many)
+    order = np.argsort(before, kind="stable")
+    then, bounds = after[order].tolist(), np.searchsorted(before[order], np.arange(many + 1))
+    ready = np.flatnonzero(waits == 0).tolist()
+    left, done, turn = waits.tolist(), [False] * many, np.zeros(many, dtype=np.int64)
+    stuck = 0
+    for new in range(many):
+        if not ready:
+            while done[stuck]:
+                stuck += 1
+            ready.append(stuck)
+        here = heapq.heappop(ready)
+        done[here] = True
+        turn[here] = new
+        for each in then[bounds[here] : bounds[here + 1]]:
+            left[each] -= 1
+            if not left[each] and not done[each]:
+                heapq.heappush(ready, each)
+    return turn

@@ -1,0 +1,208 @@
+"""The symmetries of a problem: of its cluster, and of who has and wants what.
+
+Where every rank gets the same of each root, colours say it all: GPUs of one colour have equal
+amounts. Otherwise each item of a load becomes one more device, linked from its root and to who
+wants it with bandwidths that stand for the bytes, and the symmetries of that larger cluster are
+what is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from ccl.symmetry import Group, automorphisms
+from ccl.topology import Link, Topology, device
+from formulations.engines.orbit_lp.loads import Load
+from formulations.engines.steady_state.graph import FluidGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Acting:
+    """A group that acts on a cluster, and on the items of loads that have devices of their own.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    group
+        Of the cluster, or of a larger one whose first devices and links are the cluster's.
+    first
+        Number of the first device of each load's items, or None where an item moves as its root.
+    """
+
+    topology: Topology
+    group: Group
+    first: tuple[int | None, ...]
+
+    @cached_property
+    def devices(self) -> np.ndarray:
+        """Where each generator takes each device of the cluster, shape (generators, devices)."""
+        return np.asarray(self.group.generators[:, : len(self.topology.devices)])
+
+    @cached_property
+    def links(self) -> np.ndarray:
+        """Where each generator takes each link of the cluster, shape (generators, links)."""
+        return np.asarray(self.group.links[:, : len(self.topology.links)])
+
+    @cached_property
+    def gpus(self) -> np.ndarray:
+        """Device of each rank, shape (ranks,)."""
+        index = self.topology.index
+        return np.array([index[name] for name in self.topology.ranks], dtype=np.int64)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Return the orbit of each rank, shape (ranks,)."""
+        return numbered(self.group.orbits()[self.gpus])
+
+    def items(self, number: int, load: Load) -> np.ndarray:
+        """Return the orbit of each item of a load, shape (items,)."""
+        return numbered(self.group.orbits()[self.places(number, load)])
+
+    def fixing(self, number: int, load: Load, *, item: int) -> Acting:
+        """Return a group that leaves an item and its root where they are."""
+        places = {int(self.gpus[load.roots[item]]), int(self.places(number, load)[item])}
+        return replace(self, group=self.group.stabiliser(*sorted(places)))
+
+    def fixing_rank(self, rank: int) -> Acting:
+        """Return a group that leaves a rank where it is."""
+        return replace(self, group=self.group.stabiliser(int(self.gpus[rank])))
+
+    def places(self, number: int, load: Load) -> np.ndarray:
+        """Return the device that stands for each item of a load, shape (items,)."""
+        first = self.first[number]
+        return self.gpus[load.roots] if first is None else first + np.arange(len(load.roots))
+
+    def orbits(self, graph: FluidGraph) -> tuple[np.ndarray, np.ndarray]:
+        """Return the orbit of each vertex and of each edge of a graph of the cluster."""
+        if graph.edges == len(self.topology.links) and not graph.steps:
+            return _joined(self.devices, graph.vertices), _joined(self.links, graph.edges)
+        moves = [graph.moved(each) for each in self.devices]
+        return (
+            _joined([vertices for vertices, _ in moves], graph.vertices),
+            _joined([edges for _, edges in moves], graph.edges),
+        )
+
+    def rows(self, graph: FluidGraph) -> np.ndarray:
+        """Return the orbit of each capacity row: links, then shared limits, shape (rows,)."""
+        links = len(self.topology.links)
+        if not self.topology.limits:
+            return _joined(self.links, links)
+        place = self.topology.link_index
+        member = np.concatenate(
+            [np.array([place[ends] for ends in each.links]) for each in self.topology.limits]
+        )
+        limit = np.repeat(
+            np.arange(len(self.topology.limits)), [len(each.links) for each in self.topology.limits]
+        )
+        images = [
+            np.concatenate([each, links + _limits_under(each, graph, limit=limit, member=member)])
+            for each in self.links
+        ]
+        return _joined(images, graph.rates.size)
+
+
+def acting(topology: Topology, loads: Sequence[Load], *, costs: np.ndarray | None) -> Acting:
+    """Return the symmetries of a problem that keep costs of links too."""
+    if all(_regular(each) for each in loads):
+        group = automorphisms(
+            topology, colours=_colours(topology, loads), links=_listed(costs), steady=True
+        )
+        return Acting(topology, group, (None,) * len(loads))
+    larger, first, colours = _with_items(topology, loads)
+    extra = len(larger.links) - len(topology.links)
+    links = None if costs is None else [*costs.tolist(), *[-1.0] * extra]
+    group = automorphisms(larger, colours=colours, links=links, steady=True)
+    return Acting(topology, group, first)
+
+
+def keeps(group: Group, loads: Sequence[Load], costs: np.ndarray | None) -> bool:
+    """Whether a group of the cluster keeps what the loads ask for, and the costs.
+
+    Where not every rank gets the same only the trivial group is known to.
+    """
+    if group.trivial:
+        return True
+    topology = group.topology
+    if not all(_regular(each) for each in loads):
+        return False
+    colours = np.array([hash(each) for each in _colours(topology, loads)])
+    same = (colours[group.generators] == colours).all()
+    return bool(same) and (costs is None or bool((costs[group.links] == costs).all()))
+
+
+def numbered(labels: np.ndarray) -> np.ndarray:
+    """Return numbers from 0 on in place of labels, equal for equal ones."""
+    return np.unique(labels, return_inverse=True)[1].ravel()
+
+
+def _joined(images: Iterable[np.ndarray], size: int) -> np.ndarray:
+    """Return the orbit of each point, numbered from 0 on, by all that moves."""
+    moving = [(np.flatnonzero(each != np.arange(size)), each) for each in images]
+    src = np.concatenate([np.empty(0, dtype=np.int64), *[points for points, _ in moving]])
+    dst = np.concatenate([np.empty(0, dtype=np.int64), *[each[points] for points, each in moving]])
+    pairs = sparse.csr_array((np.ones(len(src)), (src, dst)), shape=(size, size))
+    return np.asarray(csgraph.connected_components(pairs, directed=False)[1])
+
+
+def _listed(costs: np.ndarray | None) -> list[float] | None:
+    return None if costs is None else costs.tolist()
+
+
+def _regular(load: Load) -> bool:
+    """Whether every rank gets the same of each root."""
+    return load.wants is None and len(np.unique(load.roots)) == len(load.roots)
+
+
+def _colours(topology: Topology, loads: Sequence[Load]) -> list[tuple[float, ...]]:
+    """Return how much each device has of each load."""
+    has = np.zeros((len(topology.devices), len(loads)))
+    gpus = np.array([topology.index[name] for name in topology.ranks])
+    for number, load in enumerate(loads):
+        has[gpus[load.roots], number] = load.nbytes
+    return [tuple(row) for row in has.tolist()]
+
+
+def _with_items(
+    topology: Topology, loads: Sequence[Load]
+) -> tuple[Topology, tuple[int, ...], list[tuple[float, ...]]]:
+    """Return the cluster with a device for each item, where these begin, and all colours."""
+    devices, links = list(topology.devices), list(topology.links)
+    colours: list[tuple[float, ...]] = [(-1.0, 0.0)] * len(devices)
+    over = 2 * max(each.bandwidth for each in topology.links)
+    first = []
+    for number, load in enumerate(loads):
+        first.append(len(devices))
+        for item, root in enumerate(load.roots.tolist()):
+            name = f"load {number} item {item}"
+            devices.append(device("nic", name))
+            colours.append((float(number), float(load.nbytes[item])))
+            links.append(Link(topology.ranks[root], name, over))
+            shares = load.shares(item, len(topology.ranks))
+            links += [
+                Link(name, topology.ranks[rank], over * (1 + shares[rank]))
+                for rank in np.flatnonzero(shares).tolist()
+            ]
+    larger = Topology(topology.name, tuple(devices), tuple(links), topology.limits)
+    return larger, tuple(first), colours
+
+
+def _limits_under(
+    links: np.ndarray, graph: FluidGraph, *, limit: np.ndarray, member: np.ndarray
+) -> np.ndarray:
+    """Return where each shared limit goes: sets of links are matched by sums of random numbers."""
+    dice = np.random.default_rng(0)
+    mark = dice.integers(1 << 62, size=len(links), dtype=np.uint64)
+    rates = graph.rates[len(links) :]
+    own = numbered(rates).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    before, after = own.copy(), own.copy()
+    np.add.at(before, limit, mark[member])
+    np.add.at(after, limit, mark[links[member]])
+    order = np.argsort(before, kind="stable")
+    return np.asarray(order[np.searchsorted(before[order], after)])

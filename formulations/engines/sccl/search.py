@@ -1,0 +1,305 @@
+"""Plans in steps of any collective, side by side as `list_scheduling.search` takes it apart.
+
+What adds up is planned backwards and what spreads behind it, each in steps of its own; steps and
+rounds that are asked for are those of each side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from ccl.closed_form import ClosedForm
+from ccl.errors import Infeasible, LimitReached
+from ccl.result import Result, Stop
+from formulations.core.run import Run
+from formulations.engines.cp_sat.client import Effort
+from formulations.engines.list_scheduling.multistart import Task
+from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.list_scheduling.search import After, Finder, Side, answer
+from formulations.engines.list_scheduling.timed import TimedMoves, ends
+from formulations.engines.reverse_time import halves
+from formulations.engines.sccl.asking import Decided, Outcome, Solver
+from formulations.engines.sccl.question import Question
+from formulations.engines.sccl.rates import told
+from formulations.engines.sccl.timing import on_time, steps_of
+
+Mode = Literal["least-steps", "instance", "pareto"]
+
+PASSES = 60
+"""Passes of list scheduling for each symmetry."""
+
+SHARE = 0.5
+"""Share of the time left that an instance gets while others may have to be decided after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is asked for.
+
+    Parameters
+    ----------
+    mode
+        Fewest steps of a round each, one instance, or all instances that no other beats.
+    steps, rounds
+        Of an instance; None for the least that bounds allow.
+    effort
+        For each instance.
+    """
+
+    mode: Mode = "least-steps"
+    steps: int | None = None
+    rounds: int | None = None
+    effort: Effort
+
+
+def solve(run: Run, wish: Wish, solver: Solver, *, symmetry: bool) -> Result:
+    """Decide instances until what is wished for is found.
+
+    Raises
+    ------
+    Infeasible
+        If the instance asked for is proved to have no plan, or no ways lead where chunks must be.
+    LimitReached
+        If it is not decided in its time.
+    """
+    collective = run.problem.collective
+    halved = halves(collective) if collective.reduces else (None, None)
+    finder = StepFinder(
+        run,
+        wish.effort.seed,
+        PASSES,
+        symmetry,
+        wish=wish,
+        solver=solver,
+        until=math.inf if run.time_limit is None else run.time_limit,
+        alone=None in halved,
+    )
+    answer(finder)
+    return run.finish(run.reached if run.enough else finder.stop)
+
+
+@dataclass(frozen=True)
+class StepFinder(Finder):
+    """A finder of plans in steps.
+
+    Parameters
+    ----------
+    wish
+        What is asked for.
+    solver
+        Decides instances.
+    until
+        Seconds after the beginning of the run when it has to end.
+    alone
+        Whether one side is the whole problem.
+    endings
+        Why the searches ended, in their order.
+    kept
+        The best plan in steps of the last side.
+    """
+
+    wish: Wish
+    solver: Solver
+    until: float
+    alone: bool = True
+    endings: list[Stop] = field(default_factory=list)
+    kept: list[TimedMoves] = field(default_factory=list)
+
+    @property
+    def stop(self) -> Stop:
+        """Why it ended."""
+        if Stop.TIME_LIMIT not in self.endings:
+            return Stop.MODEL_OPTIMAL
+        return Stop.TIME_LIMIT if self.until == self.run.time_limit else Stop.EFFORT
+
+    def plans(
+        self,
+        side: Side,
+        *,
+        goal: float,
+        found: Callable[[TimedMoves], bool],
+        after: After | None = None,
+        final: bool = True,
+    ) -> None:
+        """Hand over plans, each shorter than those before.
+
+        Raises
+        ------
+        Infeasible
+            If the instance asked for is impossible, or no ways lead where chunks have to be.
+        LimitReached
+            If it is not decided in its time.
+        """
+        del goal, final  # steps are what counts here
+        task = side.task(after=after)
+        if after is not None:
+            # The same steps, begun where what was added up leaves room.
+            found(on_time(task, self.kept[-1]))
+            return
+        self.run.note(told(side.moves.topology, float(side.nbytes.max())))
+        question = Question(
+            side,
+            self.solver,
+            self.wish.effort,
+            self.passes,
+            self.symmetry,
+            lambda: self.until - self.run.seconds,
+        )
+        best = np.inf
+        for outcome in self._outcomes(question):
+            assert outcome.plan is not None
+            timed = on_time(task, outcome.plan)
+            makespan = float(ends(side.moves, timed, side.nbytes).max())
+            if makespan < best:
+                best = makespan
+                self.kept.append(outcome.plan)
+                if self.alone:
+                    self.run.closed_form = formula(side, task, outcome)
+                if found(timed) and self.wish.mode == "pareto":
+                    return
+
+    def _outcomes(self, question: Question) -> Iterator[Outcome]:
+        """Yield instances that are found."""
+        search = {
+            "least-steps": self._least_steps,
+            "instance": self._instance,
+            "pareto": self._front,
+        }[self.wish.mode]
+        try:
+            yield from search(question)
+        finally:
+            for each in question.searched:
+                if each.size is not None:
+                    self.run.met(each.size)
+
+    def _instance(self, question: Question) -> Iterator[Outcome]:
+        least = question.least
+        steps = self.wish.steps or least.steps
+        rounds = self.wish.rounds or max(steps, math.ceil(least.rounds))
+        asked = named(steps, rounds)
+        self.run.report(f"deciding {asked}")
+        outcome = question.decide(steps, rounds)
+        if outcome.decided is Decided.IMPOSSIBLE:
+            msg = f"no plan in {asked}: proved, as {outcome.why}{least.more(steps, rounds)}"
+            raise Infeasible(msg)
+        if outcome.decided is Decided.UNDECIDED:
+            msg = f"not decided whether there is a plan in {asked}: {outcome.why}; allow more"
+            raise LimitReached(msg)
+        self.run.note(f"a plan in {asked}: {', '.join(map(str, outcome.rounds))}")
+        self.endings.append(Stop.MODEL_OPTIMAL)
+        yield outcome
+
+    def _least_steps(self, question: Question) -> Iterator[Outcome]:
+        run, least = self.run, question.least
+        run.report("list scheduling in steps of one round each")
+        listed, steps = question.listed, least.in_order
+        why = least.refutes(steps - 1, steps - 1) or ""
+        opened: list[int] = []
+        while listed is None or steps < steps_of(listed):
+            run.report(f"deciding {steps} steps of one round each")
+            outcome = question.decide(steps, steps, share=SHARE)
+            if outcome.plan is not None:
+                listed = outcome.plan
+                break
+            if outcome.decided is Decided.IMPOSSIBLE:
+                why = outcome.why
+            else:
+                opened.append(steps)
+                if run.seconds >= self.until:
+                    break
+            steps += 1
+        self.endings.append(Stop.TIME_LIMIT if opened else Stop.MODEL_OPTIMAL)
+        if listed is None:
+            msg = f"not decided whether there is a plan in {named(steps, steps)}; allow more"
+            raise LimitReached(msg)
+        many = steps_of(listed)
+        run.note(
+            f"{many} step{'s' * (many > 1)} of one round each; "
+            + (
+                f"whether {opened[0]} are enough is not decided"
+                if opened
+                else f"fewer are proved impossible, as {why}"
+            )
+        )
+        yield Outcome(Decided.FOUND, plan=listed, rounds=(1,) * many)
+
+    def _front(self, question: Question) -> Iterator[Outcome]:
+        run, least = self.run, question.least
+        fewest = math.ceil(least.rounds)
+        best: int | None = None
+        steps = least.steps
+        while (best is None or best > max(fewest, steps)) and run.seconds < self.until:
+            low = max(steps, fewest)
+            rounds = low
+            while best is None or rounds < best:
+                run.report(f"deciding {named(steps, rounds)}")
+                outcome = question.decide(steps, rounds, share=SHARE)
+                run.note(f"{named(steps, rounds)}: {outcome.decided}")
+                if outcome.decided is Decided.UNDECIDED:
+                    self.endings.append(Stop.TIME_LIMIT)
+                if outcome.plan is not None:
+                    best = rounds
+                    yield outcome
+                if outcome.plan is not None or run.seconds >= self.until:
+                    break
+                rounds += 1
+            steps += 1
+        if best is None and question.listed is not None:
+            many = steps_of(question.listed)
+            yield Outcome(Decided.FOUND, plan=question.listed, rounds=(1,) * many)
+        self.endings.append(Stop.MODEL_OPTIMAL if best is not None else Stop.TIME_LIMIT)
+
+
+def named(steps: int, rounds: int) -> str:
+    """Name an instance."""
+    return (
+        f"{steps} step{'s' * (steps != 1)} of {rounds} round{'s' * (rounds != 1)}"
+        + " together" * (steps > 1)
+    )
+
+
+def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
+    """Return the cost of steps and rounds, S alpha + R c beta for chunks of c bytes (SCCL, 2.2)."""
+    plan, moves = outcome.plan, side.moves
+    assert plan is not None
+    nbytes, steps, rounds = float(side.nbytes.max()), len(outcome.rounds), sum(outcome.rounds)
+    alpha = float(moves.latency[plan.move].max())
+    beta = max(each.beta for each in moves.topology.links)
+    took = moves.latency[plan.move] + nbytes * moves.slowest[plan.move]
+    still = replace(task, there=np.zeros_like(task.there))
+    alone, together = 0.0, 0.0
+    crowd, busiest = 1, None
+    for step in range(steps):
+        these = plan.chosen(np.flatnonzero(plan.start == step))
+        if not len(these):
+            continue
+        alone += float(took[plan.start == step].max())
+        at_once = on_time(still, replace(these, start=np.zeros(len(these))))
+        together += float(ends(moves, at_once, side.nbytes).max())
+        many = Counter(link for move in these.move.tolist() for link in _links(moves, move))
+        link, most = many.most_common(1)[0]
+        if most > crowd:
+            crowd, busiest = most, moves.topology.links[link].ends
+    parts = side.collective.size / nbytes
+    share = "m" if round(parts) == 1 else f"m/{round(parts)}"
+    return ClosedForm(
+        expression=f"{steps} α + {rounds} {share} β",
+        alpha=alpha,
+        beta=beta,
+        makespan=steps * alpha + rounds * nbytes * beta,
+        alone=alone,
+        in_steps=together,
+        steps=steps,
+        busiest=busiest,
+        crowd=crowd,
+    )
+
+
+def _links(moves: Moves, move: int) -> list[int]:
+    return [int(link) for link in moves.link[moves.first[move] : moves.first[move + 1]]]

@@ -1,0 +1,1 @@
+"""The fluid steady state: the graph of rates and the demands of a collective on it."""

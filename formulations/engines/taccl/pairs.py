@@ -1,0 +1,255 @@
+"""Which chunk may go over which move, and what is the same by symmetry.
+
+A chunk goes only over devices on some shortest way from a holder to a destination (section 4.1),
+shortest by links' costs or by the number of moves: each is allowed, as the paper leaves open which
+is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from ccl.errors import Infeasible, SolveError
+from formulations.engines.taccl.parts import Part
+
+MOST_PAIRS = 40_000_000
+"""Chunks times moves above which nothing is built."""
+
+SAME = 1e-9
+"""Ways within this share of the shortest are as short."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a chunk and a move that it may take; p pairs, by chunk.
+
+    Parameters
+    ----------
+    part
+        What is routed.
+    chunk, move
+        Of each pair, shape (p,).
+    early
+        µs before which no chunk is at each device, shape (c, devices).
+    orbit
+        Number of the variable of each pair, shape (p,).
+    cells
+        Number of the variable of each chunk at each device, shape (c, devices).
+    links
+        Number of the orbit of each link, shape (links,).
+    """
+
+    part: Part
+    chunk: np.ndarray
+    move: np.ndarray
+    early: np.ndarray
+    orbit: np.ndarray
+    cells: np.ndarray
+    links: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.chunk)
+
+    @cached_property
+    def src(self) -> np.ndarray:
+        """Device where each begins, shape (p,)."""
+        return np.asarray(self.part.logical.src[self.move])
+
+    @cached_property
+    def dst(self) -> np.ndarray:
+        """Device where each ends, shape (p,)."""
+        return np.asarray(self.part.logical.dst[self.move])
+
+    @cached_property
+    def delay(self) -> np.ndarray:
+        """µs that each takes, shape (p,)."""
+        ways = self.part.logical
+        nbytes = self.part.nbytes[self.chunk]
+        return np.asarray(ways.latency[self.move] + nbytes * ways.slowest[self.move])
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """Where the pairs of each chunk begin, shape (c + 1,)."""
+        return np.searchsorted(self.chunk, np.arange(len(self.part.nbytes) + 1))
+
+    @cached_property
+    def many(self) -> int:
+        """Number of variables of pairs."""
+        return int(self.orbit.max()) + 1
+
+    @cached_property
+    def single(self) -> np.ndarray:
+        """One pair of each orbit, the first, shape (many,)."""
+        return np.unique(self.orbit, return_index=True)[1]
+
+
+def pairs_of(part: Part) -> Pairs:
+    """List the pairs that shortest ways leave, each a variable of its own.
+
+    Raises
+    ------
+    Infeasible
+        If a destination cannot be reached.
+    SolveError
+        If there are too many.
+    """
+    ways, chunks = part.logical, len(part.nbytes)
+    if chunks * len(ways) > MOST_PAIRS:
+        msg = (
+            f"{chunks} chunks over {len(ways)} ways are {chunks * len(ways):,} pairs, more than "
+            f"{MOST_PAIRS:,}; leave out ways by a sketch or join chunks by instances"
+        )
+        raise SolveError(msg)
+    chosen, numbers = [], []
+    early = np.full(part.holds.shape, np.inf)
+    for alike, usable in _classes(part):
+        near, allowed = _shortest(part, alike, usable)
+        early[alike] = near
+        inside = allowed[:, ways.src] & allowed[:, ways.dst]
+        inside &= usable & ~part.holds[alike][:, ways.dst]
+        row, column = np.nonzero(inside)
+        chosen.append(column)
+        numbers.append(alike[row])
+    chunk, move = np.concatenate(numbers), np.concatenate(chosen)
+    order = np.lexsort((move, chunk))
+    cells = np.arange(part.holds.size).reshape(part.holds.shape)
+    links = np.arange(len(ways.moves.topology.links))
+    return Pairs(part, chunk[order], move[order], early, np.arange(len(chunk)), cells, links)
+
+
+def _classes(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return chunks of one size that may take the same moves, and which moves these are."""
+    found: dict[tuple[float, bytes], list[int]] = {}
+    usable = {}
+    for number in range(len(part.nbytes)):
+        moves = _usable(part, number)
+        key = float(part.nbytes[number]), moves.tobytes()
+        usable[key] = moves
+        found.setdefault(key, []).append(number)
+    return [(np.array(alike), usable[key]) for key, alike in found.items()]
+
+
+def _usable(part: Part, number: int) -> np.ndarray:
+    """Which moves the relays leave to a chunk.
+
+    What a GPU has leaves its host from one of its relays. Of a sum, ways lead from the end to the
+    beginning: contributions leave a host from a relay of it, or from a GPU that has none.
+    """
+    ways = part.logical
+    usable = np.ones(len(ways), dtype=bool)
+    if not ways.relays:
+        return usable
+    index, topology = ways.moves.topology.index, ways.moves.topology
+    if ways.turned:
+        bound = [name for name in ways.relays if not _is_relay(ways.relays, name)]
+        shut = np.isin(ways.dst, [index[name] for name in bound])
+        return usable & ~(ways.away & shut)
+    holders = [topology.ranks[rank] for rank in part.collective.chunks[number].holders]
+    if any(name not in ways.relays for name in holders):
+        return usable
+    homes = {int(ways.host[index[name]]) for name in holders}
+    relays = [index[each] for name in holders for each in ways.relays[name]]
+    leaves = ways.away & np.isin(ways.host[ways.src], list(homes))
+    return usable & ~(leaves & ~np.isin(ways.src, relays))
+
+
+def _is_relay(relays: dict[str, frozenset[str]], name: str) -> bool:
+    return any(name in each for each in relays.values())
+
+
+def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return µs until each chunk can be at each device, and whether a shortest way leads there.
+
+    Both are of shape (len(alike), devices).
+    """
+    ways, devices = part.logical, part.logical.devices
+    holds, wants = part.holds[alike], part.wants[alike]
+    cost = ways.delay(float(part.nbytes[alike[0]]))
+    allowed = holds.copy()
+    near = np.empty(holds.shape)
+    for weight in (np.ones(len(ways)), cost):
+        far = _distances(ways.src, ways.dst, np.where(usable, weight, np.inf), devices)
+        for row in range(len(alike)):
+            begin = far[holds[row]].min(axis=0)
+            ends = np.flatnonzero(wants[row])
+            if not np.isfinite(begin[ends]).all():
+                _refuse(part, int(alike[row]), int(ends[~np.isfinite(begin[ends])][0]))
+            through = begin[:, None] + far[:, ends]
+            allowed[row] |= (through <= begin[ends] * (1 + SAME) + SAME * cost.min()).any(axis=1)
+            near[row] = begin
+    return near, allowed
+
+
+def _distances(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, devices: int) -> np.ndarray:
+    """Return the length of the shortest way from device to device, shape (devices, devices)."""
+    order = np.argsort(weight, kind="stable")
+    order = order[np.isfinite(weight[order])]
+    best = order[np.unique(src[order] * devices + dst[order], return_index=True)[1]]
+    graph = csr_array((weight[best], (src[best], dst[best])), shape=(devices, devices))
+    return np.asarray(dijkstra(graph))
+
+
+def _refuse(part: Part, number: int, device: int) -> None:
+    topology = part.logical.moves.topology
+    holder = topology.ranks[part.collective.chunks[number].holders[0]]
+    ends = (holder, topology.devices[device].name)
+    src, dst = ends[::-1] if part.turned else ends
+    msg = f"the sketch leaves no way from {src} to {dst}; leave out fewer links or add a pair"
+    raise Infeasible(msg)
+
+
+def joined(
+    pairs: Pairs, images: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+) -> Pairs | None:
+    """Return pairs of which those that symmetries exchange are one variable.
+
+    Parameters
+    ----------
+    pairs
+        Each a variable of its own.
+    images
+        Of each symmetry the image of every chunk, move, device and link.
+
+    Returns
+    -------
+        None if a pair has an image that is none.
+    """
+    width = len(pairs.part.logical)
+    key = pairs.chunk * width + pairs.move
+    edges, cells, links = [], [], []
+    for chunks, moves, devices, link in images:
+        image = chunks[pairs.chunk] * width + moves[pairs.move]
+        place = np.searchsorted(key, image)
+        if (place >= len(key)).any() or (key[np.minimum(place, len(key) - 1)] != image).any():
+            return None
+        edges.append(place)
+        cells.append(pairs.cells[chunks][:, devices].ravel())
+        links.append(link)
+    return Pairs(
+        pairs.part,
+        pairs.chunk,
+        pairs.move,
+        pairs.early,
+        _orbits(edges, len(key)),
+        _orbits(cells, pairs.cells.size).reshape(pairs.cells.shape),
+        _orbits(links, len(pairs.links)),
+    )
+
+
+def _orbits(images: list[np.ndarray], many: int) -> np.ndarray:
+    """Return the number of each one's orbit under what some permutations generate."""
+    if not images:
+        return np.arange(many)
+    src = np.tile(np.arange(many), len(images))
+    dst = np.concatenate(images)
+    graph = csr_array((np.ones(len(src)), (src, dst)), shape=(many, many))
+    names = connected_components(graph, directed=False)[1]
+    first = np.unique(names, return_index=True)[1]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(rank[names])

@@ -1,0 +1,353 @@
+"""The three steps on a run: quick ways, then those of the program, ordered and offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ccl.errors import Infeasible, LimitReached
+from ccl.result import Stop
+from ccl.sketch import Inclination, Sketch
+from formulations.core.run import Run
+from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.reverse_time import adding
+from formulations.engines.taccl.contiguity import Contiguity
+from formulations.engines.taccl.demands import Demands, demands_of
+from formulations.engines.taccl.greedy import route
+from formulations.engines.taccl.hops import Sends, end, joined, parted, sends_of, timed, times
+from formulations.engines.taccl.logical import leaves
+from formulations.engines.taccl.offsets import with_offsets
+from formulations.engines.taccl.ordering import (
+    Direction,
+    Heuristic,
+    Order,
+    longest,
+    orders,
+)
+from formulations.engines.taccl.pairs import Pairs, pairs_of
+from formulations.engines.taccl.parts import Part, parts_of
+from formulations.engines.taccl.program import Paths, load_of
+from formulations.engines.taccl.sketching import derived, words
+from formulations.solvers.cvxpy_highs import Ending
+
+Contiguous = Literal["off", "between-hosts", "everywhere"]
+
+MOST_TAKEN = 60_000
+"""Binary variables above which step 1 is not solved by the program."""
+
+MOST_TOGETHER = 2_000
+"""Pairs above which step 3 is not solved."""
+
+FINE, COARSE = 1e-4, 2e-3
+"""Gaps at which small and large programs may stop."""
+
+LARGE = 1_000
+"""Binary variables from which on a program is large."""
+
+SHARE = 0.6
+"""Share of the time left that step 1 may take, and step 3 of what is left then."""
+
+LOOSE = 4.0
+"""How much longer than the quick ways those of the program may be where the former miss demands."""
+
+MET = 1e-9
+"""A makespan within this share is the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What may be chosen; the fields of `formulations.models.taccl.Options`.
+
+    With `stops` no program is built where the quick ways are proved.
+    """
+
+    sketch: Sketch | None
+    heuristics: tuple[Heuristic, ...]
+    directions: tuple[Direction, ...]
+    inclination: Inclination | None
+    holds: bool
+    contiguity: Contiguous
+    path_seconds: float
+    contiguity_seconds: float
+    seed: int
+    quick: bool
+    stops: bool
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A part with its pairs and demands.
+
+    Parameters
+    ----------
+    pairs, demands
+        What there is to choose and to meet.
+    quick
+        Which pairs the quick ways take, or None where they miss a destination.
+    """
+
+    pairs: Pairs
+    demands: Demands
+    quick: np.ndarray | None
+
+    @property
+    def forced(self) -> bool:
+        """Whether the quick ways use the forced pairs."""
+        if self.quick is None:
+            return False
+        taken = self.quick[self.pairs.orbit]
+        return all(bool(taken[each].any()) for each in self.demands.forced)
+
+
+class Search:
+    """The steps on one run."""
+
+    def __init__(self, run: Run, choices: Choices) -> None:
+        self.run, self.choices = run, choices
+        problem = run.problem
+        whole = adding(problem) if problem.collective.reduces else problem
+        self.moves = moves_of(whole.topology)
+        if choices.sketch is not None:
+            choices.sketch.check(problem.topology)
+        self.sketch = choices.sketch or derived(problem, self.moves)
+        run.note(words(self.sketch))
+        self.sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
+        self.backend = replace(run.backend, seed=choices.seed)
+        self.solved = True
+        self.begun = False
+
+    def solve(self) -> Stop:
+        """Offer plans; say why no more are looked for.
+
+        Raises
+        ------
+        Infeasible
+            If the sketch leaves no plan, as far as the steps see.
+        """
+        parts = parts_of(self.moves, self.run.problem.collective, self.sketch)
+        routed = [self._routed(part) for part in parts]
+        if self.choices.quick and self._quick(routed) and self.choices.stops:
+            return self.run.reached
+        return self._programs(routed)
+
+    def _quick(self, routed: list[Routed]) -> bool:
+        """Order and offer the quick ways, if they are as the sketch asks; say if that is enough."""
+        known = [each.quick for each in routed if each.quick is not None and each.forced]
+        if len(known) == len(routed):
+            self.begun = True
+            self.run.report("quick ways, ordered")
+            self._offered(routed, known, contiguous=False)
+        return self.run.enough
+
+    def _programs(self, routed: list[Routed]) -> Stop:
+        """Let the programs find ways and what goes together; say why no more are looked for."""
+        before = self.run.best
+        chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
+        ways = [each for each in chosen if each is not None]
+        known = all(some is each.quick for some, each in zip(chosen, routed, strict=True))
+        if len(ways) == len(routed) and not (known and self.begun):
+            self._offered(routed, ways, contiguous=True)
+            if self.begun and self.run.best is before:
+                self.run.note("the plan of the quick ways is no longer than these, and is kept")
+        if self.run.enough:
+            return self.run.reached
+        if self.run.expired or not ways:
+            return Stop.TIME_LIMIT
+        return Stop.MODEL_GAP if self.solved else Stop.EFFORT
+
+    def _routed(self, part: Part) -> Routed:
+        """Find the quick ways of a part, with its symmetries or, if there are none so, without."""
+        single = pairs_of(part)
+        pairs = with_offsets(single, self.sketch, self.run.note)
+        demands = demands_of(pairs, self.sketch)
+        taken = quick_ways(pairs, demands)
+        if taken is None and pairs is not single:
+            without = demands_of(single, self.sketch)
+            taken = quick_ways(single, without)
+            if taken is not None:
+                self.run.note("no plan is as symmetric as the sketch asks; offsets are left out")
+                return Routed(single, without, taken)
+        return Routed(pairs, demands, taken)
+
+    def _paths(self, routed: Routed, *, left: int) -> np.ndarray | None:
+        """Solve step 1 of a part; return the ways, the quick ones if there are no others in time.
+
+        Parameters
+        ----------
+        routed
+            The part.
+        left
+            Parts that are left, this one included.
+        """
+        run, pairs = self.run, routed.pairs
+        if pairs.many > MOST_TAKEN:
+            many = f"{pairs.many:,} binary variables, more than {MOST_TAKEN:,}"
+            return self._stand(routed, f"it would have {many}")
+        if run.expired:
+            return self._stand(routed, "no time was left for it")
+        paths = self._program(routed)
+        run.report(f"step 1: ways, {pairs.many} binary variables")
+        try:
+            outcome = self.backend.solve(
+                paths.model,
+                time_limit=self._seconds(self.choices.path_seconds, left),
+                gap=FINE if pairs.many < LARGE else COARSE,
+                on_report=lambda _: run.expired,
+                start=None if routed.quick is None else (paths.taken, routed.quick.astype(float)),
+            )
+        except LimitReached:
+            return self._stand(routed, "its limit came before it had ways")
+        except Infeasible:
+            if not routed.forced:
+                msg = "no ways are as the sketch asks; leave out fewer links or force fewer pairs"
+                raise Infeasible(msg) from None
+            return self._stand(routed, "no ways are as symmetric and direct as it asks")
+        run.met(outcome.size)
+        self.solved &= outcome.ending in (Ending.OPTIMAL, Ending.GAP)
+        run.note(
+            f"step 1: {pairs.many} binary variables, {paths.reached:.6g} µs "
+            f"before ordering, {outcome.ending.value} after {outcome.solve_seconds:.2f} s"
+        )
+        taken = np.asarray(np.asarray(paths.taken.value) > 0.5)
+        if not routed.demands.spreads(taken):
+            # Delays may be less than a solver's tolerance, so that nothing orders them.
+            return self._stand(routed, "its ways go round in circles that take no time")
+        return taken
+
+    def _stand(self, routed: Routed, why: str) -> np.ndarray | None:
+        """Return the quick ways where step 1 has none, and say why."""
+        self.solved = False
+        if routed.quick is not None:
+            missed = "" if routed.forced else ", which miss a forced pair"
+            self.run.note(f"step 1 found no ways: {why}; the quick ones stand{missed}")
+        return routed.quick
+
+    def _program(self, routed: Routed) -> Paths:
+        inclination = self.choices.inclination or self.sketch.switches
+        pairs, holds = routed.pairs, self.choices.holds
+        if routed.quick is not None:
+            busy = load_of(pairs, holds=holds) @ routed.quick
+            most = max(float(busy.max(initial=0.0)), _longest(routed))
+            loose = 1.0 if routed.demands.met(routed.quick) else LOOSE
+        else:
+            busy = load_of(pairs, holds=holds) @ np.ones(pairs.many)
+            most, loose = float(busy.max(initial=0.0)) + float(pairs.delay.sum()), 1.0
+        # A little more than the quick ways, so that rounding does not shut them out.
+        return Paths(pairs, routed.demands, inclination, holds, most * loose * (1 + 1e-6))
+
+    def _seconds(self, asked: float, left: int) -> float:
+        """Return the seconds for a step: those asked for, within a share of what is left."""
+        return asked if self.run.left is None else min(asked, SHARE * self.run.left / left)
+
+    def _offered(self, routed: list[Routed], taken: list[np.ndarray], *, contiguous: bool) -> None:
+        """Order ways, offer the best orders, then what step 3 makes of the best one."""
+        halves = [sends_of(each.pairs, some) for each, some in zip(routed, taken, strict=True)]
+        sends = halves[0]
+        if len(halves) == 2:
+            sends = joined(routed[0].pairs.part, *halves)
+        found = orders(
+            sends,
+            heuristics=self.choices.heuristics,
+            directions=self.choices.directions,
+            holds=self.choices.holds,
+            seed=self.choices.seed,
+            over=lambda: self.run.expired,
+        )
+        best = found[0]
+        if contiguous:
+            self.run.note(f"step 2: {best.heuristic} first, {best.direction} the ways, is best")
+        # As good ones only where the replay of those before took longer than their own times said.
+        for each in found:
+            known = self.run.best
+            met = known is not None and known.makespan <= each.makespan * (1 + MET)
+            if each is not best and (met or each.makespan > best.makespan * (1 + MET)):
+                break
+            self._offer(sends, each.order)
+            if self._done:
+                return
+        if contiguous:
+            self._contiguous(sends, best)
+
+    @property
+    def _done(self) -> bool:
+        """Whether nothing more is to be tried: time is over, or a bound is met and that is all."""
+        return self.run.expired or (self.choices.stops and self.run.enough)
+
+    def _offer(self, sends: Sends, order: list[int]) -> None:
+        """Offer an order of parents, their chunks one after the other."""
+        whole, order = parted(sends, order, self.sizes)
+        self.run.offer(in_epochs(self.run.problem, self.moves, timed(whole, order)))
+
+    def _contiguous(self, sends: Sends, best: Order) -> None:
+        """Solve step 3 behind the best order and offer what it says."""
+        run = self.run
+        before = end(sends, times(sends, best.order, holds=True))
+        said = f"step 3: in the paper's model, where latency holds a link, {before:.6g} µs"
+        program = Contiguity(sends, best.order, self._allowed(), before)
+        many = len(program.pairs)
+        if not many or many > MOST_TOGETHER:
+            left_out = f"; {many:,} pairs are more than {MOST_TOGETHER:,} and were not tried"
+            run.note(said + (left_out if many else "; nothing may be sent together"))
+            return
+        run.report(f"step 3: what goes together, {many} pairs")
+        try:
+            outcome = self.backend.solve(
+                program.model,
+                time_limit=self._seconds(self.choices.contiguity_seconds, 1),
+                gap=FINE,
+                on_report=lambda _: run.expired,
+                start=(program.together, np.zeros(many)),
+            )
+        except (Infeasible, LimitReached) as error:
+            run.note(f"{said}; nothing better was found ({error})")
+            return
+        run.met(outcome.size)
+        order, near = program.found()
+        run.note(
+            f"{said}; {outcome.objective * before:.6g} µs with {near} of {len(sends)} sent "
+            f"together with the one before ({outcome.ending.value})"
+        )
+        self._offer(sends, order)
+
+    def _allowed(self) -> np.ndarray:
+        """Say on which moves chunks may go together; in the paper InfiniBand, for its alpha."""
+        moves, choice = self.moves, self.choices.contiguity
+        if choice != "between-hosts":
+            return np.full(len(moves), choice == "everywhere")
+        names = {name: number for number, name in enumerate(moves.topology.hosts)}
+        host = np.array([names.get(each.host or "", -1) for each in moves.topology.devices])
+        return leaves(host[moves.src], host[moves.dst])
+
+
+def quick_ways(pairs: Pairs, demands: Demands) -> np.ndarray | None:
+    """Return ways found greedily that meet all demands if such are found, else others or None."""
+    for direct in (True, False):
+        taken = route(pairs, demands, direct=direct)
+        if demands.spreads(taken):
+            return taken
+    return None
+
+
+def _longest(routed: Routed) -> float:
+    """µs until the last destination has its chunk by the quick ways if nothing ever waits."""
+    assert routed.quick is not None
+    sends = sends_of(routed.pairs, routed.quick)
+    return max(longest(sends.after, sends.before, sends.delay, own=True), default=0.0)
+
+
+def search(run: Run, choices: Choices) -> Stop:
+    """Offer TACCL's plans of any collective to a run; say why it stopped.
+
+    Raises
+    ------
+    Infeasible
+        If the sketch leaves no plan.
+    ProblemError
+        If it names what is not there, or asks for other chunks than there are.
+    SolveError
+        If there are too many chunks and ways.
+    """
+    return Search(run, choices).solve()

@@ -1,0 +1,179 @@
+"""The sketch that is derived when none is given, and its words for the log.
+
+* `between`: of the GPUs of another host that a GPU reaches over one link of its own, one: that
+  with its place in the host, so that there is one connection per NIC and host (section 6.1).
+  Where every GPU reaches one GPU of each other host only, nothing has to be chosen.
+* `switches`: few different pairs where sending a chunk takes longer than its latency, many where
+  it does not (section 4.2).
+* `offsets`: of all offsets that are symmetries of the logical topology and of the collective as
+  many as leave no GPU in its place together, those that move most first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from ccl.errors import Infeasible
+from ccl.problem import Problem
+from ccl.sketch import Inclination, Pair, Sketch
+from formulations.engines.list_scheduling.routes import Moves, moves_of
+from formulations.engines.reverse_time import adding
+from formulations.engines.taccl.logical import Logical, logical
+from formulations.engines.taccl.offsets import images_of, turned
+from formulations.engines.taccl.pairs import pairs_of
+from formulations.engines.taccl.parts import parts_of
+
+MOST_RANKS = 512
+"""GPUs above which no offsets are looked for."""
+
+
+def default_sketch(problem: Problem) -> Sketch:
+    """Derive a sketch from a topology, a collective and the size of its chunks.
+
+    Raises
+    ------
+    Infeasible
+        If no way joins two GPUs.
+    SolveError
+        If there are too many ways.
+    """
+    whole = adding(problem) if problem.collective.reduces else problem
+    return derived(problem, moves_of(whole.topology))
+
+
+def derived(problem: Problem, moves: Moves) -> Sketch:
+    """Derive a sketch where the moves are known."""
+    everything = logical(moves, Sketch())
+    between = _between(everything)
+    plain = Sketch(between=between)
+    if between is not None and not _joins(problem, moves, plain):
+        plain = Sketch()
+    ways = logical(moves, plain)
+    plain = replace(plain, switches=_inclination(ways, problem.collective.chunk_size))
+    return replace(plain, offsets=_offsets(problem, moves, plain))
+
+
+def _between(ways: Logical) -> tuple[Pair, ...] | None:
+    """Choose a receiver for each GPU, link that it sends on and other host; None if none can be."""
+    topology = ways.moves.topology
+    local = _local(ways)
+    found: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+    first = ways.moves.link[ways.moves.first[:-1]][ways.kept]
+    for move in np.flatnonzero(ways.away & ways.switched).tolist():
+        src, dst = int(ways.src[move]), int(ways.dst[move])
+        found[src, int(first[move]), int(ways.host[dst])].add(dst)
+    if all(len(each) == 1 for each in found.values()):
+        return None
+    taken: dict[int, int] = defaultdict(int)
+    pairs: set[tuple[int, int]] = set()
+    for (src, _, _), receivers in sorted(found.items()):
+        dst = min(receivers, key=lambda each: (local[each] != local[src], taken[each], each))
+        taken[dst] += 1
+        pairs.add((src, dst))
+    direct = np.flatnonzero(ways.away & ~ways.switched)
+    pairs |= set(zip(ways.src[direct].tolist(), ways.dst[direct].tolist(), strict=True))
+    names = [each.name for each in topology.devices]
+    return tuple((names[src], names[dst]) for src, dst in sorted(pairs))
+
+
+def _joins(problem: Problem, moves: Moves, sketch: Sketch) -> bool:
+    """Whether a sketch leaves ways to all destinations."""
+    try:
+        for part in parts_of(moves, problem.collective, sketch):
+            pairs_of(part)
+    except Infeasible:
+        return False
+    return True
+
+
+def _local(ways: Logical) -> list[int]:
+    """Return the place of each device among those of its kind in its host."""
+    counted: dict[tuple[int, str], int] = defaultdict(int)
+    place = []
+    for host, device in zip(ways.host.tolist(), ways.moves.topology.devices, strict=True):
+        place.append(counted[host, device.kind])
+        counted[host, device.kind] += 1
+    return place
+
+
+def _inclination(ways: Logical, nbytes: float) -> Inclination:
+    """Prefer few pairs for large chunks, many for small ones, where switches leave a choice."""
+    if not ways.switched.any():
+        return "all"
+    sent = float(np.median(nbytes * ways.slowest[ways.switched]))
+    return "uc-min" if sent > float(np.median(ways.latency[ways.switched])) else "uc-max"
+
+
+def _offsets(problem: Problem, moves: Moves, sketch: Sketch) -> tuple[tuple[int, int], ...]:
+    """Choose offsets that hold for every part and leave no GPU in its place together."""
+    many = len(problem.topology.ranks)
+    if many > MOST_RANKS:
+        return ()
+    parts = parts_of(moves, problem.collective, sketch)
+    kept: list[tuple[int, int]] = []
+    group = np.arange(many)[None, :]
+    for by, block in _candidates(many):
+        larger = _closed(group, turned(many, by, block))
+        if larger is None:
+            continue
+        if all(not isinstance(images_of(each, sketch, by=by, block=block), str) for each in parts):
+            kept.append((by, block))
+            group = larger
+        if len(group) == many:
+            break
+    return tuple(kept)
+
+
+def _candidates(many: int) -> list[tuple[int, int]]:
+    """List offsets, those of highest order first, of one order those of the largest blocks."""
+    found = [
+        (by, block)
+        for block in range(2, many + 1)
+        if many % block == 0
+        for by in range(1, block)
+        if block % by == 0
+    ]
+    return sorted(found, key=lambda each: (-(each[1] // each[0]), -each[1]))
+
+
+def _closed(group: np.ndarray, generator: np.ndarray) -> np.ndarray | None:
+    """Return a commutative group with a generator more if it moves all but by the identity."""
+    known = {each.tobytes() for each in group}
+    if generator.tobytes() in known:
+        return None
+    if any((each[generator] != generator[each]).any() for each in group):
+        return None
+    blocks, power = [group], generator
+    while power.tobytes() not in known:
+        blocks.append(power[group])
+        power = generator[power]
+    larger = np.unique(np.concatenate(blocks), axis=0)
+    still = (larger == np.arange(larger.shape[1])).any(axis=1)
+    return None if still.sum() > 1 else larger
+
+
+def words(sketch: Sketch) -> str:
+    """Say in words what a sketch asks for."""
+    said = ["every pair of GPUs in two hosts that a way joins"]
+    if sketch.between is not None:
+        said = [f"{len(sketch.between)} pairs of GPUs in two hosts"]
+    for name, pairs in (
+        ("links left out", sketch.without),
+        ("forced pairs", sketch.forced),
+        ("relays", sketch.relays),
+    ):
+        if pairs:
+            said.append(f"{name} {', '.join(f'{src}->{dst}' for src, dst in pairs)}")
+    if sketch.switches != "all":
+        few = sketch.switches == "uc-min"
+        said.append(f"{'few' if few else 'many'} pairs at switches ({sketch.switches})")
+    if sketch.offsets:
+        said.append(f"the same after {', '.join(f'{each}' for each in sketch.offsets)}")
+    if sketch.chunks is not None:
+        said.append(f"{sketch.chunks} chunks per shard")
+    if sketch.instances > 1:
+        said.append(f"{sketch.instances} instances")
+    return "sketch: " + "; ".join(said)

@@ -1,0 +1,158 @@
+"""Families of rows of the model of whole chunks, each one sparse matrix.
+
+Their mathematics is the docstring of `formulations.models.te_ccl_milp`. Every variable is one
+entry of a flat vector whose indices (epoch, hop, chunk) or (epoch, device, chunk) are arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from formulations.engines.epoch_grid.epochs import ROUNDING
+from formulations.engines.epoch_grid.link_constraints import capacity_rows, limit_rows, spans
+from formulations.engines.epoch_grid.windows import Cells, Windows
+from formulations.solvers.sparse_rows import rows
+
+
+class ChunkRows:
+    """The rows of one model.
+
+    Parameters
+    ----------
+    windows, cells
+        What is sent on which grid, and the variables of one horizon.
+    sends, buffers
+        The variables f and b.
+    at_once
+        Whether what a device is not given at the start must be sent on when it arrives.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        cells: Cells,
+        *,
+        sends: cp.Variable,
+        buffers: cp.Variable,
+        at_once: bool,
+    ) -> None:
+        self.hops, self.demand, self.cells = windows.hops, windows.demand, cells
+        self.sends, self.buffers, self.at_once = sends, buffers, at_once
+        self.most = windows.most[cells.hop]
+
+    def rules(self) -> list[cp.Constraint]:
+        """Return all rows."""
+        return [
+            *self._buffer_rows(),
+            *self._send_rows(),
+            *self._switch_rows(),
+            *self._capacity_rows(),
+            *self._limit_rows(),
+            *self._share_rows(),
+        ]
+
+    def _buffer_rows(self) -> list[cp.Constraint]:
+        """Let a device hold what it held and what arrives, and at the end what it wants."""
+        cells, hops, held, count = self.cells, self.hops, self.cells.held, self.cells.buffers
+        arrival = cells.epoch + hops.delay[cells.hop]
+        row = held[arrival, hops.dst[cells.hop], cells.chunk]
+        stored = np.flatnonzero(row >= 0)
+        arrive = rows(row[stored], stored, (count, len(cells.epoch)))
+        before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
+        after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
+        every = np.arange(count)
+        step = rows(every, every, (count, count)) - rows(after, before, (count, count))
+        final = held[-1][self.demand.wants]
+        return [step @ self.buffers == arrive @ self.sends, self.buffers[final] == 1]
+
+    def _send_rows(self) -> list[cp.Constraint]:
+        """Let a device that stores send what it has.
+
+        What it has from the start it may send at any time.
+        """
+        cells, source = self.cells, self.hops.src[self.cells.hop]
+        later = self.hops.stores[source] & ~self.demand.has[source, cells.chunk]
+        needs = np.flatnonzero(later)
+        if not needs.size:
+            return []
+        if self.at_once:
+            return [self._relayed(needs)]
+        there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
+        shape, most = (len(needs), cells.buffers), self.most[needs]
+        held = rows(np.arange(len(needs)), there, shape, value=most)
+        return [self.sends[needs] <= held @ self.buffers]
+
+    def _moments(self) -> tuple[Any, np.ndarray, tuple[int, int, int]]:
+        """Return what enters each (epoch, device, chunk), and where each send leaves from."""
+        cells, hops = self.cells, self.hops
+        shape = (cells.horizon + 1, *self.demand.has.shape)
+        columns = np.arange(len(cells.epoch))
+        arrival = cells.epoch + hops.delay[cells.hop]
+        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
+        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
+        into = rows(enters, columns, (int(np.prod(shape)), len(columns)))
+        return into, np.asarray(leaves), shape
+
+    def _relayed(self, sends: np.ndarray) -> Any:
+        """Let these sends carry on only what comes in for their epoch."""
+        into, leaves, _ = self._moments()
+        most = sparse.diags_array(self.most[sends])
+        return self.sends[sends] <= (most @ into[leaves[sends]]) @ self.sends
+
+    def _switch_rows(self) -> list[cp.Constraint]:
+        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
+        hops, cells = self.hops, self.cells
+        source = hops.src[cells.hop]
+        copied = np.flatnonzero(~hops.stores[source] & hops.copies[source])
+        rules = [self._relayed(copied)] if copied.size else []
+        plain = ~hops.stores & ~hops.copies
+        if plain.any():
+            into, leaves, shape = self._moments()
+            out = rows(leaves, np.arange(len(leaves)), into.shape)
+            used = np.diff(into.indptr) + np.diff(out.indptr)
+            touched = np.flatnonzero(np.broadcast_to(plain[:, None], shape).ravel() & (used > 0))
+            if touched.size:
+                rules.append((out[touched] - into[touched]) @ self.sends == 0)
+        return rules
+
+    def _capacity_rows(self) -> list[cp.Constraint]:
+        """Keep every link to its room; rows that cannot bind are left out."""
+        matrix, room = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
+        alone = np.repeat(~self._slowed, len(room) // len(self.hops.room))
+        binding = np.flatnonzero(alone & (matrix @ self.most > room))
+        return [matrix[binding] @ self.sends <= room[binding]] if binding.size else []
+
+    def _limit_rows(self) -> list[cp.Constraint]:
+        """Keep every shared limit to its bandwidth in every epoch."""
+        width = self.cells.horizon + int(self.hops.delay.max())
+        found = limit_rows(self.hops, self.cells.epoch, self.cells.hop, width=width)
+        return [matrix @ self.sends <= most for matrix, most in found]
+
+    @property
+    def _slowed(self) -> np.ndarray:
+        """Whether each link has less bandwidth at times, shape (links,)."""
+        topology, found = self.hops.topology, np.zeros(len(self.hops.room), dtype=bool)
+        for window in self.hops.grid.windows:
+            found[[topology.link_index[ends] for ends in window.links]] = True
+        return found
+
+    def _share_rows(self) -> list[cp.Constraint]:
+        """Keep links with windows to what they have in each epoch."""
+        grid, slowed = self.hops.grid, self._slowed
+        which, epoch = spans(self.hops, self.cells.epoch, self.cells.hop)
+        if not slowed.any() or not which.size:
+            return []
+        hop = self.cells.hop[which]
+        link = np.array([links[0] for links in self.hops.links])[hop]
+        width = int(epoch.max()) + 1
+        shape = (width * len(slowed), len(self.cells.epoch))
+        part = 1.0 / self.hops.occupancy[hop]
+        matrix = rows(epoch * len(slowed) + link, which, shape, value=part)
+        alone = np.array([each.beta for each in grid.topology.links]) * grid.chunk_size
+        most = (grid.shares(width) * (grid.epoch_duration / alone)).ravel()
+        kept = np.flatnonzero(np.tile(slowed, width) & (matrix @ self.most > most))
+        return [matrix[kept] @ self.sends <= most[kept] * (1 + ROUNDING)] if kept.size else []

@@ -1,0 +1,312 @@
+"""How the model of whole chunks is asked: on which grids, for which horizons, until when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ccl.errors import Infeasible, LimitReached, ScheduleError
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from ccl.schedule import Schedule
+from ccl.topology import Topology
+from formulations.core.run import Run
+from formulations.core.weighted_objectives import (
+    prioritised,
+    tenant_priorities,
+    weighted_arrivals,
+    weighted_finish,
+)
+from formulations.engines.epoch_grid.arcs import Hops, hyper_edges, link_hops
+from formulations.engines.epoch_grid.demand import demand
+from formulations.engines.epoch_grid.epoch_options import ChunkOptions
+from formulations.engines.epoch_grid.epochs import (
+    DOMINANT,
+    LONGER,
+    EpochGrid,
+    durations,
+    lengthened,
+)
+from formulations.engines.epoch_grid.memory import memory
+from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.epoch_grid.slowed import LONGEST, settled, slowed
+from formulations.engines.te_ccl.greedy import greedy
+from formulations.engines.te_ccl.horizons import Horizons, algorithm_1, in_epochs
+from formulations.engines.te_ccl.in_order import onto
+
+if TYPE_CHECKING:
+    from formulations.engines.te_ccl.chunk_milp import ChunkModel
+
+Start = tuple[Hops, int, Schedule | None]
+"""A grid, a number of epochs that is enough on it, and the plan of so many that was offered."""
+
+LAST = (Stop.PROVED, Stop.GAP, Stop.WHOLE_GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
+"""Why no finer grid is tried."""
+
+PATIENCE = 1.5
+"""Seconds for greedy schedules on all grids together."""
+
+VARIABLES = 1_000_000
+"""Most variables of a model that is tried where a greedy schedule is at hand; HiGHS takes minutes
+for less on two cores, and looks at its time limit only now and then while it presolves."""
+
+ENTRIES = 10_000_000
+"""Most variables and most nonzeros of any model; more take more memory than there may be."""
+
+EPOCHS = 200_000
+"""Most epochs into which the lower bound is cut; on more even the greedy schedule takes long."""
+
+WORTH = 0.002
+"""Share by which a finer grid's greedy schedule must be faster for the model to use that grid."""
+
+CELLS = 300_000
+"""Most epochs times hops times chunks of a grid that ``auto`` tries beside the coarsest; HiGHS
+finds nothing on larger ones within minutes on two cores."""
+
+
+def find(run: Run, options: ChunkOptions) -> Stop:
+    """Offer greedy schedules, then those of the model, the most promising grid first.
+
+    With time to spare, the model is asked on finer grids as well.
+    """
+    run.merit = _merit(run, options)
+    try:
+        starts = _by_algorithm_1(run, options) or _by_greedy(run, options)
+    except LimitReached:
+        return Stop.TIME_LIMIT
+    if run.enough and options.stop_at_proof:
+        return run.reached
+    stop = Stop.TOO_LARGE
+    impossible: list[Infeasible] = []
+    for hops, enough, known in starts:
+        if run.expired:
+            return Stop.TIME_LIMIT
+        try:
+            stop = _on_grid(_model(run, options, hops), options, enough=enough, known=known)
+        except Infeasible as error:
+            stop = Stop.MODEL_OPTIMAL
+            impossible.append(error)
+        if stop in LAST or (run.best and run.time_limit is None):
+            break
+    if run.best is None and impossible:
+        raise impossible[0]
+    return stop
+
+
+def _model(run: Run, options: ChunkOptions, hops: Hops) -> ChunkModel:
+    from formulations.engines.te_ccl.chunk_milp import ChunkModel  # noqa: PLC0415  it loads the solver
+
+    return ChunkModel(
+        slowed(hops),
+        demand(run.problem),
+        run,
+        memory=memory(run.problem),
+        at_once=not options.store_and_forward,
+    )
+
+
+def _on_grid(
+    model: ChunkModel, options: ChunkOptions, *, enough: int, known: Schedule | None
+) -> Stop:
+    """Offer what the model finds on one grid, where `enough` epochs have a solution.
+
+    Raises
+    ------
+    Infeasible
+        If the horizon is too small.
+    """
+    run = model.run
+    start = (
+        None
+        if run.start is None or run.problem.windows
+        else onto(run.start, model.hops, model.demand)
+    )
+    if start is not None and start.horizon <= enough and _offered(run, options, start):
+        enough, known = start.horizon, start
+        run.note(f"the plan given sets the horizon: {enough} epochs")
+    search = Horizons(model, options, enough=enough, known=known, start=start)
+    size = model.measure(search.high if options.objective == "fewest-epochs" else search.most)
+    most = max(size.variables, size.nonzeros)
+    if most > ENTRIES or (run.best is not None and size.variables > VARIABLES):
+        run.note(
+            f"a model of {size.variables:,} variables and {size.nonzeros:,} entries was not "
+            "built, it would be too large"
+        )
+        return Stop.TOO_LARGE
+    return search.search()
+
+
+def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
+    """Offer greedy schedules on the grids in question.
+
+    Return the grids with their horizons, from that of the best schedule on to finer ones.
+    """
+    wanted = demand(run.problem)
+    grids = _grids(run, options)
+    through = options.switches == "hyper-edges"
+    starts: list[Start] = []
+    best, first = math.inf, 0
+    for hops in grids:
+        tau = hops.grid.epoch_duration
+        run.report(f"greedy schedule with epochs of {tau:.6g} µs")
+        try:
+            sends = greedy(
+                hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE / len(grids)
+            )
+        except Infeasible:
+            if not starts and hops is grids[-1]:
+                raise
+            continue
+        plan = _after_windows(schedule(sends, hops, wanted), hops)
+        fits = plan.horizon <= (options.horizon or plan.horizon)
+        makespan = run.replay(plan) if fits else math.inf
+        # A finer grid costs a larger model, so it must be worth it.
+        if makespan < best * (1 - WORTH):
+            best, first = makespan, len(starts)
+        known = options.greedy_start and fits and _offered(run, options, plan)
+        enough = max(plan.horizon, _by_priority(run, options, hops))
+        starts.append((hops, enough, plan if known else None))
+        if known and (run.enough or run.expired):
+            break
+    return starts[first:]
+
+
+def _by_priority(run: Run, options: ChunkOptions, hops: Hops) -> int:
+    """Offer a greedy schedule that serves one priority after the other; return its epochs.
+
+    The fewest epochs in which all is done may be too few for the urgent to go first. 0 where
+    priorities do not count, or the horizon is given.
+    """
+    if run.merit is None or options.horizon is not None or not prioritised(run.problem):
+        return 0
+    weight = tenant_priorities(run.problem)
+    finish = options.objective == "finish-times"
+    chunks = run.problem.collective.chunks
+    urgency = np.array([weight[each.tenant] if finish else each.priority for each in chunks])
+    wanted = demand(run.problem)
+    through = options.switches == "hyper-edges"
+    sends = greedy(
+        hops, wanted, through=through, seed=run.backend.seed, patience=PATIENCE, urgency=urgency
+    )
+    plan = _after_windows(schedule(sends, hops, wanted), hops)
+    if options.greedy_start:
+        _offered(run, options, plan)
+    return plan.horizon
+
+
+def _after_windows(plan: Schedule, hops: Hops) -> Schedule:
+    """Let a plan that knows no windows begin when the last of them has ended."""
+    later = settled(hops.grid)
+    sends = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)
+    return Schedule(sends, plan.epoch_duration, plan.horizon + later)
+
+
+def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
+    """Offer a constructed schedule, and say whether it is a plan of what was asked."""
+    if not options.store_and_forward:
+        run.note("a schedule that stores and forwards is only a guess of the horizon")
+        return False
+    limited = bool(memory(run.problem).limited.size)
+    try:
+        run.offer(plan, message="a greedy schedule", doubted=limited)
+    except ScheduleError:
+        run.note("a greedy schedule that breaks a buffer is only a guess of the horizon")
+        return False
+    return True
+
+
+def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
+    """Return every grid with the horizon that Algorithm 1 finds, where the options ask for it."""
+    if options.horizon_by != "algorithm-1":
+        return []
+    through = options.switches == "hyper-edges"
+    asked = (options.epoch_duration, options.horizon, run.epoch_duration)
+    duration = algorithm_1(
+        run,
+        lambda tau: _model(run, options, _hops(run, tau, through=through)),
+        offers=all(each is None for each in asked),
+    )
+    grids = _grids(run, options)
+    return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
+
+
+def _hops(run: Run, epoch_duration: float, *, through: bool) -> Hops:
+    problem = run.problem
+    size = problem.collective.chunk_size
+    grid = EpochGrid(
+        problem.topology, size, epoch_duration, mirrored=run.mirrored, windows=problem.windows
+    )
+    return hyper_edges(grid) if through else link_hops(grid)
+
+
+def _grids(run: Run, options: ChunkOptions) -> list[Hops]:
+    """Return the hops on every grid that the options ask for and that is not too fine."""
+    problem = run.problem
+    taus = epoch_durations(problem, options, note=run.note)
+    if run.epoch_duration is not None:
+        taus = [run.epoch_duration]
+    found: list[Hops] = []
+    for tau in sorted(taus, reverse=True):
+        hops = _hops(run, tau, through=options.switches == "hyper-edges")
+        if settled(hops.grid) > LONGEST:
+            run.note(
+                f"epochs of {tau:.6g} µs were not tried: links have less bandwidth for "
+                f"{settled(hops.grid):,} of them"
+            )
+            continue
+        epochs = max(1.0, run.bounds[0].makespan / tau)
+        cells = epochs * len(hops.routes) * len(problem.collective.chunks)
+        if epochs <= EPOCHS and (not found or cells <= CELLS):
+            found.append(hops)
+        else:
+            run.note(
+                f"epochs of {tau:.6g} µs were not tried: {epochs:.2g} epochs at least, with "
+                f"{cells:.2g} cells, are too many"
+            )
+    return found
+
+
+def epoch_durations(
+    problem: Problem, options: ChunkOptions, *, note: Callable[[str], None]
+) -> list[float]:
+    """Return the epoch durations in µs to be tried; `note` is told of what made them longer."""
+    topology, size = problem.topology, problem.collective.chunk_size
+    taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
+    if options.epoch_duration is not None:
+        return taus
+    if options.lengthen_short and options.epoch != "auto":
+        taus = [_lengthened(topology, tau, note) for tau in taus]
+    if options.epoch_multiplier > 1:
+        note(f"epochs are {options.epoch_multiplier} times as long, as asked for")
+    return [tau * options.epoch_multiplier for tau in taus]
+
+
+def _lengthened(topology: Topology, tau: float, note: Callable[[str], None]) -> float:
+    longer = lengthened(topology, tau)
+    if longer != tau:
+        alpha = max(link.alpha for link in topology.links)
+        note(
+            f"epochs of {tau:.6g} µs were made {LONGER:g} times as long, since a latency of "
+            f"{alpha:g} µs is more than {DOMINANT:g} of them"
+        )
+    return longer
+
+
+def _merit(run: Run, options: ChunkOptions) -> Callable[[Result], float] | None:
+    """Return what the best plan has least of, where that is not the makespan.
+
+    With priorities and tenants it is what the objective is about, in µs of the replay.
+    """
+    several = prioritised(run.problem)
+    if options.objective == "finish-times":
+        several |= len(tenant_priorities(run.problem)) > 1
+    if options.objective == "fewest-epochs" or not several:
+        return None
+    if run.mirrored or run.answers is not None:
+        run.note("priorities say nothing here: sums are found backwards in time")
+        return None
+    return weighted_finish if options.objective == "finish-times" else weighted_arrivals

@@ -1,0 +1,75 @@
+"""How large the model of whole chunks would be, told before it is built or a solver loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ccl.problem import Problem
+from formulations.bounds.cuts import Network, common_cuts, cut_bounds
+from formulations.core.model_size import Anatomy
+from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
+from formulations.engines.epoch_grid.demand import demand, without_copies
+from formulations.engines.epoch_grid.epoch_options import ChunkOptions
+from formulations.engines.epoch_grid.epochs import EpochGrid
+from formulations.engines.epoch_grid.grid_bound import crossing
+from formulations.engines.epoch_grid.windows import Windows
+from formulations.engines.reverse_time import parts
+from formulations.engines.te_ccl.chunk_search import epoch_durations
+from formulations.engines.te_ccl.horizons import in_epochs
+
+PAIRS = 20_000_000
+"""Most pairs of a hop and a chunk that are counted one by one."""
+
+DEVICES = 600
+"""Most devices for whose distances a person waits."""
+
+ENTRIES = 4
+"""Nonzeros per variable where they are only estimated."""
+
+
+GROUPS = {
+    "buffer": "a device holds a chunk at the beginning of an epoch if it did before or it arrives",
+    "wanted": "at the end whoever wants a chunk holds it",
+    "send what is held": "a device sends a chunk only if it holds it",
+    "switch": "what leaves a switch in an epoch is what came in for it",
+    "room of a link": "a link carries no more chunks in an epoch than it has room for",
+    "shared limit": "what is carried under a shared limit in an epoch fits into it",
+    "any row": "windows are left out, so no rows are told apart",
+}
+"""What the constraints say, by the names that `anatomy` counts them under."""
+
+
+def anatomy(problem: Problem, options: ChunkOptions) -> Anatomy | None:
+    """Count the first model that would be built, None where nothing has to move.
+
+    It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
+    with the smallest that latencies and cuts allow, so it is then a lower estimate; of a
+    sum for several ranks it is the larger half. Above `PAIRS` or `DEVICES` only the cells are
+    counted, windows left out, which is an upper estimate. Those of limited buffers, of
+    ``finish-times`` and of relaying at once are left out.
+    """
+    if not options.copy:
+        problem = without_copies(problem)
+    found = [_one(part, options, mirrored=mirrored) for part, mirrored in parts(problem)]
+    return max(found, key=lambda each: each.variables, default=None)
+
+
+def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> Anatomy:
+    network = Network(problem)
+    bounds = cut_bounds(network, common_cuts(network))
+    bound = max((each.makespan for each in bounds), default=0.0)
+    tau = max(epoch_durations(problem, options, note=lambda _: None))
+    grid = EpochGrid(problem.topology, problem.collective.chunk_size, tau, mirrored=mirrored)
+    hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_hops(grid)
+    least = options.horizon or in_epochs(bound, tau)
+    pairs = len(hops.routes) * len(problem.collective.chunks)
+    if pairs > PAIRS or len(problem.topology.devices) > DEVICES:
+        many = pairs * least
+        note = f"estimated from above for {least} epochs of {tau:.6g} µs"
+        return Anatomy(many, ENTRIES * many, {"any row": many}, note)
+    windows = Windows(hops, demand(problem))
+    if options.horizon is None:
+        least = max(least, windows.last_to_come[0], crossing(hops, windows.demand).epochs)
+    asked = "as asked for" if options.horizon else "the least that latencies and cuts allow"
+    note = f"of {least} epochs of {tau:.6g} µs, {asked}"
+    return replace(windows.anatomy(least), note=note)

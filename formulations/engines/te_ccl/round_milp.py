@@ -1,0 +1,226 @@
+"""The integer program of one round of TE-CCL's A*, built with sparse matrices.
+
+Its mathematics is the docstring of `formulations.models.te_ccl_astar`; its variables are laid out
+in `formulations.engines.te_ccl.round_state`. Each is one entry of a flat vector, each family of
+rows one matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from formulations.engines.epoch_grid.link_constraints import capacity_rows, limit_rows
+from formulations.engines.te_ccl.round_state import Rounds, State
+from formulations.solvers.sparse_rows import rows
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The variables z: whether a chunk is within a distance of a device that lacks it.
+
+    Parameters
+    ----------
+    member, row
+        Number of a variable b and of the z that it allows, shape (entries,).
+    worth
+        Reward of each z, shape (levels,).
+    """
+
+    member: np.ndarray
+    row: np.ndarray
+    worth: np.ndarray
+
+
+class RoundModel:
+    """The integer program of one round.
+
+    Parameters
+    ----------
+    rounds
+        Grid and demand.
+    state
+        What the round starts from.
+    length
+        Epochs in which sends may start.
+    closing
+        Whether every demand must be met at the end of the last of these epochs, without a
+        look-ahead and without a reward.
+    """
+
+    def __init__(self, rounds: Rounds, state: State, length: int, *, closing: bool = False) -> None:
+        self.rounds, self.state, self.length = rounds, state, length
+        self.closing = closing
+        self.hops = rounds.hops
+        self.lacking, self.reach = state.lacking(rounds.demand), rounds.reach(state)
+        self.cells = rounds.cells(state, length, ahead=0 if closing else None)
+        self.most = rounds.most[self.cells.hop]
+        self.levels = self._levels()
+        self.sends = self._sends()
+        self.buffers = cp.Variable(self.cells.buffers, bounds=[0, 1])
+        self.near = cp.Variable(len(self.levels.worth), bounds=[0, 1])
+
+    def problem(self) -> cp.Problem:
+        """Return the program; its values are read by `outcome`."""
+        rules = [
+            *self._buffer_rows(),
+            *self._store_rows(),
+            *self._switch_rows(),
+            *self._link_rows(),
+        ]
+        if self.closing:
+            met = self.cells.held[-1][self.lacking]
+            return cp.Problem(cp.Minimize(0), [*rules, self.buffers[met] == 1])
+        rules += self._level_rows()
+        reward = self._worth() @ self.buffers + self.levels.worth @ self.near
+        return cp.Problem(cp.Maximize(reward), rules)
+
+    def outcome(self) -> State:
+        """Return the state at the end of the round, in the solution that the variables have."""
+        cells = self.cells
+        times = np.rint(np.asarray(self.sends.value)).astype(int)
+        which = np.repeat(np.arange(len(times)), np.maximum(times, 0))
+        return self.state.extended(
+            self.length,
+            hops=self.hops,
+            epoch=cells.epoch[which],
+            hop=cells.hop[which],
+            chunk=cells.chunk[which],
+        )
+
+    def _sends(self) -> cp.Variable:
+        most = self.most
+        if most.max(initial=1) == 1:
+            return cp.Variable(len(most), boolean=True)
+        return cp.Variable(len(most), integer=True, bounds=[np.zeros(len(most)), most])
+
+    def _buffer_rows(self) -> list[cp.Constraint]:
+        """Let a device hold what it held and what arrives."""
+        cells, hops = self.cells, self.hops
+        arrival = cells.epoch + hops.delay[cells.hop]
+        row = cells.held[arrival, hops.dst[cells.hop], cells.chunk]
+        stored = np.flatnonzero(row >= 0)
+        arrive = rows(row[stored], stored, (cells.buffers, len(row)))
+        both = (cells.held[1:] >= 0) & (cells.held[:-1] >= 0)
+        before, after = cells.held[:-1][both], cells.held[1:][both]
+        every, shape = np.arange(cells.buffers), (cells.buffers, cells.buffers)
+        step = rows(every, every, shape) - rows(after, before, shape)
+        return [step @ self.buffers == arrive @ self.sends]
+
+    def _store_rows(self) -> list[cp.Constraint]:
+        """Let a device send what it holds; what was there before the round needs no row."""
+        cells, hops = self.cells, self.hops
+        source = hops.src[cells.hop]
+        there = cells.held[cells.epoch, source, cells.chunk]
+        needs = np.flatnonzero(there >= 0)
+        if not needs.size:
+            return []
+        shape, most = (len(needs), cells.buffers), self.most[needs]
+        hold = rows(np.arange(len(needs)), there[needs], shape, value=most)
+        return [self.sends[needs] <= hold @ self.buffers]
+
+    def _switch_rows(self) -> list[cp.Constraint]:
+        """Let what came in leave a device that cannot store at once, and nothing else."""
+        cells, hops = self.cells, self.hops
+        shape = (cells.horizon + 1, *self.lacking.shape)
+        many, columns = int(np.prod(shape)), np.arange(len(cells.epoch))
+        arrival = cells.epoch + hops.delay[cells.hop]
+        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
+        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
+        into = rows(enters, columns, (many, len(columns)))
+        relay = ~hops.stores[hops.src[cells.hop]]
+        copied = np.flatnonzero(relay & hops.copies[hops.src[cells.hop]])
+        rules: list[cp.Constraint] = []
+        if copied.size:
+            most = sparse.diags_array(self.most[copied].astype(float))
+            rules.append(self.sends[copied] <= (most @ into[leaves[copied]]) @ self.sends)
+        plain = np.broadcast_to((~hops.stores & ~hops.copies)[:, None], shape).ravel()
+        out = rows(leaves, columns, (many, len(columns)))
+        used = np.diff(into.indptr) + np.diff(out.indptr) > 0
+        touched = np.flatnonzero(plain & used)
+        if touched.size:
+            rules.append((out[touched] - into[touched]) @ self.sends == 0)
+        return rules
+
+    def _link_rows(self) -> list[cp.Constraint]:
+        """Keep links and shared limits to what earlier rounds leave of them."""
+        cells, state, hops = self.cells, self.state, self.hops
+        until = state.epoch + np.maximum(hops.delay, hops.begin + hops.occupancy)[state.hop]
+        still = np.flatnonzero(until >= state.moment)
+        before = state.epoch[still] - state.moment
+        # Rows count epochs from that of the oldest send that may still hold a link.
+        first = min(0, int(before.min(initial=0)))
+        epoch = np.concatenate([cells.epoch, before]) - first
+        hop = np.concatenate([cells.hop, state.hop[still]])
+        families = [capacity_rows(hops, epoch, hop), *limit_rows(hops, epoch, hop)]
+        new = len(cells.epoch)
+        rules: list[cp.Constraint] = []
+        for matrix, room in families:
+            taken = matrix[:, new:].sum(axis=1)
+            mine = matrix[:, :new]
+            load = mine @ self.most
+            binding = np.flatnonzero((load > 0) & (load + taken > room))
+            if binding.size:
+                free = np.maximum(room - taken, 0.0)[binding]
+                rules.append(mine[binding] @ self.sends <= free)
+        return rules
+
+    def _levels(self) -> _Levels:
+        """Lay out the z of every open demand, distance and epoch of the look-ahead."""
+        far, near = self.hops.distance, self.reach
+        stores = np.flatnonzero(self.hops.stores)
+        member: list[np.ndarray] = []
+        row: list[np.ndarray] = []
+        worth: list[float] = []
+        for device, chunk in np.argwhere(self.lacking).tolist():
+            away = far[stores, device]
+            found = np.unique(away[(away > 0) & (away < near[device, chunk])])
+            gains = self._gains(found, float(near[device, chunk]))
+            for level, gain in zip(found.tolist(), gains.tolist(), strict=True):
+                within = stores[away <= level]
+                for epoch in range(self.length, self.cells.horizon + 1):
+                    numbers = self.cells.held[epoch, within, chunk]
+                    numbers = numbers[numbers >= 0]
+                    if numbers.size:
+                        member.append(numbers)
+                        row.append(np.full(len(numbers), len(worth)))
+                        worth.append(gain / (epoch - self.length + 1))
+        empty = [np.zeros(0, dtype=int)]
+        return _Levels(
+            np.concatenate(member or empty), np.concatenate(row or empty), np.array(worth)
+        )
+
+    def _gains(self, levels: np.ndarray, near: float) -> np.ndarray:
+        """Return what coming within each distance adds to coming within the next larger one."""
+        return np.asarray(self._value(levels) - self._value(np.append(levels[1:], near)))
+
+    def _value(self, distance: np.ndarray) -> np.ndarray:
+        return np.asarray(self.rounds.gamma / (1.0 + distance))
+
+    def _level_rows(self) -> list[cp.Constraint]:
+        levels = self.levels
+        if not levels.worth.size:
+            return []
+        shape = (len(levels.worth), self.cells.buffers)
+        return [self.near <= rows(levels.row, levels.member, shape) @ self.buffers]
+
+    def _worth(self) -> np.ndarray:
+        """Reward of each b: of being there in an epoch of the round and of its look-ahead."""
+        cells, far, near = self.cells, self.hops.distance, self.reach
+        stores = self.hops.stores
+        worth = np.zeros(cells.buffers)
+        away = np.where((far > 0) & stores[:, None], far, np.inf).min(axis=0)
+        for epoch in range(1, cells.horizon + 1):
+            number = cells.held[epoch]
+            device, chunk = np.nonzero(self.lacking & (number >= 0))
+            reward = np.zeros(len(device))
+            if epoch <= self.length:
+                reward += 1.0 / epoch
+            if epoch >= self.length:
+                nearest = np.minimum(away[device], near[device, chunk])
+                reward += (1.0 - self._value(nearest)) / (epoch - self.length + 1)
+            worth[number[device, chunk]] = reward
+        return worth

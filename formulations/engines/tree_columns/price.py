@@ -1,0 +1,140 @@
+"""Cheapest trees of all wishes at given prices, and the lower bound that they prove.
+
+With a price q(i) >= 0 on every row, a byte costs on a link the sum over rows of q(i) / rate(i). In
+a plan that takes R every row carries at most rate(i) R, so all bytes together cost at most
+R times the sum of the prices; and each wish costs at least what its cheapest trees cost. So
+
+    R >= sum over wishes of bytes * cheapest / sum of prices,
+
+where of the roots of an all-reduce the cheapest pair of an in-tree and an out-tree counts alone,
+for all bytes. Links have a tiny price more than they are given, so that ways do not wander; the
+sum counts it, and the bound holds as it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.engines.tree_columns import steiner
+from formulations.engines.tree_columns.multicast import Floats, Ints, Priced
+from formulations.engines.tree_columns.task import Task
+
+TINY = 1e-11
+"""What all links are charged more, as a share of all prices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A tree of every wish.
+
+    Parameters
+    ----------
+    parents
+        Of each wish, shape (vertices,) of its side.
+    costs
+        µs of each, bytes times prices, shape (wishes,).
+    bound
+        Lower bound on R in µs; 0 where the trees are not known to be cheapest.
+    """
+
+    parents: list[Ints]
+    costs: Floats
+    bound: float
+
+
+class Prices:
+    """The ways of all sides at prices of rows.
+
+    Parameters
+    ----------
+    task
+        Of what.
+    prices
+        Of each row, shape (rows,).
+    extra
+        Further cost of a byte on each link, shape (links,), which no bound counts.
+    """
+
+    def __init__(self, task: Task, prices: Floats, *, extra: Floats | None = None) -> None:
+        self.task, rows = task, task.rows
+        charged = prices.copy()
+        own = rows.speeds[: rows.links]
+        charged[: rows.links] += TINY * max(prices.sum(), 1e-30) * own / own.sum()
+        self.total = float(charged.sum())
+        length = rows.fold.T @ (charged / rows.speeds)
+        self.bounds = extra is None
+        if extra is not None:
+            length = length + extra
+            length += TINY * length.max()
+        self.sides: tuple[Priced, ...] = tuple(side.priced(length) for side in task.sides)
+
+    def cheapest(self) -> Found:
+        """Return the cheapest tree of each wish."""
+        task = self.task
+        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        exact = self.bounds
+        for members, places in task.alike:
+            side = task.wishes[places[0]].side
+            roots = np.array([self._root(place) for place in places])
+            others = np.ones(len(self.sides[side].costs), dtype=bool)
+            others[members] = False
+            found, sure = steiner.cheapest(
+                self.sides[side], members, roots=roots, optional=np.flatnonzero(others)
+            )
+            exact = exact and sure
+            for place, each in zip(places, found, strict=True):
+                parents[place] = each
+        return self._found(parents, exact=exact)
+
+    def breadth(self) -> Found | None:
+        """Return of each wish the cheapest tree of least depth; None where vertices may be left."""
+        task = self.task
+        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        for members, places in task.alike:
+            side = task.wishes[places[0]].side
+            if len(members) < len(self.sides[side].costs):
+                return None
+            found = self.sides[side].breadth(np.array([self._root(place) for place in places]))
+            for place, each in zip(places, found, strict=True):
+                parents[place] = each
+        return self._found(parents, exact=False)
+
+    def shallow(self, found: Found, share: float) -> Found | None:
+        """Return trees that are less deep for `share` of what a way costs on average a hop.
+
+        None where vertices may be left out.
+        """
+        task = self.task
+        parents = list(found.parents)
+        for members, places in task.alike:
+            side = self.sides[task.wishes[places[0]].side]
+            if len(members) < len(side.costs):
+                return None
+            roots = np.array([self._root(place) for place in places])
+            trees = np.array([found.parents[place] for place in places])
+            steps = share * side.cost(trees) / len(members)
+            for place, each in zip(places, side.shallow(members, roots, steps=steps), strict=True):
+                parents[place] = each
+        return self._found(parents, exact=False)
+
+    def _root(self, place: int) -> int:
+        wish = self.task.wishes[place]
+        return int(self.task.sides[wish.side].ranks[wish.root])
+
+    def _found(self, parents: list[Ints], *, exact: bool) -> Found:
+        task = self.task
+        costs = np.empty(len(task.wishes))
+        for side, places in enumerate(task.of_side):
+            costs[places] = self.sides[side].cost(np.array([parents[place] for place in places]))
+        costs *= task.nbytes
+        return Found(parents, costs, self.least(costs) / self.total if exact else 0.0)
+
+    def least(self, costs: Floats) -> float:
+        """Return what all wishes cost together at least."""
+        paired = self.task.paired
+        alone = np.ones(len(costs), dtype=bool)
+        alone[paired] = alone[paired + 1] = False
+        pairs = costs[paired] + costs[paired + 1]
+        return float(costs[alone].sum() + (pairs.min() if len(pairs) else 0.0))

@@ -1,0 +1,283 @@
+"""What trees are sought for: wishes of one root, and rows of links that look alike.
+
+A group H that leaves no GPU in its place takes each root to |H| roots, so one of each orbit is
+enough: the others take the images of its trees. If trees of the representatives weigh w(T), each
+link of an orbit i carries |H| / |i| times what those trees put on the links of i together, so one
+row for each orbit is exact and nothing is averaged (the same for shared limits).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from ccl.problem import Problem
+from ccl.steady import exact
+from ccl.symmetry import Symmetry, symmetry_of
+from ccl.topology import Topology
+from formulations.engines.steady_state.demands import Demands, Group, demands_of, moving
+from formulations.engines.tree_columns.multicast import Column, Ints, Side, side_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Data of one root, or of all roots that the group takes it to.
+
+    Parameters
+    ----------
+    side
+        Place of its side.
+    root
+        Rank.
+    others
+        Ranks that its trees must reach.
+    nbytes
+        Of each root. Where the root is free, of all data, divided by the order of the group: its
+        trees weigh what share of the data the roots of the orbit take.
+    partner
+        Place of the other half of an all-reduce, whose trees weigh as much in all; else None.
+    """
+
+    side: int
+    root: int
+    others: tuple[int, ...]
+    nbytes: Fraction
+    partner: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Capacities of links that look alike, and of shared limits that do.
+
+    Parameters
+    ----------
+    fold
+        How often each row counts each link, whole numbers, shape (rows, links).
+    rates
+        GB/s of each row: what all its links carry together for one root of each orbit.
+    links
+        How many rows are of links; the others are of shared limits.
+    """
+
+    fold: sparse.csr_array
+    rates: tuple[Fraction, ...]
+    links: int
+
+    @cached_property
+    def speeds(self) -> np.ndarray:
+        """`rates` in bytes per µs, as floating-point numbers."""
+        return np.array([float(each) * 1e3 for each in self.rates])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What trees are sought for.
+
+    Parameters
+    ----------
+    problem
+        Whose.
+    symmetry
+        The group H.
+    sides
+        The cluster, its reversal, or both.
+    wishes
+        Those of representatives; the halves of an all-reduce one after the other.
+    """
+
+    problem: Problem
+    symmetry: Symmetry
+    sides: tuple[Side, ...]
+    wishes: tuple[Wish, ...]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """One for each orbit of links, then one for each orbit of shared limits."""
+        return _rows(self.problem.topology, self.symmetry)
+
+    @cached_property
+    def leaders(self) -> list[int]:
+        """The smallest rank of each orbit."""
+        return _leaders(self.symmetry)
+
+    @cached_property
+    def nbytes(self) -> np.ndarray:
+        """Bytes of each wish, shape (wishes,)."""
+        return np.array([float(each.nbytes) for each in self.wishes])
+
+    @cached_property
+    def paired(self) -> Ints:
+        """Places of the first halves of all-reduces."""
+        return np.array(
+            [
+                place
+                for place, each in enumerate(self.wishes)
+                if each.partner is not None and each.partner > place
+            ],
+            dtype=np.int64,
+        )
+
+    @cached_property
+    def of_side(self) -> list[list[int]]:
+        """Places of the wishes of each side."""
+        found: list[list[int]] = [[] for _ in self.sides]
+        for place, wish in enumerate(self.wishes):
+            found[wish.side].append(place)
+        return found
+
+    @cached_property
+    def alike(self) -> list[tuple[Ints, list[int]]]:
+        """Places of wishes of one side that reach the same vertices, and these."""
+        found: dict[tuple[int, bytes], tuple[Ints, list[int]]] = {}
+        for place, wish in enumerate(self.wishes):
+            members = self.sides[wish.side].spans(wish.root, wish.others)
+            found.setdefault((wish.side, members.tobytes()), (members, []))[1].append(place)
+        return list(found.values())
+
+    def counts(self, column: Column) -> Ints:
+        """Return how often each row counts a tree, shape (rows,)."""
+        fold = self.rows.fold
+        return np.asarray(fold @ np.bincount(column.links, minlength=fold.shape[1]))
+
+
+def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
+    """Return what trees of a problem are sought for.
+
+    Parameters
+    ----------
+    problem
+        One that `formulations.engines.steady_state.demands.refusal` does not refuse.
+    symmetric
+        Whether roots that look alike are one.
+    """
+    topology, demands = problem.topology, demands_of(problem)
+    group = _group_of(topology, demands) if symmetric else _trivial(topology)
+    reduces = [False] * bool(demands.spreads or demands.free)
+    reduces += [True] * bool(demands.sums or demands.free)
+    sides = tuple(side_of(topology, reduces=each) for each in reduces)
+    leaders, nbytes = set(_leaders(group)), _nbytes(problem)
+    wishes = [
+        Wish(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
+        for groups, down in ((demands.spreads, False), (demands.sums, True))
+        for each in groups
+        if each.root in leaders
+    ]
+    every = range(len(topology.ranks))
+    if demands.free:
+        share = nbytes[True, -1, ()] / group.order
+        for root in sorted(leaders):
+            others = tuple(rank for rank in every if rank != root)
+            place = len(wishes)
+            wishes += [
+                Wish(reduces.index(True), root, others, share, place + 1),
+                Wish(reduces.index(False), root, others, share, place),
+            ]
+    return Task(problem, group, sides, tuple(wishes))
+
+
+def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], Fraction]:
+    """Return the exact bytes by whether they are added up, root and others; -1 is a free root."""
+    found: defaultdict[tuple[bool, int, tuple[int, ...]], Fraction] = defaultdict(Fraction)
+    for chunk in moving(problem):
+        ends, others = chunk.holders, chunk.destinations
+        if chunk.reduced:
+            ends, others = others, ends
+        key = (chunk.reduced, ends[0], tuple(sorted({*others} - {ends[0]})))
+        free = chunk.reduced and len(ends) > 1
+        found[(True, -1, ()) if free else key] += exact(chunk.size)
+    return found
+
+
+def _trivial(topology: Topology) -> Symmetry:
+    return Symmetry(topology, np.arange(len(topology.devices))[None, :])
+
+
+def _leaders(group: Symmetry) -> list[int]:
+    """Return the smallest rank of each orbit."""
+    first = group.ranks.min(axis=0)
+    return np.flatnonzero(first == np.arange(len(first))).tolist()
+
+
+def _group_of(topology: Topology, demands: Demands) -> Symmetry:
+    """Return a group that takes wishes to equal wishes."""
+    group = symmetry_of(topology)
+    for groups in (demands.spreads, demands.sums):
+        if groups and not _alike(groups, len(topology.ranks)):
+            moved = [group.ranks[place] for place in group.generators]
+            known = {_sign(each, None) for each in groups}
+            if any(_sign(each, ranks) not in known for ranks in moved for each in groups):
+                return _trivial(topology)
+    return group
+
+
+def _alike(groups: Sequence[Group], ranks: int) -> bool:
+    """Whether every rank has as much for every other."""
+    return len(groups) == ranks and all(
+        len(each.others) == ranks - 1 and each.nbytes == groups[0].nbytes for each in groups
+    )
+
+
+def _sign(group: Group, ranks: Ints | None) -> tuple[int, tuple[int, ...], float]:
+    if ranks is None:
+        return group.root, group.others, group.nbytes
+    others = tuple(sorted(ranks[list(group.others)].tolist()))
+    return int(ranks[group.root]), others, group.nbytes
+
+
+def _rows(topology: Topology, group: Symmetry) -> Rows:
+    first = group.orbits(group.links)
+    leaders, row, size = np.unique(first, return_inverse=True, return_counts=True)
+    many, links = len(leaders), len(topology.links)
+    own = sparse.coo_array(
+        (np.ones(links, dtype=np.int64), (row.ravel(), np.arange(links))), shape=(many, links)
+    ).tocsr()
+    rates = [
+        exact(topology.links[leader].bandwidth) * length / group.order
+        for leader, length in zip(leaders.tolist(), size.tolist(), strict=True)
+    ]
+    if not topology.limits:
+        return Rows(sparse.csr_array(own), tuple(rates), many)
+    labels = limit_orbits(topology, group)
+    index = topology.link_index
+    places = [
+        (label, index[ends])
+        for label, limit in zip(labels, topology.limits, strict=True)
+        for ends in limit.links
+    ]
+    row, link = np.array(places).T
+    shape = (max(labels) + 1, links)
+    ones = np.ones(len(places), dtype=np.int64)
+    shared = sparse.coo_array((ones, (row, link)), shape=shape).tocsr()
+    for label, size in enumerate(np.bincount(labels).tolist()):
+        limit = topology.limits[labels.index(label)]
+        rates.append(exact(limit.bandwidth) * size / group.order)
+    return Rows(sparse.csr_array(sparse.vstack([own, shared])), tuple(rates), many)
+
+
+def limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
+    """Return the number of the orbit of each shared limit."""
+    index = topology.link_index
+    sets = [np.array([index[ends] for ends in limit.links]) for limit in topology.limits]
+    place = {
+        (limit.bandwidth, tuple(sorted(links.tolist()))): number
+        for number, (limit, links) in enumerate(zip(topology.limits, sets, strict=True))
+    }
+    # One that is there twice is one orbit with its twin.
+    joined = [
+        (number, place[limit.bandwidth, tuple(sorted(moved[links].tolist()))])
+        for moved in [np.arange(len(topology.links)), *group.links[list(group.generators)]]
+        for number, (limit, links) in enumerate(zip(topology.limits, sets, strict=True))
+    ]
+    if not joined:
+        return []
+    at = np.array(joined).T
+    square = sparse.coo_array((np.ones(len(joined)), at), shape=(len(sets), len(sets)))
+    labels: list[int] = connected_components(square, directed=False)[1].tolist()
+    return labels

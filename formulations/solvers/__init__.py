@@ -1,0 +1,1 @@
+"""Solvers behind CVXPY: names, limits, progress and standard termination statuses."""

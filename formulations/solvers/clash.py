@@ -1,0 +1,31 @@
+"""Two solvers that cannot share a process, and what is done about it.
+
+The wheels of OR-tools and of HiGHS each carry a library called libhighs.so.1, in versions that
+differ. The loader knows libraries by that name, so a process has the one that came first, and
+whichever of the two packages comes second misses symbols. OR-tools is never loaded by us but in
+processes of its own (`formulations.engines.cp_sat.worker`, `formulations.engines.sccl.worker`).
+Where somebody else has loaded it here, HiGHS comes second, and a solve has a process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+
+OUT = (
+    "HiGHS cannot be loaded into this process, which has loaded OR-tools before: both carry a "
+    "library called libhighs in different versions, and a process has one of them; import highspy "
+    "before ortools, or leave this to formulations.solve, which then uses a process of its own"
+)
+
+
+def shut_out() -> bool:
+    """Whether HiGHS can no longer be loaded here, as OR-tools' library has taken its name."""
+    if "highspy" in sys.modules:
+        return False
+    loaded = (file_of(name) for name in list(sys.modules) if name.startswith("ortools."))
+    return any(file.endswith((".so", ".pyd", ".dylib")) for file in loaded)
+
+
+def file_of(module: str) -> str:
+    """Return the file of a module that is loaded, empty where it has none."""
+    return getattr(sys.modules.get(module), "__file__", None) or ""

@@ -1,0 +1,201 @@
+"""A PCIe tree from how far apart devices are, two by two.
+
+Devices that are near each other share a switch; what joins nothing is not drawn. The levels are the
+path classes of ``nvidia-smi topo -m`` and of NCCL (NVIDIA/nccl, src/graph/topo.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from ccl.topology import Device, Link, device, duplex
+from interchange.formats.machines._figures import HOP_ALPHA
+
+LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
+"""One PCIe switch, several, a host bridge, a NUMA domain, the links between these."""
+
+_PHB, _NODE, _SYS = LEVELS.index("PHB"), LEVELS.index("NODE"), LEVELS.index("SYS")
+
+Apart = Mapping[tuple[str, str], int]
+"""Level (its position in `LEVELS`) at which two devices meet."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What meets at a level: names of devices and branches of lower levels."""
+
+    level: int
+    parts: tuple[Branch | str, ...]
+
+    def leaves(self) -> list[str]:
+        """Return the names of all devices below."""
+        found: list[str] = []
+        for each in self.parts:
+            found += [each] if isinstance(each, str) else each.leaves()
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widths:
+    """Bandwidths in GB/s: of a PCIe link, called `medium`, and between two sockets."""
+
+    pcie: float
+    medium: str
+    sockets: float
+
+
+@dataclass
+class Tree:
+    """Switches and links that were laid, and how many switches of each sort."""
+
+    devices: list[Device] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def grown(names: Sequence[str], apart: Apart, guessed: Apart) -> tuple[Branch | str, int]:
+    """Return the tree of devices, and how many pairs it puts nearer than they are.
+
+    Parameters
+    ----------
+    names
+        Of the devices, at least one.
+    apart
+        Of the pairs that are known; what nothing joins meets at the top.
+    guessed
+        Of pairs that are not; they may well be nearer.
+    """
+    parts: list[Branch | str] = list(names)
+    place = {name: i for i, name in enumerate(names)}
+    met: set[tuple[str, str]] = set()
+    wrong = 0
+    for level in range(len(LEVELS)):
+        told = chain(apart.items(), guessed.items())
+        near = ((place[a], place[b]) for (a, b), far in told if far <= level)
+        groups = joined(len(parts), near)
+        moved = {old: new for new, group in enumerate(groups) for old in group}
+        parts = [
+            parts[group[0]] if len(group) == 1 else Branch(level, tuple(parts[i] for i in group))
+            for group in groups
+        ]
+        place = {name: moved[old] for name, old in place.items()}
+        together = [pair for pair in apart if pair not in met and place[pair[0]] == place[pair[1]]]
+        wrong += sum(apart[pair] > level for pair in together)
+        met.update(together)
+    return (parts[0] if len(parts) == 1 else Branch(_SYS, tuple(parts))), wrong
+
+
+def joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return what pairs join of 0, 1, ... `number` - 1, each group and all of them in order."""
+    above = list(range(number))
+
+    def root(i: int) -> int:
+        while above[i] != i:
+            above[i] = above[above[i]]
+            i = above[i]
+        return i
+
+    for a, b in pairs:
+        low, high = sorted((root(a), root(b)))
+        above[high] = low
+    groups: dict[int, list[int]] = {}
+    for i in range(number):
+        groups.setdefault(root(i), []).append(i)
+    return list(groups.values())
+
+
+def laid(top: Branch | str, widths: Widths, *, host: str, numa: Mapping[str, str]) -> Tree:
+    """Return the switches and links of a tree.
+
+    Parameters
+    ----------
+    top
+        The tree.
+    widths
+        Bandwidths of its links.
+    host
+        That holds the switches.
+    numa
+        Number of the NUMA domain, as text, of devices where it is known.
+    """
+    laying = _Laying(widths, host, numa)
+    laying.place(top, inside=False)
+    return laying.tree
+
+
+class _Laying:
+    """Names the switches of a tree and links them, from the top down."""
+
+    def __init__(self, widths: Widths, host: str, numa: Mapping[str, str]) -> None:
+        self.widths = widths
+        self.host = host
+        self.numa = numa
+        self.tree = Tree()
+        self.names: set[str] = set()
+        self.reserved = {f"numa{each}" for each in numa.values()}
+
+    def place(self, part: Branch | str, *, inside: bool) -> str:
+        """Lay a part and return the name of its topmost device; `inside` a NUMA domain or not."""
+        if isinstance(part, str):
+            return part
+        if part.level == _SYS:
+            return self.sockets(part)
+        if part.level < _PHB:
+            name = self.switch("pcie")
+        elif part.level == _PHB and inside:
+            name = self.switch("bridge")
+        else:
+            name = self.domain(part.leaves())
+        for each in part.parts:
+            below = self.place(each, inside=part.level == _NODE)
+            # Host bridges of a NUMA domain meet on the chip, which is never what limits.
+            on_chip = isinstance(each, Branch) and each.level == _PHB
+            times = len(each.leaves()) if on_chip and isinstance(each, Branch) else 1
+            medium = "CPU fabric" if on_chip else self.widths.medium
+            self.join(below, name, self.widths.pcie * times, medium)
+        return name
+
+    def sockets(self, part: Branch) -> str:
+        """Join NUMA domains: two directly, more at a switch that stands for what joins them."""
+        domains = [self.ended(each) for each in part.parts]
+        if len(domains) == 2:
+            first, second = domains
+            self.join(first, second, self.widths.sockets, "socket link")
+            return first
+        hub = self.switch("sockets")
+        for each in domains:
+            self.join(each, hub, self.widths.sockets, "socket link")
+        return hub
+
+    def ended(self, part: Branch | str) -> str:
+        """Lay a part that reaches the others through a NUMA domain of its own."""
+        if isinstance(part, Branch) and part.level in {_PHB, _NODE}:
+            return self.place(part, inside=False)
+        name = self.domain([part] if isinstance(part, str) else part.leaves())
+        self.join(self.place(part, inside=True), name, self.widths.pcie, self.widths.medium)
+        return name
+
+    def domain(self, leaves: Sequence[str]) -> str:
+        """Make the switch of a NUMA domain, with its number where all below agree on it."""
+        said = {self.numa[each] for each in leaves if each in self.numa}
+        return self.switch("numa", said.pop() if len(said) == 1 else None)
+
+    def switch(self, sort: str, number: str | None = None) -> str:
+        """Make a switch with the number given, or the first that is free."""
+        count = self.tree.counts.get(sort, 0)
+        self.tree.counts[sort] = count + 1
+        name = f"{sort}{count if number is None else number}"
+        while name in self.names or (number is None and name in self.reserved):
+            count += 1
+            name = f"{sort}{count}"
+        self.names.add(name)
+        self.tree.devices.append(device("switch", name, host=self.host))
+        return name
+
+    def join(self, first: str, second: str, bandwidth: float, medium: str) -> None:
+        """Link two devices both ways."""
+        self.tree.links += duplex(
+            first, second, bandwidth=bandwidth, alpha=HOP_ALPHA, medium=medium
+        )

@@ -1,0 +1,389 @@
+"""What ``nvidia-smi topo -m`` prints, as a topology of one host.
+
+NVLinks become links between GPUs or, where every GPU has equally many to every other and the user
+says so, links to one switch; the path classes become a tree of PCIe switches and NUMA domains, to
+which network adapters are attached.
+
+Source: the legend that the tool prints, and NVIDIA/nccl, src/graph/topo.h, for the path classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ccl.errors import FormatError, ProblemError
+from ccl.serialization.documents import document
+from ccl.topology import Device, Link, Topology, device, duplex
+from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.machines._figures import (
+    DIRECT_ALPHA,
+    HOP_ALPHA,
+    MOST_NVLINKS,
+    NVLINK,
+    PCIE,
+    PCIE_OF_NVLINK,
+    SOCKETS,
+)
+from interchange.formats.machines._pcie_tree import LEVELS, Tree, Widths, grown, joined, laid
+from interchange.formats.machines._told import answer, bandwidth, choice, count, yes
+from interchange.formats.machines._topo_matrix import Matrix, is_matrix, matrix_of, nvlinks
+
+HOST = "h0"
+
+RATES = {"spec": "of the data sheet", "planned": "that NCCL plans with"}
+
+Pair = tuple[str, str]
+
+
+def read(content: bytes, asked: Asked) -> Imported:
+    """Read a matrix.
+
+    Raises
+    ------
+    Question
+        If all GPUs have equally many NVLinks to all others, or more one way than the other.
+    FormatError
+        If it is no matrix, or a setting is unknown.
+    """
+    try:
+        matrix = matrix_of(content)
+    except FormatError as error:
+        msg = f"{asked.name}: {error}"
+        raise FormatError(msg) from None
+    try:
+        return _Reading(matrix, asked).imported()
+    except ProblemError as error:
+        msg = f"{asked.name}: {error}"
+        raise ProblemError(msg) from None
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """What is assumed of NVLinks and PCIe: generations, and GB/s of one link."""
+
+    nvlink: str
+    nvlink_bandwidth: float
+    pcie: str
+    widths: Widths
+
+
+class _Reading:
+    """Makes the topology of a matrix, and notes what becomes of each part."""
+
+    def __init__(self, matrix: Matrix, asked: Asked) -> None:
+        self.matrix = matrix
+        self.asked = asked
+        self.called = {each: _named(each, matrix) for each in matrix.names}
+        self.gpus = [self.called[each] for each in matrix.gpus]
+        self.nics = [self.called[each] for each in matrix.nics]
+        self.taken: list[str] = []
+        self.assumed: list[str] = []
+        self.left_out: list[str] = []
+
+    def imported(self) -> Imported:
+        """Return the topology with its report."""
+        links = self.directed()
+        groups = self.groups(links)
+        switched = self.switched(links, groups)
+        rates = self.rates(links, switched)
+        devices = [device("gpu", name, host=HOST) for name in self.gpus]
+        made = [*self.through(switched, links, rates), *self.straight(switched, links, rates)]
+        devices += [device("switch", _switch(i), host=HOST) for i in range(len(switched))]
+        devices += [device("nic", name, host=HOST) for name in self.nics]
+        self.taken.insert(0, self.devices_told())
+        tree = self.tree(groups, links, rates)
+        self.said_beside()
+        topology = self.topology([*devices, *tree.devices], [*made, *tree.links])
+        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        return Imported(document(topology), report)
+
+    def topology(self, devices: list[Device], links: list[Link]) -> Topology:
+        """Return the topology, called after the file."""
+        name = self.asked.name.rpartition("/")[2].partition(".")[0].strip()
+        return Topology(name or "nvidia-smi", tuple(devices), tuple(links))
+
+    def devices_told(self) -> str:
+        """Return how many devices there are."""
+        nics = f" and {count(len(self.nics), 'network adapter')}" if self.nics else ""
+        return f"{count(len(self.gpus), 'GPU')}{nics} of one host"
+
+    def directed(self) -> dict[Pair, int]:
+        """Return the NVLinks from each GPU to each other that it has any to."""
+        links = {
+            (self.called[row], self.called[column]): nvlinks(cell)
+            for (row, column), cell in self.matrix.cells.items()
+            if nvlinks(cell)
+        }
+        odd = next((pair for pair in links if links.get(pair[::-1]) != links[pair]), None)
+        if odd is None:
+            return links
+        choices = {
+            "rows": "a row says what its GPU sends over",
+            "columns": "a column says what its GPU sends over",
+        }
+        doubt = (
+            f"the matrix is not symmetric, {odd[0]} to {odd[1]} has "
+            f"{count(links[odd], 'NVLink')} and back {links.get(odd[::-1], 0)}; are rows sources "
+            "or destinations?"
+        )
+        if answer(self.asked, "direction", choices=choices, doubt=doubt) == "columns":
+            return {pair[::-1]: number for pair, number in links.items()}
+        return links
+
+    def groups(self, links: Mapping[Pair, int]) -> list[list[str]]:
+        """Return the GPUs that NVLinks join, directly or not."""
+        place = {name: i for i, name in enumerate(self.gpus)}
+        found = joined(len(self.gpus), ((place[a], place[b]) for a, b in links))
+        return [[self.gpus[i] for i in group] for group in found]
+
+    def switched(self, links: Mapping[Pair, int], groups: list[list[str]]) -> list[list[str]]:
+        """Return the groups whose GPUs meet at a switch, which only the user knows."""
+        alike = [group for group in groups if len(group) > 2 and _is_alike(group, links)]
+        if not alike:
+            return []
+        group = alike[0]
+        width, peers = links[group[0], group[1]], len(group) - 1
+        choices = {
+            "switch": f"one NVSwitch, {count(width, 'link')} of each GPU in all",
+            "mesh": f"a mesh, {count(width, 'link')} for each pair, {width * peers} of each GPU",
+        }
+        most = max(MOST_NVLINKS.values())
+        hint = f"; no GPU has more than {most}" if width * peers > most else ""
+        doubt = (
+            f"each of {len(group)} GPUs has NV{width} to every other; through NVSwitches that is "
+            f"{width} links of a GPU in all, in a mesh {width * peers}{hint}"
+        )
+        said = answer(self.asked, "nvlink", choices=choices, doubt=doubt)
+        return alike if said == "switch" else []
+
+    def rates(self, links: Mapping[Pair, int], switched: list[list[str]]) -> _Rates:
+        """Return the figures that are assumed, as the settings say or the counts suggest."""
+        most = _most(links, switched)
+        usual = _generation(most, links)
+        nvlink = choice(self.asked, "generation", among=NVLINK, usual=usual)
+        rate = choice(self.asked, "bandwidths", among=RATES, usual="spec")
+        pcie = choice(
+            self.asked, "pcie", among=PCIE, usual=PCIE_OF_NVLINK[nvlink] if links else "4"
+        )
+        if links:
+            known = "as set" if "generation" in self.asked.settings else f"for a GPU has {most}"
+            self.assumed.append(
+                f"NVLinks are of generation {nvlink}, {known}: {NVLINK[nvlink][rate]:g} GB/s one "
+                f"way each, {RATES[rate]} (settings generation, bandwidths)"
+            )
+        sockets = bandwidth(self.asked, "sockets", usual=SOCKETS[pcie])
+        widths = Widths(pcie=PCIE[pcie], medium=f"PCIe {pcie}", sockets=sockets)
+        return _Rates(nvlink, NVLINK[nvlink][rate], pcie, widths)
+
+    def through(
+        self, switched: list[list[str]], links: Mapping[Pair, int], rates: _Rates
+    ) -> list[Link]:
+        """Return the links of GPUs to the NVSwitch of their group."""
+        made: list[Link] = []
+        for i, group in enumerate(switched):
+            width = links[group[0], group[1]]
+            for name in group:
+                made += duplex(
+                    name,
+                    _switch(i),
+                    bandwidth=width * rates.nvlink_bandwidth,
+                    alpha=HOP_ALPHA,
+                    medium=f"NVLink {rates.nvlink[0]}",
+                    count=width,
+                )
+            self.taken.append(
+                f"{count(width, 'NVLink')} of each of {len(group)} GPUs to NVSwitches"
+            )
+            self.assumed.append(
+                f"NVSwitches are one, called {_switch(i)}, and {HOP_ALPHA} µs is the latency to it"
+            )
+        return made
+
+    def straight(
+        self, switched: list[list[str]], links: Mapping[Pair, int], rates: _Rates
+    ) -> list[Link]:
+        """Return the links from GPU to GPU."""
+        done = {name for group in switched for name in group}
+        made = [
+            Link(
+                *pair,
+                width * rates.nvlink_bandwidth,
+                DIRECT_ALPHA,
+                f"NVLink {rates.nvlink[0]}",
+                width,
+            )
+            for pair, width in links.items()
+            if pair[0] not in done
+        ]
+        if made:
+            self.taken.append(f"{count(len(made), 'link')} of NVLink between GPUs")
+            self.assumed.append(f"{DIRECT_ALPHA} µs is the latency of an NVLink between GPUs")
+        return made
+
+    def tree(self, groups: list[list[str]], links: Mapping[Pair, int], rates: _Rates) -> Tree:
+        """Return the PCIe tree, empty where NVLinks join all and there are no adapters."""
+        wanted = yes(self.asked, "pcie_tree")
+        if len(groups) == 1 and not self.nics and not wanted:
+            if len(self.gpus) > 1:
+                self.left_out.append(
+                    "the PCIe paths, for NVLinks join all GPUs (setting pcie_tree=true keeps them)"
+                )
+            return Tree()
+        numa = {self.called[each]: told for each, told in self.matrix.numas.items()}
+        names = [*self.gpus, *self.nics]
+        apart = self.apart()
+        top, wrong = grown(names, apart, self.guessed(links, apart))
+        tree = laid(
+            top,
+            rates.widths,
+            host=HOST,
+            numa={name: told for name, told in numa.items() if told.isdigit()},
+        )
+        self.tree_told(tree, wrong, rates)
+        return tree
+
+    def apart(self) -> dict[Pair, int]:
+        """Return how far from each other the pairs are of which the matrix tells it."""
+        apart: dict[Pair, int] = {}
+        odd = 0
+        for (row, column), cell in self.matrix.cells.items():
+            if cell not in LEVELS:
+                continue
+            pair, level = (self.called[row], self.called[column]), LEVELS.index(cell)
+            back = apart.pop(pair[::-1], None)
+            odd += back is not None and back != level
+            apart[pair] = level if back is None else max(level, back)
+        if odd:
+            self.left_out.append(f"the nearer of two path classes of {count(odd, 'pair')}")
+        self.bring_together(apart)
+        return apart
+
+    def bring_together(self, apart: dict[Pair, int]) -> None:
+        """Let GPUs of one NUMA domain meet in it, even if the matrix has SYS for them.
+
+        Root complexes of one socket may have nothing in common that the tool sees.
+        """
+        numa = {self.called[each]: told for each, told in self.matrix.numas.items()}
+        near = [
+            (a, b)
+            for (a, b), far in apart.items()
+            if far == LEVELS.index("SYS") and a in numa and numa[a] == numa.get(b)
+        ]
+        apart.update(dict.fromkeys(near, LEVELS.index("NODE")))
+        if near:
+            self.assumed.append(
+                f"{count(len(near), 'pair')} of GPUs that the matrix puts across NUMA domains meet "
+                "in the one that their NUMA affinity names"
+            )
+
+    def guessed(self, links: Mapping[Pair, int], apart: Mapping[Pair, int]) -> dict[Pair, int]:
+        """Return at most how far GPUs with NVLinks are, of which only the affinity tells it."""
+        near = {
+            self.called[each]: self.matrix.numas.get(each, self.matrix.cpus.get(each))
+            for each in self.matrix.gpus
+        }
+        guessed = {
+            (a, b): LEVELS.index("NODE" if near[a] == near[b] else "SYS")
+            for a, b in links
+            if None not in {near[a], near[b]} and (a, b) not in apart and (b, a) not in apart
+        }
+        if guessed:
+            pairs = len({frozenset(pair) for pair in guessed})
+            self.assumed.append(
+                f"{count(pairs, 'pair')} of GPUs with NVLinks meet in the PCIe tree where their "
+                "affinity and the adapters put them"
+            )
+        return guessed
+
+    def tree_told(self, tree: Tree, wrong: int, rates: _Rates) -> None:
+        """Say what the tree is made of."""
+        sorts = {"pcie": "PCIe switch", "bridge": "host bridge", "numa": "NUMA domain"}
+        many = {"pcie": "PCIe switches"}
+        parts = [
+            count(tree.counts[sort], what, many.get(sort, ""))
+            for sort, what in sorts.items()
+            if sort in tree.counts
+        ]
+        if not parts:
+            return
+        self.taken.append(f"the PCIe tree: {', '.join(parts)}; what joins nothing is not drawn")
+        self.assumed.append(
+            f"PCIe links have 16 lanes of generation {rates.pcie}, {rates.widths.pcie:g} GB/s one "
+            f"way, and {HOP_ALPHA} µs (setting pcie)"
+        )
+        if "sockets" in tree.counts or tree.counts.get("numa", 0) > 1:
+            self.assumed.append(
+                f"NUMA domains are joined at {rates.widths.sockets:g} GB/s one way "
+                "(setting sockets)"
+            )
+        if wrong:
+            self.left_out.append(
+                f"that {count(wrong, 'pair is', 'pairs are')} further apart in the matrix than in "
+                "the tree"
+            )
+
+    def said_beside(self) -> None:
+        """Say what else the matrix has."""
+        if self.matrix.cpus:
+            self.left_out.append(f"the CPU affinity of {count(len(self.matrix.cpus), 'GPU')}")
+        if self.matrix.more:
+            self.left_out.append("a second matrix below the first")
+
+
+def _named(column: str, matrix: Matrix) -> str:
+    """Return what a column is called: GPU0 is gpu0, NIC0 what the legend calls it or nic0."""
+    if column in matrix.gpus or column not in matrix.adapters:
+        lower = column.lower()
+        return lower if column.startswith(("GPU", "NIC")) else column
+    return matrix.adapters[column]
+
+
+def _switch(i: int) -> str:
+    return f"nvswitch{i}"
+
+
+def _is_alike(group: list[str], links: Mapping[Pair, int]) -> bool:
+    """Say whether every GPU has equally many NVLinks to every other."""
+    width = links.get((group[0], group[1]))
+    return width is not None and all(
+        links.get((a, b)) == width for a in group for b in group if a != b
+    )
+
+
+def _most(links: Mapping[Pair, int], switched: list[list[str]]) -> int:
+    """Return the NVLinks of the GPU that has most."""
+    done = {name for group in switched for name in group}
+    sums: dict[str, int] = {}
+    for (a, _), width in links.items():
+        sums[a] = width if a in done else sums.get(a, 0) + width
+    return max(sums.values(), default=0)
+
+
+def _generation(most: int, links: Mapping[Pair, int]) -> str:
+    """Return the oldest generation since 2 whose GPUs have as many NVLinks.
+
+    Bridges of four links, each between two GPUs, are those of workstations.
+    """
+    if set(links.values()) == {4} and len({a for a, _ in links}) == len(links):
+        return "3-bridge"
+    fitting = (each for each in ("2", "3", "4") if most <= MOST_NVLINKS[each])
+    return next(fitting, "4")
+
+
+READER = Reader(
+    name="nvidia-smi",
+    title="nvidia-smi topo -m",
+    endings=("txt",),
+    recognises=is_matrix,
+    read=read,
+    settings={
+        "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
+        "direction": "rows or columns are sources, where the matrix is not symmetric",
+        "generation": "of NVLink, 1 to 5, or 3-bridge for the slower links of workstations",
+        "bandwidths": "spec for the data sheet, planned for what NCCL plans with",
+        "pcie": "generation of PCIe, 3 to 6",
+        "sockets": "GB/s one way between NUMA domains",
+        "pcie_tree": "true keeps the PCIe tree where NVLinks join all GPUs",
+    },
+)

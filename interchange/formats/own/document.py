@@ -1,0 +1,74 @@
+"""Documents of format ``topoloom/1`` as one of the formats."""
+
+from __future__ import annotations
+
+import re
+
+from ccl.serialization.documents import Document, document, document_text, parse_document
+from interchange.formats.format import (
+    Asked,
+    Imported,
+    NoOptions,
+    Reader,
+    Report,
+    Writer,
+    Written,
+    one_file,
+    replayed,
+)
+
+_NAMED = re.compile(rb'"format"\s*:\s*"topoloom/')
+
+
+def recognises(content: bytes) -> bool:
+    """Say whether a text names our format near its beginning."""
+    return content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and bool(
+        _NAMED.search(content[:4096])
+    )
+
+
+def read(content: bytes, asked: Asked) -> Imported:
+    """Read a document; nothing is assumed and nothing left out."""
+    found = parse_document(content, name=asked.name)
+    topology = found.topology
+    told = f"a {found.kind} document: {len(topology.devices)} devices, {len(topology.links)} links"
+    return Imported(found, Report(taken=(told,)))
+
+
+def write(content: Document, _options: NoOptions) -> Written:
+    """Write all that a document holds."""
+    return one_file(document_text(content), ending="json")
+
+
+def write_schedule(content: Document, _options: NoOptions) -> Written:
+    """Write the plan with its problem, without the bounds and the log of a result."""
+    problem, plan, _ = replayed(content)
+    lost = ("bounds, log and options of the result",) if content.result is not None else ()
+    text = document_text(document(problem, plan=plan, positions=content.positions))
+    return one_file(text, ending="json", lost=lost)
+
+
+READER = Reader(
+    name="topoloom",
+    title="Topoloom document",
+    endings=("json",),
+    recognises=recognises,
+    read=read,
+)
+
+WRITERS = (
+    Writer(
+        name="topoloom",
+        title="Topoloom document",
+        ending="json",
+        needs="topology",
+        write=write,
+    ),
+    Writer(
+        name="schedule",
+        title="Topoloom plan, alone",
+        ending="json",
+        needs="plan",
+        write=write_schedule,
+    ),
+)

@@ -1,0 +1,262 @@
+"""Networks of ASTRA-sim's analytical backend, in YAML.
+
+::
+
+    topology: [ Ring, Switch ]      # Ring, FullyConnected or Switch, the innermost dimension first
+    npus_count: [ 8, 2 ]
+    bandwidth: [ 200.0, 50.0 ]      # GB/s one way of each link
+    latency: [ 50.0, 500.0 ]        # ns of each link
+
+Every GPU has a place in each dimension (`interchange.formats.simulators._products`). The shape is
+so small that it is read from the events of the parser: no object is made of what the file says, and
+an alias, which could grow without end, is refused where it stands.
+
+Source: astra-sim/astra-network-analytical, common/network-parser/NetworkParser.cc, and
+common/NetworkFunction.cc, where a GB/s is 2^30 bytes a second.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from ccl.errors import FormatError, ProblemError
+from ccl.serialization.documents import Document, document
+from ccl.topology import Topology, device
+from interchange.formats.format import (
+    Asked,
+    Imported,
+    NoOptions,
+    Reader,
+    Report,
+    Writer,
+    Written,
+    one_file,
+)
+from interchange.formats.simulators._products import (
+    BLOCKS,
+    Dimension,
+    dimensions_of,
+    product,
+    sizes,
+)
+from interchange.formats.simulators._quantities import counted, decimal, many, short, text_of
+
+MOST_BYTES = 2**20
+MOST_DIMENSIONS = 16
+MOST_DEVICES = 100_000
+MOST_LINKS = 400_000
+
+KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_KEY = re.compile(rb"^(?:topology|npus_count)[ \t]*:", re.MULTILINE)
+
+_Words = dict[str, tuple[int, list[tuple[int, str]]]]
+"""By key its line, and its values with theirs."""
+
+
+def recognises(content: bytes) -> bool:
+    """Say whether a text has the first two keys at the beginnings of lines."""
+    found = {each.rstrip(b": \t") for each in _KEY.findall(content[:65_536])}
+    return len(found) == 2
+
+
+def read(content: bytes, asked: Asked) -> Imported:
+    """Read a network; errors as `interchange.formats.format.Reader`."""
+    try:
+        words = _words(content)
+        dimensions = _dimensions(words)
+        topology = product(dimensions)
+    except (FormatError, ProblemError) as error:
+        msg = f"{asked.name}: {error}"
+        raise type(error)(msg) from None
+    return Imported(document(topology), _report(topology, dimensions, words))
+
+
+def write(content: Document, _options: NoOptions) -> Written:
+    """Write a topology that is a product.
+
+    Raises
+    ------
+    FormatError
+        If it is none.
+    """
+    topology = content.topology
+    dimensions = dimensions_of(topology)
+    rows: dict[str, list[str]] = {
+        "topology": [str(each.block) for each in dimensions],
+        "npus_count": [str(each.count) for each in dimensions],
+        "bandwidth": [_with_point(text_of(each.bandwidth)) for each in dimensions],
+        "latency": [_with_point(text_of(each.alpha, shift=3)) for each in dimensions],
+    }
+    units = {"bandwidth": "  # GB/s; ASTRA-sim takes 2^30 bytes for a GB", "latency": "  # ns"}
+    lines = [f"{key}: [ {', '.join(row)} ]{units.get(key, '')}\n" for key, row in rows.items()]
+    return one_file("".join(lines), ending="yml", lost=_lost(topology, product(dimensions)))
+
+
+def _words(content: bytes) -> _Words:
+    """Return the values by key, as words with their lines."""
+    if len(content) > MOST_BYTES:
+        msg = f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
+        raise FormatError(msg)
+    try:
+        return _mapping(yaml.parse(content.decode("utf-8-sig"), Loader=yaml.SafeLoader))
+    except UnicodeDecodeError:
+        msg = "it is not UTF-8 text; save it as UTF-8"
+        raise FormatError(msg) from None
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        msg = f"line {line}: it is not YAML ({error.problem})"
+        raise FormatError(msg) from None
+    except yaml.YAMLError as error:
+        msg = f"it is not YAML ({str(error).splitlines()[0]})"
+        raise FormatError(msg) from None
+    except (ValueError, OverflowError):  # what PyYAML lets pass
+        msg = "it is not YAML (an escape of no character, or a version of too many digits)"
+        raise FormatError(msg) from None
+
+
+def _mapping(events: Iterator[yaml.Event]) -> _Words:
+    """Follow the events of one mapping of words and lists of words."""
+    found: _Words = {}
+    depth = 0
+    key: str | None = None
+    for event in events:
+        line = 1 if event.start_mark is None else event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            msg = f"line {line}: it has the alias *{event.anchor}; write out what it stands for"
+            raise FormatError(msg)
+        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            depth += 1
+            if depth > 2 or isinstance(event, yaml.MappingStartEvent) != (depth == 1):
+                msg = f"line {line}: it is a mapping of lists, such as npus_count: [ 8, 2 ]"
+                raise FormatError(msg)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            depth -= 1
+            key = None
+        elif isinstance(event, yaml.ScalarEvent) and depth:
+            if key is None:
+                key = _key(event.value, line, found)
+            else:
+                found[key][1].append((line, event.value))
+                key = key if depth == 2 else None
+    return found
+
+
+def _key(word: str, line: int, found: _Words) -> str:
+    if word in found:
+        msg = f"line {line}: {short(word)} comes a second time; give it once"
+        raise FormatError(msg)
+    found[word] = line, []
+    return word
+
+
+def _dimensions(words: _Words) -> tuple[Dimension, ...]:
+    """Return the dimensions, checked and bounded before anything is made of them."""
+    for key in KEYS:
+        if key not in words:
+            msg = f"it has no {key}; there are {', '.join(KEYS)}"
+            raise FormatError(msg)
+    many = len(words["topology"][1])
+    if not 1 <= many <= MOST_DIMENSIONS:
+        msg = f"line {words['topology'][0]}: topology has {many} dimensions; give 1 to 16"
+        raise FormatError(msg)
+    for key in KEYS[1:]:
+        line, row = words[key]
+        if len(row) != many:
+            msg = f"line {line}: {key} has {len(row)} values and topology {many}; give {many}"
+            raise FormatError(msg)
+    found = tuple(_dimension(words, place) for place in range(many))
+    devices, links = sizes(found)
+    if devices > MOST_DEVICES or links > MOST_LINKS:
+        msg = (
+            f"line {words['npus_count'][0]}: it has {devices:,} devices and {links:,} links; "
+            f"at most {MOST_DEVICES:,} and {MOST_LINKS:,} are read"
+        )
+        raise FormatError(msg)
+    return found
+
+
+def _dimension(words: _Words, place: int) -> Dimension:
+    row = {key: words[key][1][place] for key in KEYS}
+    what = {key: f"line {line}: {key} of dimension {place + 1}" for key, (line, _) in row.items()}
+    named = row["topology"][1]
+    block = next((each for each in BLOCKS if each == named), None)
+    if block is None:
+        msg = f"{what['topology']} is {short(named)}; there are {', '.join(BLOCKS)}"
+        raise FormatError(msg)
+    count = counted(row["npus_count"][1], what["npus_count"], least=2, most=MOST_DEVICES)
+    bandwidth = float(decimal(row["bandwidth"][1], what["bandwidth"]))
+    latency = decimal(row["latency"][1], what["latency"])
+    if not 0 < bandwidth < float("inf"):
+        msg = f"{what['bandwidth']} is {bandwidth:g} GB/s; give a positive bandwidth"
+        raise FormatError(msg)
+    if not 0 <= float(latency) < float("inf"):
+        msg = f"{what['latency']} is {float(latency):g} ns; give zero or more"
+        raise FormatError(msg)
+    return Dimension(block, count, bandwidth, float(latency.scaleb(-3)))
+
+
+def _report(topology: Topology, dimensions: Sequence[Dimension], words: _Words) -> Report:
+    taken = [
+        f"dimension {place}: {each.block} of {each.count} GPUs, links of {each.bandwidth:g} GB/s "
+        f"and {each.alpha:g} µs"
+        for place, each in enumerate(dimensions, 1)
+    ]
+    gpus = len(topology.ranks)
+    switches = many(len(topology.devices) - gpus, "switch", "switches")
+    links = many(len(topology.links), "one-way link")
+    taken.append(f"{many(gpus, 'GPU')}, {switches} and {links} in all")
+    assumed = ["a GB/s is 10^9 bytes a second; ASTRA-sim's analytical network counts 2^30"]
+    if len(dimensions) > 1:
+        hosts = f"{many(len(topology.hosts), 'host')} of {dimensions[0].count} GPUs"
+        assumed.append(f"the first dimension is a host: {hosts}")
+    if any(each.block == "Ring" and each.count == 2 for each in dimensions):
+        assumed.append("a ring of 2 GPUs is one link each way")
+    unknown = [word for word in words if word not in KEYS]
+    named = ", ".join(map(short, unknown[:5]))
+    left = (f"{many(len(unknown), 'key')} of no known meaning: {named}",) if unknown else ()
+    return Report(tuple(taken), tuple(assumed), left)
+
+
+def _with_point(number: str) -> str:
+    """Return a number that every reader of YAML takes for one with a fraction."""
+    return number if "." in number else f"{number}.0"
+
+
+def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:
+    """Say what reading the file again does not give."""
+    if topology == made:
+        return ()
+    lost = [] if topology.name == made.name else [f"its name, {topology.name}"]
+    ours = sorted(topology.devices, key=lambda each: each.kind != "gpu")
+    if [each.name for each in topology.devices] != [each.name for each in made.devices]:
+        lost.append("names and order of devices: GPUs become g0, g1, ... by rank, switches s0, ...")
+    if [each.host for each in ours] != [each.host for each in made.devices]:
+        lost.append("hosts: those that are read again are the first dimension")
+    usual = [device(each.kind, each.name, host=each.host) for each in ours]
+    if usual != ours:
+        lost.append("limits of buffers, and what switches copy or reduce")
+    if any(link.medium or link.count > 1 for link in topology.links):
+        lost.append("what links are made of and how many parallel ones they stand for")
+    if topology.limits:
+        lost.append(many(len(topology.limits), "shared limit"))
+    return tuple(lost)
+
+
+READER = Reader(
+    name="astra-sim",
+    title="ASTRA-sim analytical network (YAML)",
+    endings=("yml", "yaml"),
+    recognises=recognises,
+    read=read,
+)
+
+WRITER = Writer(
+    name="astra-sim",
+    title="ASTRA-sim analytical network (YAML)",
+    ending="yml",
+    needs="topology",
+    write=write,
+)

@@ -1,0 +1,261 @@
+"""Plans as Chakra execution traces, a file for each rank, with the network for ASTRA-sim.
+
+Every message between two ranks is a node that sends in the one's trace and one that receives in
+the other's, with a tag of their own. A send depends on the receipts without which its sender had
+not what it sends; a link that is busy is the simulator's business. What goes through switches and
+memories goes from rank to rank (`interchange.programs.lowering.messages`). The shares of forests
+and flows are cut into parts, as their replay does.
+
+The files:
+
+====================  ==========================================================================
+``plan.N.et``         what rank N does; a workload by itself, or an implementation of a collective
+``workload.N.et``     one collective, for the kinds of which ASTRA-sim takes implementations
+``system.json``       says that ``plan`` is the implementation; its path is from the working folder
+``network.yml``       the analytical network, where the cluster is one
+``network.txt``       else that for ns-3, with ``logical.json``
+====================  ==========================================================================
+
+Sources: mlcommons/chakra, schema/protobuf/et_def.proto; astra-sim/astra-sim,
+astra-sim/workload/Workload.cc and system/astraccl/custom_collectives/CustomAlgorithm.cc.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ccl.collective import Chunk
+from ccl.errors import FormatError, ProblemError
+from ccl.forest import Forest
+from ccl.problem import Problem
+from ccl.result import Plan
+from ccl.schedule import Schedule
+from ccl.serialization.documents import Document
+from ccl.timeline import Timeline
+from interchange.formats.format import NoOptions, Writer, Written, replayed
+from interchange.formats.simulators import astra_analytical, astra_ns3
+from interchange.formats.simulators._chakra_schema import (
+    COLLECTIVE,
+    COLLECTIVES,
+    RECEIVE,
+    SEND,
+    Bytes,
+    metadata,
+    node,
+)
+from interchange.formats.simulators._quantities import many
+from interchange.programs.lowering.hops import Hops, hops_of
+from interchange.programs.lowering.messages import Message, Messages, messages_of
+
+MOST_MESSAGES = 500_000
+"""Of a trace; each is two nodes of about 150 bytes."""
+
+USUAL_MESSAGES = 100_000
+"""Forests and flows are cut into fewer parts if they would have more."""
+
+_NOTHING = 1e-6
+"""Bytes that are errors of rounding."""
+
+_MOST_PIECES = 2**16
+"""To which shares of chunks are rounded where they are no simple fractions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a plan becomes traces."""
+
+    parts: int | None = field(
+        default=None,
+        metadata={
+            "label": "Parts of a share",
+            "min": 1,
+            "max": 1024,
+            "help": "Of forests and flows: more are closer to the steady state; as replayed.",
+        },
+    )
+
+
+def write(content: Document, options: Options) -> Written:
+    """Write the traces of a plan.
+
+    Raises
+    ------
+    FormatError
+        If it has more than `MOST_MESSAGES`, or moves what no messages between ranks say.
+    """
+    problem, plan, timeline = replayed(content)
+    hops, messages = _messages(problem, plan)
+    parts = _parts(plan, timeline, len(messages.messages), asked=options.parts)
+    traces = _Traces(problem, hops, messages, parts=parts)
+    files = traces.files() | _implementation(problem)
+    network = _network(content)
+    return Written(files | dict(network.files), (*traces.lost(), *network.lost))
+
+
+def _messages(problem: Problem, plan: Plan) -> tuple[Hops, Messages]:
+    if isinstance(plan, Forest):
+        routes = sum(len(tree.routes) for tree in (*plan.trees, *plan.spread)) * plan.images
+        if routes > MOST_MESSAGES:
+            msg = f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
+            raise FormatError(msg)
+    try:
+        hops = hops_of(problem, plan, most_pieces=_MOST_PIECES)
+        return hops, messages_of(problem, hops)
+    except ProblemError as error:
+        raise FormatError(str(error)) from None
+
+
+def _parts(plan: Plan, timeline: Timeline, messages: int, *, asked: int | None) -> int:
+    """Return in how many parts each share is cut."""
+    parts = 1
+    if not isinstance(plan, Schedule):
+        usual = min(timeline.chunks, USUAL_MESSAGES // max(1, messages))
+        parts = max(1, usual) if asked is None else asked
+    if messages * parts > MOST_MESSAGES:
+        msg = (
+            f"the plan has {messages * parts:,} messages; at most {MOST_MESSAGES:,} are written, "
+            "so ask for fewer chunks or parts"
+        )
+        raise FormatError(msg)
+    return parts
+
+
+class _Traces:
+    """Nodes by rank."""
+
+    def __init__(self, problem: Problem, hops: Hops, messages: Messages, *, parts: int) -> None:
+        self._problem = problem
+        self._hops = hops
+        self._messages = messages
+        self._parts = parts
+        self._sizes = [self._size(part.chunk, part.count) for part in hops.parts]
+
+    def files(self) -> dict[str, bytes]:
+        """Return the traces of all ranks."""
+        collective = self._problem.collective
+        told = {"topology": self._problem.topology.name, "collective": collective.kind}
+        traces = [bytearray(metadata(told)) for _ in self._problem.topology.ranks]
+        for rank, each in self._nodes():
+            traces[rank] += each
+        return {f"plan.{rank}.et": bytes(trace) for rank, trace in enumerate(traces)}
+
+    def lost(self) -> tuple[str, ...]:
+        """Say what the traces do not carry."""
+        lost = ["epochs and times: the simulator finds its own"]
+        devices = self._problem.topology.devices
+        if any(each.kind != "gpu" for each in devices):
+            lost.append("the way of each message through switches, which the network chooses")
+        if any(each.kind == "switch" and (each.copies or each.reduces) for each in devices):
+            lost.append("copies and sums made in switches: each copy is a message of its own")
+        if self._hops.rounded:
+            lost.append(f"shares of chunks as they are: they are rounded to 1/{self._hops.pieces}")
+        sizes = [self._sizes[each.part] for each in self._messages.messages]
+        odd = sum(abs(size - round(size)) > _NOTHING for size in sizes) * self._parts
+        if odd:
+            lost.append(f"fractions of a byte: {many(odd, 'message')} of a rounded size")
+        if self._problem.collective.reduces:
+            lost.append("what is added up: a receipt does not say what happens to it")
+        return tuple(lost)
+
+    def _size(self, chunk: int, count: int) -> float:
+        """Return the bytes of a part of a share."""
+        whole = self._problem.collective.chunks[chunk].size
+        return whole * count / self._hops.pieces / self._parts
+
+    def _nodes(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the nodes with their ranks: parts one after the other, each in a possible order."""
+        listed = self._messages.messages
+        for part in range(self._parts):
+            first = part * len(listed)
+            held: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+            for event in self._messages.events:
+                message = listed[event.message]
+                number = first + event.message
+                if event.sends:
+                    after = held[message.part, message.src]
+                    yield message.src, self._send(number, event.message, after)
+                    continue
+                yield message.dst, self._receive(number, event.message)
+                self._keep(held[message.part, message.dst], message, _received(number))
+
+    def _keep(self, held: list[int], message: Message, receipt: int) -> None:
+        """Note that a rank holds a part by a receipt: in place of others, or beside them."""
+        chunk = self._chunk(message.part)
+        if not chunk.reduced and (held or message.dst in chunk.holders):
+            return  # it came before, or was there
+        if chunk.reduced and not message.adds:
+            held.clear()
+        held.append(receipt)
+
+    def _chunk(self, part: int) -> Chunk:
+        return self._problem.collective.chunks[self._hops.parts[part].chunk]
+
+    def _send(self, number: int, place: int, after: list[int]) -> bytes:
+        message = self._messages.messages[place]
+        name = f"send chunk {self._hops.parts[message.part].chunk} to {message.dst}"
+        told = self._told(number, place)
+        return node(2 * number + 1, name, kind=SEND, after=after, told=told)
+
+    def _receive(self, number: int, place: int) -> bytes:
+        message = self._messages.messages[place]
+        name = f"receive chunk {self._hops.parts[message.part].chunk} from {message.src}"
+        return node(_received(number), name, kind=RECEIVE, told=self._told(number, place))
+
+    def _told(self, number: int, place: int) -> Mapping[str, int | bool]:
+        """Return the attributes; older feeders take what is not said to be no CPU's for one's."""
+        message = self._messages.messages[place]
+        return {
+            "is_cpu_op": False,
+            "comm_src": message.src,
+            "comm_dst": message.dst,
+            "comm_size": Bytes(max(1, round(self._sizes[message.part]))),
+            "comm_tag": number,
+        }
+
+
+def _received(number: int) -> int:
+    """Return the number of the node that receives a message; the one before sends it."""
+    return 2 * number + 2
+
+
+def _implementation(problem: Problem) -> dict[str, bytes]:
+    """Return a workload of the collective alone, and the system that does it by the plan."""
+    kind = problem.collective.kind
+    if kind not in COLLECTIVES:
+        return {}
+    system = {
+        "scheduling-policy": "FIFO",
+        "preferred-dataset-splits": 1,
+        f"{kind}-implementation-custom": ["plan"],
+        "local-mem-bw": 50,
+    }
+    told = {
+        "is_cpu_op": False,
+        "comm_type": Bytes(COLLECTIVES[kind]),
+        "comm_size": Bytes(max(1, round(problem.collective.size))),
+    }
+    trace = metadata({}) + node(1, kind, kind=COLLECTIVE, told=told)
+    files = {f"workload.{rank}.et": trace for rank in range(len(problem.topology.ranks))}
+    return files | {"system.json": (json.dumps(system, indent=2) + "\n").encode()}
+
+
+def _network(content: Document) -> Written:
+    """Return the network for the analytical backend, or that for ns-3."""
+    try:
+        written = astra_analytical.write(content, NoOptions())
+    except FormatError:
+        return astra_ns3.write(content, NoOptions())
+    return Written({"network.yml": written.content}, written.lost)
+
+
+WRITER = Writer(
+    name="chakra",
+    title="Chakra execution traces for ASTRA-sim",
+    ending="zip",
+    needs="plan",
+    write=write,
+    options=Options,
+)

@@ -1,0 +1,216 @@
+"""A replay as a Chrome trace, which Perfetto and chrome://tracing open.
+
+Every source device is a process, every link of its own a thread, every crossing of a link a slice
+("X") in µs, from its first byte entering to its last one arriving. The latency of a crossing
+overlaps the crossing after it, and slices of a thread must not overlap, so a link has as many
+threads as it has crossings under way at once. Arrows ("s", "t", "f" of one id) follow a chunk from
+slice to slice; each is bound to a slice by its beginning. Counters ("C") show the share of links
+that are sending, and how full limited buffers are. Of a symmetric plan the representatives are
+shown, and `images` in the metadata says how many each stands for.
+
+Reference: Trace Event Format; the complete, flow, counter and metadata events.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from ccl.problem import Problem
+from ccl.serialization.documents import Document
+from ccl.timeline import Timeline, Transfer
+from interchange.formats.format import Writer, Written, one_file, replayed
+from interchange.formats.simulators._arrows import chains
+from interchange.formats.simulators._counters import Curve, busy_links, kept_bytes
+
+DIGITS = 3
+"""Of a µs; viewers count in whole ns."""
+
+MOST_WITH_ARROWS = 50_000
+"""Transfers of which the arrows are drawn: a replay of a forest or flow has no more."""
+
+_Event = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a trace shows beside the crossings of links."""
+
+    arrows: bool = field(
+        default=True,
+        metadata={"label": "Arrows", "help": "Along the way of a chunk, from link to link."},
+    )
+    counters: bool = field(
+        default=True,
+        metadata={"label": "Counters", "help": "Share of links that are busy, limited buffers."},
+    )
+
+
+def write(content: Document, options: Options) -> Written:
+    """Write the replay of a document's plan."""
+    problem, _, timeline = replayed(content)
+    lost = ["the cluster but for the names of devices, and where each chunk is needed"]
+    if options.arrows and len(timeline.transfers) > MOST_WITH_ARROWS:
+        lost.append(f"arrows, because there are more than {MOST_WITH_ARROWS:,} transfers")
+    if timeline.images > 1:
+        lost.append(f"that each slice stands for {timeline.images:,} alike")
+    if timeline.chunks > 1 and options.arrows:
+        lost.append("which part of a chunk is which: arrows take parts of a size in their order")
+    return one_file(chrome_trace(problem, timeline, options), ending="json", lost=tuple(lost))
+
+
+def chrome_trace(problem: Problem, timeline: Timeline, options: Options | None = None) -> str:
+    """Return the trace of a replay as JSON text."""
+    asked = options or Options()
+    topology, collective = problem.topology, problem.collective
+    slices, threads = _slices(problem, timeline)
+    events = _names(threads, topology.index)
+    arrows: dict[int, list[_Event]] = {}
+    if asked.arrows and len(slices) <= MOST_WITH_ARROWS:
+        arrows = _arrows(problem, timeline, slices)
+    for place, each in enumerate(slices):
+        events += [each, *arrows.get(place, ())]
+    if asked.counters:
+        events += _counters(problem, timeline)
+    trace = {
+        "traceEvents": events,
+        "displayTimeUnit": "ns",
+        "otherData": {
+            "topology": topology.name,
+            "collective": collective.kind,
+            "size": collective.size,
+            "makespan_us": timeline.makespan,
+            **({"images": timeline.images} if timeline.images > 1 else {}),
+        },
+    }
+    return json.dumps(trace, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _slices(
+    problem: Problem, timeline: Timeline
+) -> tuple[list[_Event], dict[tuple[str, str, int], int]]:
+    """Return a slice for each transfer, and the thread of each lane of a link."""
+    index = problem.topology.index
+    lanes: dict[tuple[str, str], list[float]] = {link.ends: [] for link in problem.topology.links}
+    held = []
+    for each in timeline.transfers:
+        begin, end = round(each.start, DIGITS), round(each.end, DIGITS)
+        held.append(_lane(lanes[each.src, each.dst], begin, end))
+    threads: dict[tuple[str, str, int], int] = {}
+    for ends, busy in lanes.items():
+        for lane in range(len(busy)):
+            threads[(*ends, lane)] = len(threads) + 1
+    slices = [
+        _slice(each, index[each.src], threads[each.src, each.dst, lane])
+        for each, lane in zip(timeline.transfers, held, strict=True)
+    ]
+    return slices, threads
+
+
+def _lane(busy: list[float], begin: float, end: float) -> int:
+    """Return the first lane that is free at `begin`, and hold it until `end`."""
+    for lane, until in enumerate(busy):
+        if until <= begin:
+            busy[lane] = end
+            return lane
+    busy.append(end)
+    return len(busy) - 1
+
+
+def _names(threads: dict[tuple[str, str, int], int], index: dict[str, int]) -> list[_Event]:
+    """Name processes and threads, and sort the processes as the topology does."""
+    events: list[_Event] = []
+    for src in dict.fromkeys(src for src, _, _ in threads):
+        events += [
+            _meta("process_name", index[src], 0, {"name": src}),
+            _meta("process_sort_index", index[src], 0, {"sort_index": index[src]}),
+        ]
+    for (src, dst, lane), thread in threads.items():
+        more = f" ({lane + 1})" if lane else ""
+        events.append(_meta("thread_name", index[src], thread, {"name": f"{src} → {dst}{more}"}))
+    return events
+
+
+def _meta(what: str, process: int, thread: int, told: dict[str, Any]) -> _Event:
+    return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": told}
+
+
+def _slice(each: Transfer, process: int, thread: int) -> _Event:
+    begin, end = round(each.start, DIGITS), round(each.end, DIGITS)
+    told: dict[str, Any] = {"dst": each.dst, "bytes": each.nbytes, "sent_us": each.sent}
+    if each.epoch >= 0:
+        told["epoch"] = each.epoch
+    return {
+        "ph": "X",
+        "name": f"chunk {each.chunk}",
+        "cat": "transfer",
+        "pid": process,
+        "tid": thread,
+        "ts": begin,
+        "dur": round(end - begin, DIGITS),
+        "args": told,
+    }
+
+
+def _arrows(problem: Problem, timeline: Timeline, slices: list[_Event]) -> dict[int, list[_Event]]:
+    """Return the events of arrows, by the slice after which they are listed.
+
+    A slice shorter than a ns is closed before anything is bound to it, so an arrow ends before it
+    and another begins after it.
+    """
+    events: dict[int, list[_Event]] = {}
+    number = 0
+    for chain in chains(problem, timeline):
+        for lasts, run in groupby(chain, key=lambda place: bool(slices[place]["dur"] > 0)):
+            shown = list(run)
+            if not lasts or len(shown) < 2:
+                continue
+            number += 1
+            for place in shown:
+                kind = "s" if place == shown[0] else "f" if place == shown[-1] else "t"
+                event = _arrow(slices[place], kind, number)
+                events.setdefault(place, []).append(event)
+    return events
+
+
+def _arrow(under: _Event, kind: str, number: int) -> _Event:
+    """Return where an arrow begins, goes on or ends: at the beginning of a slice."""
+    event = {"ph": kind, "name": under["name"], "cat": "way", "id": number}
+    event |= {key: under[key] for key in ("pid", "tid", "ts")}
+    return event if kind == "s" else event | {"bp": "e"}
+
+
+def _counters(problem: Problem, timeline: Timeline) -> list[_Event]:
+    """Return counters: of all links as a process of its own, of a buffer in its device's."""
+    index = problem.topology.index
+    found = _counter("links busy", len(index), "share", busy_links(problem, timeline))
+    if found:
+        found.insert(0, _meta("process_name", len(index), 0, {"name": "All links"}))
+    for name, curve in kept_bytes(problem, timeline).items():
+        found += _counter("buffer", index[name], "bytes", curve)
+    return found
+
+
+def _counter(name: str, process: int, key: str, curve: Curve) -> list[_Event]:
+    return [
+        {
+            "ph": "C",
+            "name": name,
+            "pid": process,
+            "ts": round(time, DIGITS),
+            "args": {key: round(value, 6)},
+        }
+        for time, value in curve
+    ]
+
+
+WRITER = Writer(
+    name="chrome-trace",
+    title="Trace for Perfetto and chrome://tracing (JSON)",
+    ending="json",
+    needs="plan",
+    write=write,
+    options=Options,
+)

@@ -1,0 +1,309 @@
+"""Topologies of MSCCL-tools and TACCL: counts of links, and limits on what switches let through.
+
+MSCCL-tools counts links, each as fast as any other: the setting ``bandwidth`` says how fast. Its
+switches are limits on sets of links, in the same unit. TACCL's form has one host: its links take
+``node_invbws`` µs for a chunk, hosts are joined as ``internode_conn`` says, and with three hosts or
+more a GPU has the bandwidth of one such link for all of them together, in each direction; the GPUs
+of a local switch have likewise one link's bandwidth into it and out of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ccl.errors import FormatError
+from ccl.topology import Link, SharedLimit, Topology, device
+from interchange.formats.format import Asked
+from interchange.formats.synthesizers._asking import counted, latency, number
+from interchange.formats.synthesizers._matrices import direction, square, turned
+from interchange.formats.synthesizers.msccl_tools.file import TopologyFile
+from interchange.formats.synthesizers.taccl.host import Told
+
+BANDWIDTH = 25.0
+"""GB/s of a link that counts 1: an NVLink of the DGX-1, for which the program was made."""
+
+MOST_GPUS = 4_096
+MOST_LINKS = 250_000
+"""Of what copies of a host make."""
+
+MOST_JOINED = 1_100_000
+"""Pairs in a matrix: 1,024 GPUs, each with each."""
+
+MOST_COUNT = 10**9
+"""Parallel links; MSCCL-tools says bandwidths with them."""
+
+Pairs = Iterable[tuple[int, int]]
+
+
+def cluster(
+    file: TopologyFile, asked: Asked, told: Told, *, chunk: float, sends: set[tuple[int, int]]
+) -> Topology:
+    """Make a topology.
+
+    Parameters
+    ----------
+    file
+        As it stands in the file.
+    asked
+        Settings.
+    told
+        Takes what the report says.
+    chunk
+        Bytes of a chunk, for times.
+    sends
+        Pairs of ranks between which a plan sends, which may settle the direction of a matrix.
+
+    Raises
+    ------
+    Question
+        If the matrix is not symmetric and nothing settles its direction.
+    FormatError
+        If it is wrong, with the place.
+    """
+    if file.links is not None:
+        return _counted(file, asked, told, sends)
+    if file.node_links is None or file.node_invbws is None:
+        msg = "at topology: it has neither links nor node_links with node_invbws; add a matrix"
+        raise FormatError(msg)
+    return _copied(file, asked, told, chunk)
+
+
+def _counted(file: TopologyFile, asked: Asked, told: Told, sends: set[tuple[int, int]]) -> Topology:
+    assert file.links is not None  # the caller looked
+    side = len(file.links)
+    _linked_right(file.links, "links", side)
+    joined = sum(sum(map(bool, row)) for row in file.links)
+    if joined > MOST_JOINED:
+        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_JOINED:,} at most are read"
+        raise FormatError(msg)
+    fits: Callable[[bool], bool] | None = None
+    if sends:
+        fits = _Fits(file.links, sends)
+    by_row, how = direction(asked, [file.links], fits)
+    told.assumed += how
+    rows = file.links if by_row else turned(file.links)
+    unit = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
+    alpha = latency(asked, "alpha")
+    if not {"bandwidth", "alpha"} <= asked.settings.keys():
+        told.assumed.append(
+            f"{unit:g} GB/s for a link that counts 1 and a latency of {alpha:g} µs; settings "
+            "bandwidth and alpha are others"
+        )
+    links = tuple(
+        Link(f"g{src}", f"g{dst}", many * unit, alpha, count=many)
+        for dst, row in enumerate(rows)
+        for src, many in enumerate(row)
+        if many
+    )
+    limits = _switches(file, links, unit=unit, side=side, told=told)
+    told.taken.append(
+        f"{counted(side, 'GPU')}, {counted(len(links), 'pair')} with {_many(rows)} links, "
+        f"{counted(len(limits), 'switch limit')}"
+    )
+    devices = tuple(device("gpu", f"g{rank}") for rank in range(side))
+    return Topology(file.name or "MSCCL topology", devices, links, limits)
+
+
+def _many(rows: list[list[int]]) -> str:
+    return f"{sum(map(sum, rows)):,}"
+
+
+class _Fits:
+    """Whether all sends go over links when rows are destinations, or when they are sources."""
+
+    def __init__(self, links: list[list[int]], sends: Pairs) -> None:
+        self.links = links
+        self.sends = sends
+
+    def __call__(self, by_row: bool) -> bool:
+        """Say it for one of the two."""
+        return all(
+            (self.links[dst][src] if by_row else self.links[src][dst]) > 0
+            for src, dst in self.sends
+        )
+
+
+def _linked_right(links: list[list[int]], name: str, side: int) -> None:
+    """Refuse a matrix of counts that is none."""
+    square(links, name, side)
+    for row, values in enumerate(links):
+        if values[row]:
+            msg = f"at {name}[{row}][{row}]: GPU {row} is linked with itself; give 0"
+            raise FormatError(msg)
+        if max(values) > MOST_COUNT:
+            msg = f"at {name}[{row}]: {max(values):,} parallel links; give {MOST_COUNT:,} at most"
+            raise FormatError(msg)
+
+
+def _switches(
+    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, told: Told
+) -> tuple[SharedLimit, ...]:
+    """Return the limits that the switches are."""
+    out: dict[int, list[int]] = {}
+    for link in links:
+        out.setdefault(int(link.src[1:]), []).append(int(link.dst[1:]))
+    limits: list[SharedLimit] = []
+    names: Counter[str] = Counter()
+    empty = work = 0
+    for place, (srcs, dsts, rate, name) in enumerate(file.switches):
+        wrong = next((each for each in (*srcs, *dsts) if not 0 <= each < side), None)
+        if wrong is not None:
+            msg = f"at switches[{place}]: it names GPU {wrong}; give 0 to {side - 1}"
+            raise FormatError(msg)
+        if not 0 < rate <= 1e9:
+            msg = f"at switches[{place}]: its bandwidth is {rate:g}; give more than 0, in links"
+            raise FormatError(msg)
+        heads = dict.fromkeys(srcs)
+        work += sum(len(out.get(src, ())) for src in heads)
+        if work > 8 * MOST_LINKS:
+            msg = f"at switches[{place}]: switches cover more than {8 * MOST_LINKS:,} links in all"
+            raise FormatError(msg)
+        tails = set(dsts)
+        ends = [(f"g{src}", f"g{dst}") for src in heads for dst in out.get(src, ()) if dst in tails]
+        if not ends:
+            empty += 1
+            continue
+        called = name.strip() or f"switch {place}"
+        names[called] += 1
+        called += f" ({names[called]})" if names[called] > 1 else ""
+        limits.append(SharedLimit(called, tuple(ends), rate * unit))
+    if empty:
+        told.left_out.append(f"{counted(empty, 'switch limit')} over no link")
+    return tuple(limits)
+
+
+def _copied(file: TopologyFile, asked: Asked, told: Told, chunk: float) -> Topology:
+    """Make the hosts of TACCL's form."""
+    assert file.node_links is not None  # the caller looked
+    assert file.node_invbws is not None
+    side, hosts = file.ngpus_per_node, file.copies
+    if not 1 <= side <= MOST_GPUS or not 1 <= hosts <= MOST_GPUS // side:
+        msg = f"at topology: {hosts:,} hosts of {side:,} GPUs; give {MOST_GPUS:,} GPUs at most"
+        raise FormatError(msg)
+    _linked_right(file.node_links, "node_links", side)
+    square(file.node_invbws, "node_invbws", side)
+    by_row, how = direction(asked, [file.node_links, file.node_invbws])
+    told.assumed += how
+    counts = file.node_links if by_row else turned(file.node_links)
+    times = file.node_invbws if by_row else turned(file.node_invbws)
+    made = _Copies(side, hosts, chunk)
+    inside = [(s, d, n) for d, row in enumerate(counts) for s, n in enumerate(row) if n]
+    remote = _remote(file, side) if hosts > 1 else []
+    if hosts * (len(inside) + (hosts - 1) * len(remote)) > MOST_LINKS:
+        msg = f"at topology: its copies would have more than {MOST_LINKS:,} links; take fewer"
+        raise FormatError(msg)
+    for src, dst, many in inside:
+        made.within(src, dst, many * made.rate(times[dst][src], "node_invbws"), many)
+    made.switches(file.local_switches)
+    if remote:
+        made.between(remote, *_remote_times(file, made))
+    told.taken.append(
+        f"{counted(side * hosts, 'GPU')} in {counted(hosts, 'host')} of TACCL, "
+        f"{counted(len(made.links), 'link')}, {counted(len(made.limits), 'switch limit')}"
+    )
+    told.assumed.append("times of node_invbws count latency too, so that links in hosts have none")
+    devices = tuple(
+        device("gpu", f"g{host * side + i}", host=f"h{host}")
+        for host in range(hosts)
+        for i in range(side)
+    )
+    return Topology(file.name or "TACCL topology", devices, tuple(made.links), tuple(made.limits))
+
+
+def _remote(file: TopologyFile, side: int) -> list[tuple[int, int]]:
+    """Return who of a host sends to whom of each other host."""
+    pairs = []
+    for word, dsts in (file.internode_conn or {}).items():
+        src = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else -1
+        for dst in dict.fromkeys(dsts):
+            if not (0 <= src < side and 0 <= dst < side):
+                msg = (
+                    f"at internode_conn: it joins {word[:20]!r} with {dst}; count the GPUs of a "
+                    f"host from 0 to {side - 1}"
+                )
+                raise FormatError(msg)
+            pairs.append((src, dst))
+    if not pairs:
+        msg = "at internode_conn: nothing joins the hosts; name who sends to whom"
+        raise FormatError(msg)
+    return pairs
+
+
+def _remote_times(file: TopologyFile, made: _Copies) -> tuple[float, float]:
+    """Return GB/s and µs of a link between hosts."""
+    if file.remote_beta is not None and file.remote_beta > 0:
+        alpha = file.remote_alpha or 0.0
+        return made.rate(file.remote_beta, "remote_beta"), max(alpha, 0.0)
+    if file.remote_invbw is None:
+        msg = "at topology: it has several hosts, and neither remote_beta nor remote_invbw"
+        raise FormatError(msg)
+    return made.rate(file.remote_invbw, "remote_invbw"), 0.0
+
+
+class _Copies:
+    """Adds links and limits to all copies of a host."""
+
+    def __init__(self, side: int, hosts: int, chunk: float) -> None:
+        self.side = side
+        self.hosts = hosts
+        self.chunk = chunk
+        self.links: list[Link] = []
+        self.limits: list[SharedLimit] = []
+        self.inside: dict[tuple[int, int], float] = {}
+
+    def rate(self, time: float, place: str) -> float:
+        """Return the GB/s of a link that takes some µs for a chunk."""
+        if not 1e-9 <= time <= 1e12:
+            msg = f"at {place}: {time:g} µs for a chunk; give more than 0"
+            raise FormatError(msg)
+        return self.chunk * 1e-3 / time
+
+    def within(self, src: int, dst: int, bandwidth: float, many: int) -> None:
+        """Join two GPUs of every host."""
+        self.inside[src, dst] = bandwidth
+        for first in range(0, self.hosts * self.side, self.side):
+            self.links.append(Link(f"g{first + src}", f"g{first + dst}", bandwidth, 0.0, "", many))
+
+    def switches(self, groups: list[list[int]]) -> None:
+        """Limit what a GPU sends to and takes from those with which it shares a switch."""
+        work = 0
+        for place, group in enumerate(groups):
+            members = sorted(set(group))
+            if members and not 0 <= members[0] <= members[-1] < self.side:
+                msg = f"at local_switches[{place}]: GPUs of a host go from 0 to {self.side - 1}"
+                raise FormatError(msg)
+            work += self.hosts * len(members) ** 2
+            if work > 8 * MOST_LINKS:
+                msg = f"at local_switches: they cover more than {8 * MOST_LINKS:,} links in all"
+                raise FormatError(msg)
+            for gpu in members:
+                out = [(gpu, each) for each in members if (gpu, each) in self.inside]
+                into = [(each, gpu) for each in members if (each, gpu) in self.inside]
+                for name, pairs in (("out", out), ("in", into)):
+                    if len(pairs) > 1:
+                        self._limit_hosts(f"switch {place} GPU {gpu} {name}", pairs)
+
+    def _limit_hosts(self, name: str, pairs: list[tuple[int, int]]) -> None:
+        rate = max(self.inside[each] for each in pairs)
+        for host in range(self.hosts):
+            first = host * self.side
+            moved = [(first + src, first + dst) for src, dst in pairs]
+            self._limit(f"h{host} {name}", moved, rate)
+
+    def between(self, pairs: list[tuple[int, int]], bandwidth: float, alpha: float) -> None:
+        """Join every two hosts, and limit GPUs that reach several of them."""
+        made: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for here in range(self.hosts):
+            for there in range(self.hosts):
+                for src, dst in pairs if here != there else ():
+                    ends = here * self.side + src, there * self.side + dst
+                    self.links.append(Link(f"g{ends[0]}", f"g{ends[1]}", bandwidth, alpha))
+                    made.setdefault(("out", ends[0]), []).append(ends)
+                    made.setdefault(("in", ends[1]), []).append(ends)
+        for (name, gpu), remote in made.items() if self.hosts > 2 else ():
+            self._limit(f"GPU {gpu} {name} remote", remote, bandwidth)
+
+    def _limit(self, name: str, pairs: Pairs, bandwidth: float) -> None:
+        ends = tuple((f"g{src}", f"g{dst}") for src, dst in pairs)
+        self.limits.append(SharedLimit(name, ends, bandwidth))

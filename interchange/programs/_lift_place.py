@@ -1,0 +1,288 @@
+"""What messages carry becomes sends in epochs, in the order of the run.
+
+Every send takes the first epoch in which its rank holds what the program sends, and no more: a
+schedule sends of a sum what its rank has added up so far, so what the program adds later must
+arrive after the send has started. Links keep the order of the run. Epochs are as long as the
+quickest hop; under shared limits, where sends are spread over their epochs, a quarter of it.
+
+The epochs are the least that fulfil all of this, found by going over the sends until none moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ccl.errors import FormatError
+from ccl.schedule import Schedule, Send
+from ccl.topology import Link, Topology
+from interchange.programs._lift_run import Carry
+
+MOST_PASSES = 64
+FINE = 4
+"""Epochs of the quickest hop where a shared limit binds."""
+
+_NEAR = 1e-9
+"""Shares of an epoch that are none."""
+
+_MARGIN = 0.01
+"""Of an epoch by which what is added later must arrive after a send has started."""
+
+Key = tuple[int, int]
+"""A chunk and a rank."""
+
+
+@dataclass
+class Held:
+    """What a rank holds of a chunk, in the steps in which it grows.
+
+    Parameters
+    ----------
+    sent
+        The sums that it sends, smallest first: each is a level.
+    came
+        For each level µs until all that it needs has arrived.
+    left
+        For each level µs at which the last send of it has started.
+    """
+
+    sent: list[int] = field(default_factory=list)
+    came: list[float] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
+
+    def level(self, mask: int) -> int:
+        """Return the first level that contributions are part of."""
+        for level, sum_ in enumerate(self.sent):
+            if not mask & ~sum_:
+                return level
+        return len(self.sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A link of a way: its number, µs after the start until its first byte, µs it is held.
+
+    Where it has caps, it is spread over `many` epochs from the one that is `first` after its own.
+    """
+
+    link: int
+    offset: float
+    busy: float
+    caps: tuple[int, ...]
+    alpha: float
+    first: int = 0
+    many: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The hops of a way and names of the devices along it.
+
+    It takes `duration` µs from its start, and where it has caps at least `spread` µs from the
+    beginning of its epoch.
+    """
+
+    hops: tuple[Hop, ...]
+    stops: tuple[str, ...]
+    duration: float
+    spread: float = 0.0
+
+
+class Placer:
+    """Gives sends their epochs.
+
+    Parameters
+    ----------
+    topology
+        Over which they go.
+    routes
+        The links from rank to rank.
+    sizes
+        Bytes of each chunk.
+
+    Attributes
+    ----------
+    ways
+        The way of each pair of ranks.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        routes: dict[tuple[int, int], tuple[Link, ...]],
+        sizes: Sequence[float],
+    ) -> None:
+        self._topology = topology
+        self._sizes = sizes
+        self._caps, self._room = _caps(topology)
+        size = max(sizes)
+        self.ways = {pair: self._way(links, size) for pair, links in routes.items()}
+        quickest = min(way.duration for way in self.ways.values())
+        self._tau = quickest / (FINE if self._room else 1)
+        for pair, way in self.ways.items():
+            if any(hop.caps for hop in way.hops):
+                hops, spread = _laid(way.hops, self._tau)
+                self.ways[pair] = replace(way, hops=hops, spread=spread)
+        self._meets = any((each.copies or each.reduces) > each.stores for each in topology.devices)
+        self._free: dict[int, float] = {}
+        self._last: dict[int, int] = {}
+        self._apart: dict[tuple[int, int], int] = {}
+        self._load: defaultdict[tuple[int, int], float] = defaultdict(float)
+
+    def schedule(self, carried: Sequence[Carry], held: dict[Key, Held]) -> Schedule:
+        """Return the schedule of what is carried.
+
+        Raises
+        ------
+        FormatError
+            If sends of sums and what is added to them cannot be put in an order.
+        """
+        epochs = [0] * len(carried)
+        for _ in range(MOST_PASSES):
+            self._free, self._last, self._apart = {}, {}, {}
+            self._load.clear()
+            moved, latest = False, 0.0
+            for turn, carry in enumerate(carried):
+                epoch, start, end = self._place(carry, held, epochs[turn])
+                moved |= self._noted(carry, held, start=start, end=end) or epoch > epochs[turn]
+                epochs[turn] = epoch
+                latest = max(latest, end)
+            if not moved:
+                return self._made(carried, epochs, latest)
+        msg = "ranks send parts of sums to one another that cannot all leave before others come"
+        raise FormatError(msg)
+
+    def _made(self, carried: Sequence[Carry], epochs: Sequence[int], latest: float) -> Schedule:
+        sends = []
+        for turn in sorted(range(len(carried)), key=epochs.__getitem__):
+            carry = carried[turn]
+            stops = self.ways[carry.src, carry.dst].stops
+            sends.append(Send(epochs[turn], carry.chunk, stops[0], stops[-1], via=stops[1:-1]))
+        horizon = max(max(epochs) + 1, math.ceil(latest / self._tau - _NEAR))
+        return Schedule(tuple(sends), self._tau, horizon)
+
+    def _place(self, carry: Carry, held: dict[Key, Held], epoch: int) -> tuple[int, float, float]:
+        """Return the first epoch from one on in which a send can go, its start and its end."""
+        way = self.ways[carry.src, carry.dst]
+        tau = self._tau
+        here, there = held[carry.chunk, carry.src], held[carry.chunk, carry.dst]
+        need = max(here.came[: here.level(carry.mask) + 1])
+        others = there.left[: there.level(carry.mask)]
+        if others:
+            need = max(need, max(others) - way.duration + _MARGIN * tau)
+        epoch = max(epoch, math.ceil(need / tau - _NEAR), *self._order(carry, way))
+        while True:
+            start = max(epoch * tau, *(self._free.get(h.link, 0.0) - h.offset for h in way.hops))
+            spare = min(self._epochs(hop) * tau - hop.busy for hop in way.hops)
+            if start > epoch * tau + spare + _NEAR * tau:
+                epoch = max(epoch + 1, math.ceil((start - spare) / tau - _NEAR))
+            elif not self._fits(way, carry, epoch):
+                epoch += 1
+            else:
+                return self._taken(way, carry, epoch=epoch, start=start)
+
+    def _order(self, carry: Carry, way: Way) -> list[int]:
+        """Return the epochs before which a send may not go, for the order of its links."""
+        least = [self._last.get(hop.link, 0) for hop in way.hops]
+        if self._meets:
+            # In one epoch, sends of a chunk over one link would be one where switches copy or add.
+            least += [self._apart.get((carry.chunk, hop.link), -1) + 1 for hop in way.hops]
+        return least
+
+    def _epochs(self, hop: Hop) -> int:
+        return max(1, math.ceil(hop.busy / self._tau - _NEAR))
+
+    def _shares(self, way: Way, carry: Carry, epoch: int) -> list[tuple[tuple[int, int], float]]:
+        """Return the bytes that a send puts on each cap in each epoch."""
+        shares: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for hop in way.hops:
+            for cap in hop.caps:
+                for each in range(epoch + hop.first, epoch + hop.first + hop.many):
+                    shares[cap, each] += self._sizes[carry.chunk] / hop.many
+        return list(shares.items())
+
+    def _fits(self, way: Way, carry: Carry, epoch: int) -> bool:
+        return all(
+            self._load[key] == 0.0  # what is too much even alone is for the verifier to say
+            or self._load[key] + more <= self._room[key[0]] * self._tau * (1 + _NEAR)
+            for key, more in self._shares(way, carry, epoch)
+        )
+
+    def _taken(
+        self, way: Way, carry: Carry, *, epoch: int, start: float
+    ) -> tuple[int, float, float]:
+        """Hold the links for a send."""
+        for key, more in self._shares(way, carry, epoch):
+            self._load[key] += more
+        begin = epoch * self._tau
+        for hop in way.hops:
+            self._free[hop.link] = start + hop.offset + hop.busy
+            self._last[hop.link] = epoch
+            self._apart[carry.chunk, hop.link] = epoch
+        limited = any(hop.caps for hop in way.hops)
+        end = max(start + way.duration, begin + way.spread)
+        return epoch, begin if limited else start, end
+
+    @staticmethod
+    def _noted(carry: Carry, held: dict[Key, Held], *, start: float, end: float) -> bool:
+        """Note when a send started and arrived; say whether either is later than was known."""
+        here, there = held[carry.chunk, carry.src], held[carry.chunk, carry.dst]
+        out, into = here.level(carry.mask), there.level(carry.mask)
+        later = start > here.left[out] or end > there.came[into]
+        here.left[out] = max(here.left[out], start)
+        there.came[into] = max(there.came[into], end)
+        return later
+
+    def _way(self, links: tuple[Link, ...], size: float) -> Way:
+        hops: list[Hop] = []
+        for link in links:
+            number = self._topology.link_index[link.ends]
+            caps = self._caps.get(number, ())
+            rates = [1e3 * link.bandwidth, *(self._room[cap] for cap in caps)]
+            hops.append(Hop(number, 0.0, size / min(rates), caps, link.alpha))
+        laid, duration = _laid(hops, None)
+        return Way(laid, (links[0].src, *(link.dst for link in links)), duration)
+
+
+def _laid(hops: Sequence[Hop], tau: float | None) -> tuple[tuple[Hop, ...], float]:
+    """Return the hops of a way with their times (`ccl.schedule.Send.via`), and when it is over.
+
+    A link waits until it can send without a pause, or is spread over epochs of `tau` µs, if there
+    are any, as long as bytes come to it.
+    """
+    found = []
+    late = begin = until = 0.0
+    for hop in hops:
+        first, many = 0, 1
+        if not hop.caps:
+            begin = max(begin, until - hop.busy)
+        took = max(hop.busy, until - begin)
+        if hop.caps and tau is not None:
+            first = math.floor((late + begin) / tau + _NEAR)
+            many = max(1, math.ceil(took / tau - _NEAR))
+            took = many * tau
+        found.append(replace(hop, offset=late + begin, first=first, many=many))
+        until = begin + took
+        late += hop.alpha
+    return tuple(found), late + until
+
+
+def _caps(topology: Topology) -> tuple[dict[int, tuple[int, ...]], list[float]]:
+    """Return the caps of each link under a limit that binds, and bytes per µs of each cap.
+
+    Such a link is a cap of its own: sends are spread over their epochs there.
+    """
+    caps: defaultdict[int, list[int]] = defaultdict(list)
+    room: list[float] = []
+    for limit in topology.limits:
+        whole = sum(topology.link(*ends).bandwidth for ends in limit.links)
+        if limit.bandwidth < whole * (1 - _NEAR):
+            for ends in limit.links:
+                caps[topology.link_index[ends]].append(len(room))
+            room.append(1e3 * limit.bandwidth)
+    for link in sorted(caps):
+        caps[link].append(len(room))
+        room.append(1e3 * topology.links[link].bandwidth)
+    return {link: tuple(those) for link, those in caps.items()}, room

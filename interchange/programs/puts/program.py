@@ -1,0 +1,217 @@
+"""Programs of puts, signals and waits, as the executor of MSCCL++ knows them.
+
+Every rank has an input, an output and a scratch buffer, counted in chunks, channels to other ranks,
+and thread blocks that run side by side, each doing its operations in order. A put writes into the
+memory of another rank and nobody there notices; a signal after it tells. The k-th memory channel
+of rank a to rank b and the k-th of b to a are the two ends of one: a signal at one end adds one to
+a count at the other, and each wait takes one. What operations do, `count` chunks each:
+
+============  =====================================================================
+put           every dst, at other ranks, becomes the src with its number
+pws, pwsf     the same, then signal; the same, then signal and flush (port channels)
+get           every dst becomes the src with its number, at other ranks
+signal, wait  on each of the channels
+flush         waits until the port channels have read what was put
+copy          dst = src
+re, rre       first dst = sum of all src; of rre, src but the first are at other ranks
+res, rres     the same, and put into the other dst, at other ranks
+nop           all threads of the block wait for one another
+barrier       all threads of `blocks` thread blocks wait for one another
+sem_release   adds one to each of the semaphores of the rank
+sem_acquire   waits until each is above 0 and takes one
+============  =====================================================================
+
+A thread block has many threads. Data is moved by all of them, each its share; signals, waits and
+semaphores are done by one thread for each channel or semaphore, the others go on. So a ``nop``
+belongs between a wait and what uses its data, and between data and the signal that tells of it.
+Through a port channel somebody else puts and signals, in order and later: the source may only be
+written after a flush.
+
+Source of the semantics: microsoft/mscclpp, src/core/include/execution_kernel.hpp and
+src/core/executor/executor.cc.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+from ccl.collective import CollectiveKind
+from ccl.errors import ProblemError
+from interchange.programs.program import Buffer
+
+ChannelKind = Literal["memory", "port"]
+
+PutOperation = Literal[
+    "put",
+    "pws",
+    "pwsf",
+    "get",
+    "signal",
+    "wait",
+    "flush",
+    "copy",
+    "re",
+    "rre",
+    "res",
+    "rres",
+    "nop",
+    "barrier",
+    "sem_release",
+    "sem_acquire",
+]
+PUT_OPERATIONS: tuple[PutOperation, ...] = get_args(PutOperation)
+
+MOVES = frozenset({"put", "pws", "pwsf", "get", "copy", "re", "rre", "res", "rres"})
+"""Operations that move data."""
+
+MOST_OPERATIONS = 64
+"""Of a thread block (src/core/include/execution_common.hpp, as are the others)."""
+MOST_CHANNELS = 16
+"""Of one kind, and remote buffers through it, of a thread block."""
+MOST_CHANNELS_AT_ONCE = 8
+"""Of one operation."""
+MOST_SEMAPHORES = 16
+"""Of one operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A run of chunks in a buffer, from `index` on; of another rank unless `rank` is None."""
+
+    buffer: Buffer
+    index: int
+    count: int = 1
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One end of a channel: its kind and who is at the other end."""
+
+    kind: ChannelKind
+    peer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """What a thread block does.
+
+    Parameters
+    ----------
+    name
+        One of `PUT_OPERATIONS`.
+    src, dst
+        What is read and written.
+    kind
+        Of the channels; None where none is used.
+    channels
+        Numbers of the rank's channels.
+    semaphores
+        Numbers of the rank's semaphores.
+    barrier, blocks
+        Number of the barrier, and thread blocks that meet there.
+    """
+
+    name: PutOperation
+    src: tuple[Cells, ...] = ()
+    dst: tuple[Cells, ...] = ()
+    kind: ChannelKind | None = None
+    channels: tuple[int, ...] = ()
+    semaphores: tuple[int, ...] = ()
+    barrier: int = 0
+    blocks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PutRank:
+    """What one rank does: sizes of its buffers in chunks, its thread blocks, and what they use.
+
+    `semaphores` are the values at the start.
+    """
+
+    input: int
+    output: int
+    scratch: int
+    channels: tuple[Channel, ...]
+    semaphores: tuple[int, ...]
+    blocks: tuple[tuple[Op, ...], ...]
+
+
+@dataclass(frozen=True)
+class PutProgram:
+    """What all ranks do.
+
+    Parameters
+    ----------
+    name
+        For people and for the runtime.
+    collective
+        What it does.
+    ranks
+        One for each rank.
+    in_place
+        Whether it is called with overlapping buffers, else with separate ones. The shorter buffer
+        is then the part of the longer one that holds the rank's own shard.
+    smallest, largest
+        Bytes of the collective for which it may be called.
+    root
+        Rank of the root where the collective has one.
+    notes
+        What it does not keep of the plan that it was made from, in sentences.
+    parts
+        In how many the chunks of the file that it was read from are cut.
+
+    Raises
+    ------
+    ProblemError
+        If it has no rank.
+    """
+
+    name: str
+    collective: CollectiveKind
+    ranks: tuple[PutRank, ...]
+    in_place: bool = False
+    smallest: int = 0
+    largest: int = 1 << 40
+    root: int = 0
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.ranks:
+            msg = f"program {self.name} has no rank; give one or more"
+            raise ProblemError(msg)
+
+    @property
+    def operations(self) -> int:
+        """Operations of all thread blocks."""
+        return sum(1 for _ in self.ops())
+
+    def ops(self) -> Iterator[tuple[int, int, int, Op]]:
+        """Yield all operations with rank, thread block and number."""
+        for rank, each in enumerate(self.ranks):
+            for block, ops in enumerate(each.blocks):
+                for number, op in enumerate(ops):
+                    yield rank, block, number, op
+
+    def other_end(self, rank: int, channel: int) -> tuple[int, int] | None:
+        """Return rank and channel at the other end, or None if nobody there has one."""
+        return self._ends.get((rank, channel))
+
+    @cached_property
+    def _ends(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Both ends of all channels, each by the other: the k-th of a kind to the k-th back."""
+        there: defaultdict[tuple[int, Channel], list[int]] = defaultdict(list)
+        for rank, each in enumerate(self.ranks):
+            for number, channel in enumerate(each.channels):
+                there[rank, channel].append(number)
+        found = {}
+        for (rank, channel), numbers in list(there.items()):
+            back = there.get((channel.peer, Channel(channel.kind, rank)), [])
+            for here, far in zip(numbers, back, strict=False):
+                found[rank, here] = channel.peer, far
+        return found
