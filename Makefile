@@ -98,7 +98,7 @@ $(VENV)/.for-run: pyproject.toml $(LOCK) $(LAB) | $(PY)
 	@$(PIP) install -c $(LOCK) --report $(VENV)/run.json --no-build-isolation -e .
 	@$(PY) tools/audit.py files $(VENV)/build.json $(VENV)/run.json
 	$(call say,compiling the searches)
-	@$(PY) -m formulations.engines.kernels
+	@$(PY) -m formulations.solving.compile_kernels
 	@touch $@
 
 $(VENV)/.for-test: pyproject.toml $(LOCK) $(VENV)/.for-run

@@ -44,7 +44,7 @@ from ccl.schedule import Schedule
 from ccl.serialization.topoloom import problem_to_json
 from formulations.bounds import lower_bounds
 from formulations.core.registry import Formulation, available
-from formulations.core.solving import solved
+from formulations.solving.api import solved
 
 TOLERANCE = 1e-6
 """Shares that may be rounding."""

@@ -1,5 +1,6 @@
-"""``python -m formulations``: the child process of `formulations.jobs.solve_job`."""
+"""``python -m formulations``: the child process of a solve."""
 
-from formulations.jobs.solve_job import leave, serve
+from formulations.jobs.child_end import leave
+from formulations.solving.child import serve
 
 leave(serve)

@@ -1,4 +1,4 @@
-"""``python -m interchange.formats`` writes the JSON Schema that is committed anew."""
+"""``python -m ccl.serialization`` writes the JSON Schema that is committed anew."""
 
 from ccl.serialization.documents import SCHEMA_FILE, schema_text
 from ccl.serialization.text import write_text

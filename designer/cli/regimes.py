@@ -77,7 +77,10 @@ def tune(
     kind = cast(CollectiveKind, collective or USUAL_COLLECTIVE)
     _solve(store, topology, (kind,), names=solve, time_limit=time_limit, root=root or 0)
     asked = make_collective(kind, len(topology.ranks), 1e6, root=root or 0)
-    table = store.tuned(topology, asked, sizes=_sizes(sizes))
+    from formulations.campaigns.catalog import tuning  # noqa: PLC0415  --help needs no catalog
+
+    grid = _sizes(sizes) or tuning.SIZES
+    table = tuning.tuned(store, topology, asked, sizes=grid)
     if not table.ranges:
         msg = (
             f"{store.path} has no plan of {kind} on {topology}; solve some with --solve, such as "

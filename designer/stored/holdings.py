@@ -152,8 +152,10 @@ class Holdings:
         root = root if kind in ROOTED and root < ranks else 0
 
         def make(step: Callable[[object], None]) -> TunerTable:
+            from formulations.campaigns.catalog import tuned  # noqa: PLC0415  until it is asked
+
             collective = make_collective(named, ranks, 1e6, root=root)
-            return self.catalog.tuned(look.topology, collective, progress=step)
+            return tuned(self.catalog, look.topology, collective, progress=step)
 
         return self._table((token, "tuned", kind, str(root)), make, steps=31)
 

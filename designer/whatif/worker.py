@@ -22,7 +22,7 @@ from formulations.analyses.expansion.nouns import Front, Upgrade
 from formulations.analyses.failures.nouns import Loss, Straggler
 from formulations.analyses.failures.stragglers import LagStudy
 from formulations.analyses.failures.study import Study
-from formulations.jobs.solve_job import leave, until_abandoned
+from formulations.jobs.child_end import leave, until_abandoned
 
 PATIENCE = 60.0
 """Seconds for an upgrade, and for a front."""

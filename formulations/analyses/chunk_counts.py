@@ -18,8 +18,7 @@ from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result
 from ccl.topology import Topology
-from formulations import DEFAULT, solve
-from formulations.core.solving import SOLVER
+from formulations.solving.api import DEFAULT, SOLVER, solve
 
 if TYPE_CHECKING:
     from formulations.core.run import Progress

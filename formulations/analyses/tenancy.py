@@ -17,10 +17,10 @@ from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Plan, Result
 from ccl.schedule import Schedule
-from formulations import measure
 from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.weighted_objectives import prioritised
+from formulations.solving.api import measure
 
 ORDERING: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("te-ccl-milp", MappingProxyType({"objective": "finish-times"})),

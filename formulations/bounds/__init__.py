@@ -56,6 +56,21 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     return tuple(sorted((*quick, *flow), key=_order))
 
 
+def initial_bounds(problem: Problem, *, quick: bool, whole_chunks: bool) -> tuple[Bound, ...]:
+    """Return the lower bounds with which a solve begins, the largest first.
+
+    Parameters
+    ----------
+    problem
+        What is to be solved.
+    quick
+        Whether only those that need no solver.
+    whole_chunks
+        Whether plans that split chunks may be left out.
+    """
+    return (quick_bounds if quick else lower_bounds)(problem, whole_chunks=whole_chunks)
+
+
 def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
     """Return the bounds that need no solver, the largest first.
 

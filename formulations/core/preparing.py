@@ -46,7 +46,7 @@ _SOURCES = Path(__file__).parents[1] / "engines" / "kernels"
 _APART = """
 import subprocess, sys
 child = subprocess.Popen(
-    [sys.executable, "-m", "formulations.engines.kernels"],
+    [sys.executable, "-m", "formulations.solving.compile_kernels"],
     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     start_new_session=True,
 )

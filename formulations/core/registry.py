@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CONSTRUCTIONS = "formulations.schedules"
 ROOMS = ("formulations.models", CONSTRUCTIONS)
-PORTFOLIO = "formulations.core.auto"
+PORTFOLIO = "formulations.solving.auto"
 """It tries the others, so it lies beside their rooms."""
 
 SOLVERS: Mapping[str, str] = {
@@ -73,7 +73,7 @@ class Formulation:
         Whether it can begin with a given plan.
     windows
         Whether it knows that links may have less bandwidth for a time (`ccl.window`); the plans
-        of others are re-timed (`formulations.core.retiming`).
+        of others are re-timed (`formulations.solving.windows`).
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
         depends on the problem.
@@ -112,14 +112,6 @@ class Formulation:
         """Say whether its plans of `problem` never split a chunk."""
         whole = self.whole_chunks
         return whole if isinstance(whole, bool) else whole(problem)
-
-    def answer(self, run: Run, options: Any) -> Result:
-        """Run it; under windows that it does not know, re-time what it finds without them."""
-        if self.windows or not run.problem.windows:
-            return self.run(run, options)
-        from formulations.core.retiming import answered  # noqa: PLC0415  it replays
-
-        return answered(self, run, options)
 
     def why_not(self, problem: Problem) -> str | None:
         """Say in words why it cannot take `problem`, or None if it can."""

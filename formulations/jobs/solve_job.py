@@ -10,15 +10,10 @@ much memory or does not stop and is ended. Lines are objects with an ``event``: 
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import IO, Any, NoReturn
+from typing import Any
 
 import ccl.errors
 from ccl.errors import CclError, LimitReached, SolveError
@@ -27,21 +22,13 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from ccl.serialization.topoloom import (
-    plan_from_json,
     plan_to_json,
-    problem_from_json,
     problem_to_json,
 )
 from formulations.core.run import Progress
 from formulations.jobs.child import Child
 from formulations.jobs.resource_limits import Watch, checked, patience
-from formulations.jobs.transport import Receiver, Sender
-
-PAUSE = 0.1
-"""Seconds between two lines that carry no plan."""
-
-LEAST = 0.75
-"""Share of a limit that a solver has at least, however long its process takes to begin."""
+from formulations.jobs.transport import Receiver
 
 PROCESS = "the solver's process"
 
@@ -184,104 +171,3 @@ def ended(final: Result | None, error: CclError | None, best: Result | None) -> 
         msg = "the solve was cancelled before the first schedule was found"
         raise SolveError(msg)
     return replace(best, stop=Stop.CANCELLED)
-
-
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer the one request that `requests` holds; the body of the child process."""
-    request = json.loads(requests.readline())
-    threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
-    problem = problem_from_json(request["problem"])
-    speak = _Speaker(answers, Sender(problem))
-    from formulations import solve  # noqa: PLC0415  it is this package
-
-    try:
-        begin_with = request["begin_with"]
-        result = solve(
-            problem,
-            request["formulation"],
-            options=request["options"],
-            time_limit=_left(request["time_limit"], asked_at=request["asked_at"]),
-            gap=request["gap"],
-            solver=request["solver"],
-            progress=speak.progress,
-            begin_with=None if begin_with is None else _schedule(begin_with),
-        )
-    except CclError as error:
-        speak.line({"event": "error", "kind": type(error).__name__, "message": str(error)})
-    else:
-        speak.line({"event": "result", "result": speak.results.text(result)})
-
-
-def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
-    """Serve and end the process, with the error as its last words if there was one.
-
-    Not by returning: Python aborts, over those words, when it ends while `until_abandoned` reads.
-    """
-    try:
-        serve(sys.stdin.buffer, own_answers())
-    finally:
-        failed = sys.exc_info()[0] is not None
-        if failed:
-            traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(int(failed))
-
-
-def own_answers() -> IO[bytes]:
-    """Return the output of this process for answers alone.
-
-    What others write there goes to its errors from now on: HiGHS prints some warnings whatever it
-    is told, and a line of them among the answers would be none.
-    """
-    sys.stdout.flush()
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return answers
-
-
-def _left(time_limit: float | None, *, asked_at: float) -> float | None:
-    """Return what beginning this process has left of a limit: most of it on a slow machine too."""
-    if time_limit is None:
-        return None
-    return max(LEAST * time_limit, time_limit - max(0.0, time.time() - asked_at))
-
-
-def _schedule(value: Any) -> Schedule:
-    plan = plan_from_json(value)
-    assert isinstance(plan, Schedule)
-    return plan
-
-
-def until_abandoned(requests: IO[bytes]) -> None:
-    """End the process when nobody holds the other end of the pipe any more."""
-    requests.read()
-    os._exit(3)
-
-
-class _Speaker:
-    """Writes lines, not too many of those that carry no plan."""
-
-    def __init__(self, answers: IO[bytes], results: Sender) -> None:
-        self.answers, self.results = answers, results
-        self.last, self.said = 0.0, ""
-
-    def progress(self, news: Progress) -> None:
-        now = time.monotonic()
-        stale = news.message == self.said and now - self.last < PAUSE
-        if news.result is None and stale:
-            return
-        self.last, self.said = now, news.message
-        self.line(
-            {
-                "event": "progress",
-                "seconds": news.seconds,
-                "incumbent": news.incumbent,
-                "bound": news.bound,
-                "message": news.message,
-                "result": None if news.result is None else self.results.text(news.result),
-            }
-        )
-
-    def line(self, event: Mapping[str, Any]) -> None:
-        self.answers.write(json.dumps(event).encode() + b"\n")
-        self.answers.flush()

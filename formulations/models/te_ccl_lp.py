@@ -58,7 +58,6 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from ccl.verify import verify
-from formulations.analyses.explanation.amounts import GROUPS, count_amounts
 from formulations.bounds import quick_bounds
 from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_crumbs
@@ -77,6 +76,7 @@ from formulations.engines.epoch_grid.epochs import (
     stretched,
 )
 from formulations.engines.epoch_grid.too_short import proved_short
+from formulations.engines.te_ccl.flow_sizes import GROUPS, count_amounts
 
 if TYPE_CHECKING:
     from formulations.engines.te_ccl.flow_lp import Aim, FlowModel

@@ -53,7 +53,6 @@ from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.analyses.explanation.fluids import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_crumbs, no_stores
 from formulations.core.registry import Formulation
@@ -66,6 +65,7 @@ from formulations.engines.fluid_lp.forests import (
     nearest_forest,
     no_forest,
 )
+from formulations.engines.fluid_lp.sizes import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.engines.reverse_time import no_mirror
 from formulations.engines.steady_state.demands import demands_of, moving, refusal
 

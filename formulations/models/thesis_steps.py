@@ -42,7 +42,6 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.analyses.explanation.stepping import GROUPS, count_steps
 from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
@@ -61,6 +60,7 @@ from formulations.engines.epoch_grid.too_short import (
     too_short,
 )
 from formulations.engines.fluid_lp.costs import CostKind, link_costs
+from formulations.engines.fluid_lp.step_sizes import GROUPS, count_steps
 from formulations.engines.reverse_time import no_mirror, parts, search
 from formulations.engines.te_ccl.greedy import greedy
 

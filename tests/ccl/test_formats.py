@@ -33,7 +33,7 @@ SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
 
 
 def test_the_committed_schema_is_the_generated_one():
-    """``python -m interchange.formats`` writes it anew."""
+    """``python -m ccl.serialization`` writes it anew."""
     assert SCHEMA_FILE.read_text("utf-8") == schema_text()
 
 

@@ -23,7 +23,7 @@ from designer.stored.holdings import Holdings, made
 from designer.stored.plans import plans, ranges
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import Method, News, Row
-from formulations.campaigns.catalog import Catalog
+from formulations.campaigns.catalog import Catalog, tuned
 from formulations.core.run import Progress
 from gallery import open_cluster
 
@@ -231,7 +231,7 @@ def test_the_view_lists_plans_and_tells_the_best_of_each_size(holdings, filled):
     told = words(plans(look.entries, look.topology.name))
     assert "Broadcast from 2" in told
     table = waited(lambda: holdings.tuned(look.token, "all-gather", 0))
-    assert table == filled[0].tuned(filled[1], all_gather(8, 1e6))
+    assert table == tuned(filled[0], filled[1], all_gather(8, 1e6))
     assert table.ranges[0].begin == 1000
     shown = words(ranges(table))
     assert all(each.algorithm in shown for each in table.ranges)

@@ -5,7 +5,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import available, formulation, solve
-from formulations.core.auto import options_of
+from formulations.solving.auto import options_of
 from gallery import open_cluster
 
 MODELS = ("te-ccl-milp", "te-ccl-astar", "te-ccl-lp", "cp-sat", "taccl", "thesis-steps")

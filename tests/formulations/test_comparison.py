@@ -21,22 +21,23 @@ from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.topoloom import result_from_json
 from formulations import compare, start_comparison
-from formulations.analyses.comparing import cells, jobs
-from formulations.analyses.comparing.asked import question, sharing
-from formulations.analyses.comparing.jobs import ComparisonJob
 from formulations.analyses.comparison import (
     SIZES,
     Comparison,
     Method,
     News,
     Row,
+    cells,
     comparison_from_json,
     comparison_to_json,
     default_methods,
+    jobs,
     parse_method,
     parse_methods,
     resized,
 )
+from formulations.analyses.comparison.asked import question, sharing
+from formulations.analyses.comparison.jobs import ComparisonJob
 from formulations.bounds import lower_bounds
 from formulations.core.registry import formulation
 from gallery import open_cluster
@@ -613,7 +614,7 @@ def test_a_bug_in_the_child_is_its_last_words():
     """Its thread reads the pipe of requests, which this process keeps open."""
     code = """
         import threading
-        from formulations.jobs.solve_job import leave, until_abandoned
+        from formulations.jobs.child_end import leave, until_abandoned
         def serve(requests, answers):
             threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
             1 / 0

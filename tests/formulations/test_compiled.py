@@ -8,7 +8,7 @@ import pkgutil
 from importlib import import_module
 
 import formulations.engines.kernels
-from formulations.engines.kernels.__main__ import PARTS, compile_part
+from formulations.solving.compile_kernels import PARTS, compile_part
 
 for part in range(len(PARTS)):
     compile_part(part)

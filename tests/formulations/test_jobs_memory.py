@@ -15,10 +15,10 @@ from ccl.result import Stop
 from ccl.serialization.topoloom import result_to_json
 from ccl.serialization.witnesses import bound_to_json
 from formulations import solve, start, start_comparison
-from formulations.analyses.comparing import jobs as comparing
+from formulations.analyses.comparison import jobs as comparing
+from formulations.jobs import resource_limits as walls
+from formulations.jobs import solve_job as jobs
 from formulations.jobs.child import Child
-from formulations.jobs.solve_job import resource_limits as walls
-from formulations.jobs.solve_job import solve_job as jobs
 from formulations.jobs.transport import Sender
 from gallery import open_cluster
 

@@ -15,7 +15,7 @@ from ccl.schedule import Schedule, Send
 from ccl.serialization.topoloom import problem_from_json
 from ccl.topology import Topology, device, duplex
 from formulations import available, formulation, solve
-from formulations.core.solving import solved
+from formulations.solving.api import solved
 from gallery import open_cluster
 from tests.formulations.random_problems import draw
 

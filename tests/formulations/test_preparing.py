@@ -14,14 +14,14 @@ import pytest
 from ccl.collective import all_gather, all_reduce
 from ccl.problem import Problem
 from formulations import solve, start
+from formulations.bounds import initial_bounds
 from formulations.core import preparing
-from formulations.core.first_plan import first_plan
 from formulations.core.preparing import PREPARING, clock, compiling, interpreted, listening
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.core.solving import proved
 from formulations.engines.kernels import arborescence, dispatch, kernels
 from formulations.jobs.resource_limits import Watch
+from formulations.solving.first_plan import first_plan
 from gallery import open_cluster
 
 
@@ -35,7 +35,7 @@ def cold(monkeypatch):
 
 
 def run_of(problem, **given):
-    bounds = proved(problem, quick=True, whole_chunks=True)
+    bounds = initial_bounds(problem, quick=True, whole_chunks=True)
     return Run(problem=problem, formulation="auto", options={}, bounds=bounds, **given)
 
 
@@ -167,7 +167,7 @@ def test_the_first_solve_after_an_installation(tmp_path, monkeypatch, record_pro
 
     begun = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "formulations.engines.kernels"],
+        [sys.executable, "-m", "formulations.solving.compile_kernels"],
         env=_environment(tmp_path),
         check=True,
     )

@@ -15,7 +15,7 @@ from ccl.simulate import simulate
 from ccl.verify import verify, verify_timeline
 from ccl.window import Window
 from formulations import formulation, solve
-from formulations.core.retiming import slowed_for_ever, under_windows
+from formulations.solving.windows import slowed_for_ever, under_windows
 from gallery import open_cluster
 from tests.ccl.clusters import MB, line, ring
 from tests.formulations.test_random_clusters import _topology

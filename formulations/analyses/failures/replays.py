@@ -13,8 +13,8 @@ from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify
-from formulations import solve
 from formulations.analyses.failures.nouns import Survival
+from formulations.solving.api import solve
 
 
 @dataclass

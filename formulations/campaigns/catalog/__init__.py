@@ -1,6 +1,6 @@
 """Every solved plan in a file, found again at once on every cluster of the same shape.
 
->>> from formulations import catalog
+>>> from formulations.campaigns import catalog
 >>> kept = catalog.Catalog("plans.sqlite")  # doctest: +SKIP
 >>> result = catalog.solve(problem, catalog=kept, time_limit=60)  # doctest: +SKIP
 >>> kept.find(relabelled).makespan  # doctest: +SKIP

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import formulations
 from ccl.problem import Problem
 from ccl.result import Result
 from formulations.campaigns.catalog.catalog import Catalog
-from formulations.core.solving import SOLVER
+from formulations.solving import api
 
 if TYPE_CHECKING:
     from formulations.core.run import Progress
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def solve(
     problem: Problem,
-    formulation: str = formulations.DEFAULT,
+    formulation: str = api.DEFAULT,
     *,
     catalog: Catalog,
     options: Mapping[str, Any] | None = None,
@@ -25,7 +24,7 @@ def solve(
     gap: float | None = None,
     any_method: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    solver: str = SOLVER,
+    solver: str = api.SOLVER,
 ) -> Result:
     """Answer from a catalog what solving again could not better, else solve and keep.
 
@@ -53,7 +52,7 @@ def solve(
     )
     if found is not None:
         return found
-    result = formulations.solve(
+    result = api.solve(
         problem,
         formulation,
         options=options,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +35,7 @@ from formulations.campaigns.catalog.tables import PLANS, QUESTIONS, opened, told
 from formulations.core.registry import formulation as formulation_called
 
 if TYPE_CHECKING:
-    from ccl.collective import Collective
-    from formulations.campaigns.catalog.tuner import TunerTable
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -243,36 +242,6 @@ class Catalog:
             if row is not None:
                 found += faults_in(row)
         return tuple(found)
-
-    def tuned(
-        self,
-        topology: Topology,
-        collective: Collective,
-        *,
-        sizes: Iterable[float] | None = None,
-        progress: Callable[[float], None] | None = None,
-    ) -> TunerTable:
-        """Return which stored plan is the fastest at which size: `catalog.tuning`.
-
-        Parameters
-        ----------
-        topology, collective
-            What is asked; the size and the number of chunks of the collective do not matter.
-        sizes
-            Bytes, a grid from the first to the last of which the ranges go; by default 1 KB to
-            1 GB.
-        progress
-            Called with every size of the grid that is done.
-
-        Raises
-        ------
-        ProblemError
-            If there are fewer than two sizes, or one is not a whole number of bytes above 0.
-        """
-        from formulations.campaigns.catalog import tuning  # noqa: PLC0415  it takes this
-
-        grid = tuning.SIZES if sizes is None else sizes
-        return tuning.tuned(self, topology, collective, sizes=grid, progress=progress)
 
     def _wanted(
         self, problem: Problem, formulation: str | None, options: Mapping[str, Any] | None

@@ -9,7 +9,7 @@ from typing import Any
 
 from ccl.collective import CollectiveKind
 from ccl.result import Result, Status, Stop, verdict_of
-from formulations import DEFAULT
+from formulations.solving.api import DEFAULT
 
 _CUT_SHORT = (Stop.TIME_LIMIT, Stop.MEMORY, Stop.CANCELLED)
 _LIMITED = (Stop.EFFORT, Stop.PASSES)

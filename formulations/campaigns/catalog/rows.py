@@ -16,7 +16,7 @@ from ccl.problem import Problem
 from ccl.relabelling import Relabelling
 from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
-from formulations.analyses.comparing.asked import resized
+from formulations.analyses.comparison.asked import resized
 from formulations.campaigns.catalog.entry import Entry, options_in, options_text
 from formulations.campaigns.catalog.packed import pack, problem_bytes, problem_in, unpack
 from formulations.campaigns.catalog.questions import asked_by, exact, in_parts, parts_of, size_of

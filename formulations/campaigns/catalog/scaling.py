@@ -22,7 +22,7 @@ from ccl.result import Plan
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.verify import verify
-from formulations.analyses.comparing.asked import resized
+from formulations.analyses.comparison.asked import resized
 
 
 def sized(problem: Problem, size: float) -> Problem:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ccl.collective import Collective, made_of, make_collective
 from ccl.errors import ProblemError, ScheduleError
@@ -19,13 +18,11 @@ from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.schedule import Schedule
 from ccl.topology import Topology
-from formulations.analyses.comparing.asked import resized
+from formulations.analyses.comparison.asked import resized
+from formulations.campaigns.catalog.catalog import Catalog
 from formulations.campaigns.catalog.entry import Entry
 from formulations.campaigns.catalog.scaling import scaled, sized
 from formulations.campaigns.catalog.tuner import TunerRange, TunerTable
-
-if TYPE_CHECKING:
-    from formulations.campaigns.catalog.catalog import Catalog
 
 SIZES: tuple[float, ...] = tuple(round(10 ** (3 + i / 5)) for i in range(31))
 """Bytes from 1 KB to 1 GB, five in a factor of ten."""

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from formulations.jobs.solve_job import leave
+from formulations.jobs.child_end import leave
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 

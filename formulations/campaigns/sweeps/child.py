@@ -26,13 +26,13 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
-from formulations import solve
-from formulations.analyses.comparing.cells import warm_up
-from formulations.analyses.comparing.child import PLANS
+from formulations.analyses.comparison.cells import warm_up
+from formulations.analyses.comparison.child import PLANS
 from formulations.campaigns.sweeps.clusters import digest, made
 from formulations.campaigns.sweeps.rows import RESULT, Values, solved_values
 from formulations.campaigns.sweeps.tasks import Task
 from formulations.core.run import Progress
+from formulations.solving.api import solve
 
 IDLE = 60.0
 """Seconds without a task after which the process ends: its asker may be gone without a word."""

@@ -20,8 +20,8 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import ProblemError
 from ccl.options import option_fields
 from ccl.serialization.size import format_size
-from formulations.analyses.comparing.asked import checked_method, parse_method
-from formulations.analyses.comparing.nouns import Method
+from formulations.analyses.comparison.asked import checked_method, parse_method
+from formulations.analyses.comparison.table import Method
 from formulations.campaigns.sweeps.clusters import Cluster, Source, clusters_of, digest
 from formulations.campaigns.sweeps.listed import sizes_of, texts_of, values_of
 from formulations.campaigns.sweeps.spec import Kind, Solver, Spec

@@ -13,8 +13,8 @@ from ccl.problem import Problem
 from ccl.result import ModelSize
 from formulations import available, explain, formulation
 from formulations.bounds import quick_bounds
-from formulations.core.solving import solved
 from formulations.solvers import cvxpy_highs as solvers
+from formulations.solving.api import solved
 from gallery import open_cluster
 
 MILP = {"objective": "early-arrivals", "epoch": "slowest", "horizon": 12}

@@ -15,7 +15,14 @@ from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from formulations import compare, solve
-from formulations.campaigns.catalog import Catalog, atlas_of, read_lines, regimes, write_lines
+from formulations.campaigns.catalog import (
+    Catalog,
+    atlas_of,
+    read_lines,
+    regimes,
+    tuned,
+    write_lines,
+)
 from formulations.campaigns.catalog.filling import fill
 from formulations.campaigns.catalog.scaling import scaled, sized
 from gallery import open_cluster
@@ -81,7 +88,7 @@ def test_the_table_is_the_lower_envelope_of_all_plans(catalog):
         result = solve(asked("dgx-1v", "all-gather"), method)
         catalog.keep(result)
         plans.append((result.problem, result.plan))
-    table = catalog.tuned(topology, all_gather(8, 1.0), sizes=SMALL)
+    table = tuned(catalog, topology, all_gather(8, 1.0), sizes=SMALL)
 
     assert [each.begin for each in table.ranges[1:]] == [each.end for each in table.ranges[:-1]]
     assert (table.ranges[0].begin, table.ranges[-1].end) == (SMALL[0], SMALL[-1])
@@ -111,7 +118,7 @@ def test_a_crossover_is_where_it_is_by_hand(catalog):
         lines.append((low - slope * 2e4, slope))
     (a1, c1), (a2, c2) = lines
     meet = (a2 - a1) / (c1 - c2)
-    table = catalog.tuned(problem.topology, all_reduce(8, 1.0), sizes=SMALL)
+    table = tuned(catalog, problem.topology, all_reduce(8, 1.0), sizes=SMALL)
     names = [each.algorithm for each in table.ranges]
 
     assert names == ["recursive-doubling", "direct"]
@@ -124,8 +131,8 @@ def test_a_table_of_another_drawing_is_the_same(catalog):
     for method in ("direct", "tacos"):
         catalog.keep(solve(problem, method))
     catalog.keep(solve(asked("dgx-1v", "all-gather", chunks=2), "tacos"))
-    one = catalog.tuned(problem.topology, problem.collective, sizes=SMALL)
-    two = catalog.tuned(shuffled(problem.topology, seed=1), problem.collective, sizes=SMALL)
+    one = tuned(catalog, problem.topology, problem.collective, sizes=SMALL)
+    two = tuned(catalog, shuffled(problem.topology, seed=1), problem.collective, sizes=SMALL)
 
     assert [(each.begin, each.end, each.entry.number) for each in one.ranges] == [
         (each.begin, each.end, each.entry.number) for each in two.ranges
@@ -136,7 +143,7 @@ def test_a_table_of_another_drawing_is_the_same(catalog):
 def test_what_is_written_says_what_the_table_says(catalog):
     catalog.keep(solve(asked("dgx-1v", "all-gather"), "direct"))
     catalog.keep(solve(asked("dgx-1v", "all-gather"), "tacos"))
-    table = catalog.tuned(open_cluster("dgx-1v"), all_gather(8, 1.0), sizes=SMALL)
+    table = tuned(catalog, open_cluster("dgx-1v"), all_gather(8, 1.0), sizes=SMALL)
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     value = json.loads(json.dumps(table.to_json()))
 
@@ -152,11 +159,11 @@ def test_what_is_written_says_what_the_table_says(catalog):
 
 def test_no_plans_make_an_empty_table_and_one_size_is_no_range(catalog):
     topology = open_cluster("ring")
-    assert catalog.tuned(topology, all_gather(8, 1.0), sizes=SMALL).ranges == ()
+    assert tuned(catalog, topology, all_gather(8, 1.0), sizes=SMALL).ranges == ()
     with pytest.raises(ProblemError, match="needs two or more"):
-        catalog.tuned(topology, all_gather(8, 1.0), sizes=[1000])
+        tuned(catalog, topology, all_gather(8, 1.0), sizes=[1000])
     with pytest.raises(ProblemError, match=r"1.5 bytes"):
-        catalog.tuned(topology, all_gather(8, 1.0), sizes=[1.5, 1000])
+        tuned(catalog, topology, all_gather(8, 1.0), sizes=[1.5, 1000])
 
 
 def test_an_atlas_says_who_is_the_best_and_what_it_gains_on_a_ring(catalog):

@@ -1,4 +1,4 @@
-"""Compile everything once, so that no first solve has to wait: ``python -m kernels``.
+"""Compile everything once, so that no first solve has to wait: a program of its own.
 
 The compiled functions are kept beside their sources or, where these cannot be written to, in the
 user's cache; they are compiled again when a source changes. A function is kept as soon as it is
@@ -20,8 +20,8 @@ import formulations.engines.kernels
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
-from formulations import solve
 from formulations.core.preparing import WITHOUT, alone, anew, done, ready, wait
+from formulations.solving.api import solve
 
 PARTS: tuple[tuple[tuple[str, dict[str, Any]], ...], ...] = (
     (("list", {}), ("recursive-doubling", {}), ("tacos", {})),
@@ -57,7 +57,7 @@ def prepare() -> None:
         if anew():
             for path in _stale():
                 path.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "formulations.engines.kernels"]
+        command = [sys.executable, "-m", "formulations.solving.compile_kernels"]
         environment = {**os.environ, WITHOUT: "1"}
         begun = [
             subprocess.Popen([*command, str(part)], env=environment) for part in range(len(PARTS))

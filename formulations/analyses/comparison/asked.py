@@ -14,7 +14,7 @@ from ccl.errors import ProblemError
 from ccl.options import OptionField, make_options, option_fields, plain
 from ccl.problem import Problem
 from ccl.result import Result
-from formulations.analyses.comparing.nouns import Method
+from formulations.analyses.comparison.table import Method
 from formulations.core.registry import CONSTRUCTIONS, Formulation, available, formulation, of
 
 SIZES = (1e3, 16e3, 256e3, 4e6, 64e6, 1e9)

@@ -26,8 +26,8 @@ from ccl.simulate.plan import plan_sends
 from ccl.topology import Topology
 from ccl.verify import verify
 from ccl.window import Window
+from formulations.bounds import initial_bounds
 from formulations.core.registry import Formulation
-from formulations.core.solving import proved
 
 if TYPE_CHECKING:
     from formulations.core.run import Progress, Run
@@ -108,7 +108,7 @@ def without_windows(
         inner = replace(
             run,
             problem=easier,
-            bounds=proved(easier, quick=chosen.quick, whole_chunks=whole),
+            bounds=initial_bounds(easier, quick=chosen.quick, whole_chunks=whole),
             time_limit=None if left is None else run.seconds + left,
             progress=partial(_heard, run),
             best=None,
@@ -121,14 +121,16 @@ def without_windows(
     return failed
 
 
-def answered(chosen: Formulation, run: Run, options: Any) -> Result:
-    """Return what `without_windows` comes to.
+def answer(chosen: Formulation, run: Run, options: Any) -> Result:
+    """Run a formulation; under windows that it does not know, re-time what it finds without them.
 
     Raises
     ------
     SolveError
         If it finds none.
     """
+    if chosen.windows or not run.problem.windows:
+        return chosen.run(run, options)
     failed = without_windows(chosen, run, options)
     if run.best is None and failed and not run.expired:
         raise failed[0]

@@ -41,9 +41,11 @@ def _offered(run: Run, name: str, options: dict[str, Any]) -> None:
     chosen = formulation(name)
     if run.enough or chosen.why_not(run.problem) is not None:
         return
+    from formulations.solving.windows import answer  # noqa: PLC0415  it replays
+
     inner = replace(run, method=name, log=[], time_limit=None)
     try:
-        chosen.answer(inner, chosen.options(**options))
+        answer(chosen, inner, chosen.options(**options))
     except SolveError as error:
         run.note(f"{name}: {error}")
     run.best = inner.best

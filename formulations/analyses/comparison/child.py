@@ -23,13 +23,14 @@ from typing import IO, Any
 from ccl.errors import CclError
 from ccl.serialization.topoloom import problem_from_json, result_to_json
 from ccl.serialization.witnesses import bound_to_json
-from formulations.analyses.comparing.asked import Question
-from formulations.analyses.comparing.cells import row_of, warm_up
-from formulations.analyses.comparing.nouns import Method
+from formulations.analyses.comparison.asked import Question
+from formulations.analyses.comparison.cells import row_of, warm_up
+from formulations.analyses.comparison.table import Method
+from formulations.bounds import initial_bounds
 from formulations.core.preparing import wait
 from formulations.core.run import Progress
-from formulations.core.solving import Proofs, proved
-from formulations.jobs.solve_job import PAUSE, until_abandoned
+from formulations.jobs.child_end import PAUSE, until_abandoned
+from formulations.solving.api import Proofs
 
 PLANS = 1.0
 """Seconds between two plans of one cell that are not its last."""
@@ -46,7 +47,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         tuple(request["sizes"]),
         request["time_limit"],
     )
-    proofs: list[Proofs] = [cache(partial(proved, each)) for each in asked.problems]
+    proofs: list[Proofs] = [cache(partial(initial_bounds, each)) for each in asked.problems]
     try:
         for place in request["bounds"]:
             bound = proofs[place](quick=False, whole_chunks=False)[0]

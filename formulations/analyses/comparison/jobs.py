@@ -20,8 +20,8 @@ from ccl.result import Result, Stop
 from ccl.serialization import wire
 from ccl.serialization.topoloom import problem_to_json, result_from_json, shaped
 from ccl.serialization.witnesses import bound_of
-from formulations.analyses.comparing.asked import Question, question, sharing
-from formulations.analyses.comparing.nouns import Comparison, Method, News, Row
+from formulations.analyses.comparison.asked import Question, question, sharing
+from formulations.analyses.comparison.table import Comparison, Method, News, Row
 from formulations.core.run import Progress
 from formulations.jobs.child import Child
 from formulations.jobs.resource_limits import checked, patience
@@ -144,7 +144,7 @@ class ComparisonJob:
 
     def _started(self) -> Child:
         """Start a process with the bounds and cells that are left."""
-        asked, child = self.asked, Child("formulations.analyses.comparing", memory=self.memory)
+        asked, child = self.asked, Child("formulations.analyses.comparison", memory=self.memory)
         child.ask(
             {
                 "problem": problem_to_json(asked.problem),

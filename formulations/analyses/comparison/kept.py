@@ -23,8 +23,8 @@ from ccl.serialization.topoloom import (
     shaped,
 )
 from ccl.serialization.witnesses import bound_of, bound_to_json, named_by
-from formulations.analyses.comparing.asked import Question, sharing
-from formulations.analyses.comparing.nouns import Comparison, Method, Row
+from formulations.analyses.comparison.asked import Question, sharing
+from formulations.analyses.comparison.table import Comparison, Method, Row
 
 FORMAT = "topoloom-comparison/1"
 

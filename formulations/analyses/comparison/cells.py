@@ -11,11 +11,12 @@ from ccl.errors import ProblemError, SolveError
 from ccl.options import make_options
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
-from formulations.analyses.comparing.asked import question
-from formulations.analyses.comparing.nouns import Comparison, Method, News, Row
+from formulations.analyses.comparison.asked import question
+from formulations.analyses.comparison.table import Comparison, Method, News, Row
+from formulations.bounds import initial_bounds
 from formulations.core.registry import formulation
 from formulations.core.run import Progress
-from formulations.core.solving import Proofs, proved, solved
+from formulations.solving.api import Proofs, solved
 
 WARM = 1e6
 """Bytes of what is solved before the first row of a method."""
@@ -62,7 +63,7 @@ def compare(
         to move.
     """
     asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
-    proofs = [cache(partial(proved, each)) for each in asked.problems]
+    proofs = [cache(partial(initial_bounds, each)) for each in asked.problems]
     bounds = tuple(each(quick=False, whole_chunks=False)[0] for each in proofs)
     rows: list[Row] = []
     for which, place in asked.cells:
@@ -102,7 +103,8 @@ def warm_up(method: Method, kind: CollectiveKind) -> None:
     )
     made = make_collective("all-to-all" if kind == "custom" else kind, 2, WARM)
     problem = Problem(pair, made)
-    row_of(problem, method, size=WARM, proofs=cache(partial(proved, problem)), time_limit=1.0)
+    proofs = cache(partial(initial_bounds, problem))
+    row_of(problem, method, size=WARM, proofs=proofs, time_limit=1.0)
 
 
 def row_of(

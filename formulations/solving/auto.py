@@ -34,11 +34,11 @@ from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
 from ccl.schedule import Schedule
-from formulations.core.first_plan import first_plan
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
 from formulations.engines.reverse_time import halves
 from formulations.jobs.aside import Aside
+from formulations.solving.first_plan import first_plan
 
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""
@@ -141,7 +141,7 @@ def run(run: Run, options: Options) -> Result:
     if not options.methods:
         first_plan(run)
     if run.problem.windows:
-        from formulations.core.retiming import without_windows  # noqa: PLC0415  it replays
+        from formulations.solving.windows import without_windows  # noqa: PLC0415  it replays
 
         without_windows(FORMULATION, run, options, rest=1)
     search = Search(run, options)
@@ -324,8 +324,10 @@ class Search:
             over=lambda: self._done,
             covered=parts > 1 and run.best is not None,
         )
+        from formulations.solving.windows import answer  # noqa: PLC0415  it replays
+
         try:
-            stop = chosen.answer(inner, options_of(chosen, self.options.seed, seconds)).stop
+            stop = answer(chosen, inner, options_of(chosen, self.options.seed, seconds)).stop
             # What ends a method says nothing of plans that it does not have.
             self.stop = stop if run.whole else self.stop if stop in ENDED else Stop.EFFORT
         except SolveError as error:

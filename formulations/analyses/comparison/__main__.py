@@ -1,0 +1,10 @@
+"""``python -m formulations.analyses.comparison``: the child process of `comparing.jobs`."""
+
+import signal
+
+from formulations.analyses.comparison.child import serve
+from formulations.jobs.child_end import leave
+
+# A terminal sends Ctrl-C to both; the parent ends this process once it has what is there.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+leave(serve)
