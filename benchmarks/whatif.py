@@ -23,9 +23,9 @@ from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
+from formulations.analyses.best_rate import optimum
 from formulations.analyses.sensitivity.classes import Classes, classes_of
 from formulations.bounds import quick_bounds
-from formulations.engines.best_rate import optimum
 from gallery import catalog, open_cluster
 
 KINDS = "all-gather,all-reduce,all-to-all"

@@ -96,6 +96,12 @@ class Problem:
         return frozenset().union(*(self._reachable[rank] for rank in ranks))
 
     @cached_property
+    def adds_for_several(self) -> bool:
+        """Whether something is added up for several ranks, as in an all-reduce of any kind."""
+        chunks = self.collective.chunks
+        return any(each.reduced and len(each.destinations) > 1 for each in chunks)
+
+    @cached_property
     def _reachable(self) -> tuple[frozenset[int], ...]:
         """Ranks that each rank can reach over the links, itself included."""
         topology = self.topology

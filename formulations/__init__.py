@@ -30,23 +30,45 @@ if TYPE_CHECKING:
     from formulations.analyses.failures.study import failures
     from formulations.analyses.sensitivity.curve import rate_curve
     from formulations.analyses.sensitivity.sensitivity import sensitivity
+    from formulations.bounds import lower_bounds, quick_bounds
     from formulations.campaigns.sweeps.running import sweep
+    from formulations.core.model_classes import Speed
+    from formulations.core.run import Progress
+    from formulations.core.weighted_objectives import prioritised
+    from formulations.engines.taccl.sketching import default_sketch
+    from formulations.jobs.child import Child
+    from formulations.jobs.child_end import leave, until_abandoned
+    from formulations.jobs.resource_limits import ResourceLimits, end_tree, memory_each
+    from formulations.jobs.solve_job import SolveJob, ended
 
 __all__ = [
     "DEFAULT",
+    "Child",
     "Formulation",
     "OptionField",
+    "Progress",
+    "ResourceLimits",
+    "SolveJob",
+    "Speed",
     "available",
     "cheapest_upgrade",
     "compare",
     "cost_front",
+    "default_sketch",
+    "end_tree",
+    "ended",
     "explain",
     "failures",
     "formulation",
+    "leave",
+    "lower_bounds",
     "measure",
+    "memory_each",
     "option_fields",
     "pareto",
     "prices",
+    "prioritised",
+    "quick_bounds",
     "rate_curve",
     "sensitivity",
     "solve",
@@ -55,22 +77,37 @@ __all__ = [
     "stragglers",
     "sweep",
     "sweep_counts",
+    "until_abandoned",
 ]
 
 _LATER = {
+    "Child": "formulations.jobs.child",
+    "Progress": "formulations.core.run",
+    "ResourceLimits": "formulations.jobs.resource_limits",
+    "SolveJob": "formulations.jobs.solve_job",
+    "Speed": "formulations.core.model_classes",
     "cheapest_upgrade": "formulations.analyses.expansion.upgrade",
     "compare": "formulations.analyses.comparison",
     "cost_front": "formulations.analyses.expansion.front",
+    "default_sketch": "formulations.engines.taccl.sketching",
+    "end_tree": "formulations.jobs.resource_limits",
+    "ended": "formulations.jobs.solve_job",
     "explain": "formulations.analyses.explanation.explanation",
     "failures": "formulations.analyses.failures.study",
+    "leave": "formulations.jobs.child_end",
+    "lower_bounds": "formulations.bounds",
+    "memory_each": "formulations.jobs.resource_limits",
     "pareto": "formulations.analyses.chunk_counts",
     "prices": "formulations.analyses.explanation.pricing",
+    "prioritised": "formulations.core.weighted_objectives",
+    "quick_bounds": "formulations.bounds",
     "rate_curve": "formulations.analyses.sensitivity.curve",
     "sensitivity": "formulations.analyses.sensitivity.sensitivity",
     "start_comparison": "formulations.analyses.comparison",
     "stragglers": "formulations.analyses.failures.stragglers",
     "sweep": "formulations.campaigns.sweeps.running",
     "sweep_counts": "formulations.analyses.chunk_counts",
+    "until_abandoned": "formulations.jobs.child_end",
 }
 
 

@@ -40,7 +40,7 @@ def bound(
     problem = ask(
         open_document(cluster), collective=collective, size=size, chunks=chunks, root=root
     )
-    from formulations.bounds import lower_bounds  # noqa: PLC0415  it loads a solver
+    from formulations import lower_bounds  # noqa: PLC0415  it loads a solver
 
     bounds = lower_bounds(problem, whole_chunks=whole_chunks)
     if as_json:

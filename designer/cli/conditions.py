@@ -19,7 +19,7 @@ from ccl.tenants import tenants
 from designer.cli.asked import ask
 from designer.cli.show import remark
 from designer.page import text
-from formulations.core.weighted_objectives import prioritised
+from formulations import prioritised
 
 if TYPE_CHECKING:
     from ccl.result import Result

@@ -22,8 +22,8 @@ from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
+    from formulations.analyses.best_rate import Optimum
     from formulations.analyses.sensitivity.changes import Change
-    from formulations.engines.best_rate import Optimum
 
 SHOWN = 8
 """Most classes of links that are told to people."""
@@ -42,8 +42,8 @@ def optimum(
 ) -> None:
     """Print the best rate of a collective, latencies aside, and what proves it."""
     problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
+    from formulations.analyses import best_rate as fluid  # noqa: PLC0415  it loads igraph
     from formulations.analyses.sensitivity.changes import changes  # noqa: PLC0415
-    from formulations.engines import best_rate as fluid  # noqa: PLC0415  it loads igraph
 
     best = fluid.optimum(problem)
     links = changes(problem) if worth and fluid.priceable(problem) else ()

@@ -46,8 +46,8 @@ from formulations.analyses.chunk_counts import chunks_per_shard, tried
 if TYPE_CHECKING:
     from ccl.problem import Problem
     from ccl.serialization.documents import Document
+    from formulations import SolveJob
     from formulations.analyses.comparison import ComparisonJob
-    from formulations.jobs.solve_job import SolveJob
 
 INTERRUPTED = 130
 _FLAG = "--formulation"

@@ -12,7 +12,7 @@ from designer.cli.asked import MemoryOption, SolvesOption, memory_in
 from designer.cli.show import remark
 from designer.page import text
 from designer.solves.line import Limits
-from formulations.jobs.resource_limits import memory_each
+from formulations import memory_each
 
 URL = "redis://127.0.0.1:6379/0"
 """A Redis of this machine, as an example."""

@@ -23,8 +23,7 @@ from designer.page import text
 from designer.serving.guard import MOST_UPLOAD
 from designer.solves import sketch
 from designer.solves.results import IMPORTED
-from formulations import available
-from formulations.bounds import quick_bounds
+from formulations import available, quick_bounds
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.merging import merge

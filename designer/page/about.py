@@ -14,9 +14,8 @@ from designer.page import text
 from designer.page.markup import attributes, icon
 from designer.page.plan_card import short
 from designer.solves.request import problem_of, read_request
-from formulations import explain
+from formulations import Speed, explain
 from formulations.analyses.explanation.explanation import Explanation
-from formulations.core.model_classes import Speed
 
 TONES = {
     Speed.INSTANT: "good",

@@ -34,8 +34,7 @@ from designer.queue.tasks import NAME, QUEUE, make_app
 from designer.solves.line import MOST_WAITING, Limits
 from designer.solves.solving import Jobs
 from designer.stored.answering import answering
-from formulations.core.run import Progress
-from formulations.jobs.solve_job import ended
+from formulations import Progress, ended
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog

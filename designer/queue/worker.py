@@ -16,7 +16,7 @@ from celery.signals import worker_shutting_down
 from designer.queue.broker import GONE, connect
 from designer.queue.tasks import make_app
 from designer.queue.working import Bench, Leaving
-from formulations.jobs.resource_limits import memory_each
+from formulations import memory_each
 
 
 def run_worker(url: str, *, solves: int, memory: float | None = None, gone: float = GONE) -> None:

@@ -18,9 +18,7 @@ from ccl.errors import CclError
 from ccl.result import Result
 from ccl.serialization.topoloom import problem_from_json, result_to_json
 from designer.queue.broker import GONE, KEPT, TRIES, WAITING, WORKERS, Names, tell
-from formulations import start
-from formulations.core.run import Progress
-from formulations.jobs.solve_job import SolveJob
+from formulations import Progress, SolveJob, start
 
 log = logging.getLogger(__name__)
 

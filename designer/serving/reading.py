@@ -21,7 +21,7 @@ import psutil
 
 from ccl.errors import FormatError
 from designer.serving.reader import Call, hear, tell
-from formulations.jobs.resource_limits import Walls, end_tree
+from formulations import ResourceLimits, end_tree
 
 SECONDS = 30.0
 """That a small file may take."""
@@ -198,7 +198,7 @@ class Reader:
             return "refused", ENDS
         if not self._ready:
             self._hear(START)
-        walls = Walls(self._process, memory)
+        walls = ResourceLimits(self._process, memory)
         try:
             with contextlib.suppress(BrokenPipeError):
                 tell(self._process.stdin, pickle.dumps((seconds, what)))

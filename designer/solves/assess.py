@@ -11,8 +11,7 @@ from ccl.problem import Problem
 from designer.drawn.presets import ROOTED
 from designer.solves.request import DEFAULT_FORMULATION, Request, problem_of, read_request
 from designer.solves.results import bounds_to_json
-from formulations import available
-from formulations.bounds import lower_bounds
+from formulations import available, lower_bounds
 
 LIVE_GPUS = 40
 """Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""

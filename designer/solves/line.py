@@ -14,7 +14,7 @@ import psutil
 
 from ccl.errors import ProblemError
 from designer.page.text import count
-from formulations.jobs.resource_limits import memory_each
+from formulations import memory_each
 
 MOST_AT_ONCE = 4
 """Solves at once unless more are asked for: with each more, all of them may take less memory."""

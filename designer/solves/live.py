@@ -22,8 +22,8 @@ from ccl.topology import Topology
 from designer.page import text
 from designer.solves.request import problem_of, read_request
 from formulations import prices
+from formulations.analyses.best_rate import optimum, priceable, programmable
 from formulations.analyses.sensitivity.changes import each_change
-from formulations.engines.best_rate import optimum, priceable, programmable
 from widgets.shown import prices as marking
 from widgets.shown.classes import Alike, class_marks, gpu_classes, link_classes
 from widgets.words.cuts import cut_words

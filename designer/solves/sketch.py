@@ -19,8 +19,7 @@ from ccl.sketch import Pair, Sketch
 from ccl.topology import Topology
 from designer.page import text
 from designer.solves.request import problem_of, read_request
-from formulations import formulation, option_fields
-from formulations.engines.taccl.sketching import default_sketch
+from formulations import default_sketch, formulation, option_fields
 
 Json = dict[str, Any]
 Plain = Mapping[str, Any] | None

@@ -18,8 +18,8 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from designer.compare.running import Job as Comparing
 from designer.solves.solving import Job, Report
+from formulations import Progress
 from formulations.analyses.comparison import Comparison, News
-from formulations.core.run import Progress
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog

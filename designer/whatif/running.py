@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ccl.errors import SolveError
 from designer.solves.line import Limits
 from designer.solves.watches import ABANDONED, Watches
-from formulations.jobs.child import Child
+from formulations import Child
 
 MODULE = "designer.whatif.worker"
 PROCESS = "the study's process"

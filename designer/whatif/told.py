@@ -1,6 +1,6 @@
 """What becomes of a cluster when its knobs are moved, as plain values for the page.
 
-The best rate and its bottleneck cuts come from `formulations.engines.best_rate`, exact where a cut
+The best rate and its bottleneck cuts come from `formulations.analyses.best_rate`, exact where a cut
 decides. What one collective takes at least, its latencies counted, is the largest of the bounds
 that need no solver and of the time that it takes when repeated.
 """
@@ -16,9 +16,8 @@ from ccl.topology import Topology
 from designer.page import text
 from designer.solves.live import MOST_PAIRS, cut_told
 from designer.solves.request import problem_of, read_request
-from formulations.bounds import quick_bounds
-from formulations.engines.best_rate import Optimum, optimum
-from formulations.engines.steady_state.demands import up_and_down
+from formulations import quick_bounds
+from formulations.analyses.best_rate import Optimum, optimum
 from widgets.words.nouns import BOUND_LABELS
 
 LATENCY_GPUS = 96
@@ -87,6 +86,6 @@ def _once(problem: Problem, best: Optimum) -> tuple[float | None, str]:
         return None, f"left out above {LATENCY_GPUS} GPUs"
     bound = quick_bounds(problem)[0]
     # Of an all-reduce the optimum is the best of one kind of plan, and no bound for all.
-    if best.makespan > bound.makespan and not up_and_down(problem):
+    if best.makespan > bound.makespan and not problem.adds_for_several:
         return best.makespan, "the rate: no latency adds to it"
     return bound.makespan, BOUND_LABELS[bound.kind]

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from formulations.jobs.resource_limits import Walls, end_tree, needed, refused
+from formulations.jobs.resource_limits import ResourceLimits, end_tree, needed, refused
 
 
 class Child:
@@ -38,7 +38,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
-        self._walls = None if memory is None else Walls(self._process, memory)
+        self._walls = None if memory is None else ResourceLimits(self._process, memory)
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Write a request; one that nobody reads any more is lost."""

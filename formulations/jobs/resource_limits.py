@@ -121,7 +121,7 @@ class Watch:
             self._late()
 
 
-class Walls:
+class ResourceLimits:
     """The walls around a process, until it ends.
 
     Parameters

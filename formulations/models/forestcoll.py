@@ -58,7 +58,6 @@ from ccl.result import Result, Status, Stop
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.forestcoll.network import refusal
-from formulations.engines.steady_state.demands import up_and_down
 
 if TYPE_CHECKING:
     from formulations.engines.forestcoll.plans import Planned
@@ -120,7 +119,7 @@ def run(run: Run, options: Options) -> Result:
     from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415  numba takes a while
 
     _say_relays(run)
-    if not up_and_down(run.problem):
+    if not run.problem.adds_for_several:
         rate = forest_rate(run.problem)
         run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
         planned = _half(run, rate, options)
@@ -216,7 +215,7 @@ def _say(run: Run, planned: Planned) -> None:
 
 def _say_relays(run: Run) -> None:
     """Tell that switches could do more than they are asked to."""
-    adding = up_and_down(run.problem)
+    adding = run.problem.adds_for_several
     for device in run.problem.topology.devices:
         if not device.stores and (device.copies or device.reduces):
             gain = "in an all-reduce that may be beaten" if adding else "the cut allows no more"

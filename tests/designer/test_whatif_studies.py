@@ -16,7 +16,7 @@ from designer.whatif.knobs import knobs_of
 from designer.whatif.losing import degraded
 from designer.whatif.running import Found, Studies, StudyJob
 from designer.whatif.worker import study
-from formulations.engines.best_rate import optimum
+from formulations.analyses.best_rate import optimum
 from gallery import open_cluster
 from widgets.charts.front import front_figure
 

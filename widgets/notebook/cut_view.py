@@ -15,7 +15,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.documents import document
 from ccl.topology import Topology
-from formulations.bounds import quick_bounds
+from formulations import quick_bounds
 from widgets import text
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions

@@ -13,7 +13,7 @@ from widgets.notebook.still import beside
 from widgets.shown.course import Row, course, gap_words, thinned
 
 if TYPE_CHECKING:
-    from formulations.core.run import Progress
+    from formulations import Progress
 
 
 class GapPlot(anywidget.AnyWidget):

@@ -21,9 +21,16 @@ from ccl.result import Result
 from ccl.serialization.size import format_size, parse_size
 from ccl.serialization.text import decode_json
 from ccl.topology import Topology
-from formulations import DEFAULT, OptionField, available, formulation, option_fields, start
-from formulations.core.run import Progress
-from formulations.jobs.solve_job import SolveJob
+from formulations import (
+    DEFAULT,
+    OptionField,
+    Progress,
+    SolveJob,
+    available,
+    formulation,
+    option_fields,
+    start,
+)
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.gap_plot import GapPlot
 from widgets.notebook.still import Still

@@ -26,8 +26,8 @@ from ccl.bound import Cut
 from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
+from formulations.analyses.best_rate import programmable
 from formulations.analyses.expansion.sale import Sale
-from formulations.engines.best_rate import programmable
 from formulations.engines.forestcoll.network import cut_decides, network_of
 from formulations.engines.forestcoll.search import SYMMETRIC, rate_of
 from formulations.engines.steady_state import demands

@@ -29,7 +29,7 @@ from formulations.engines.epoch_grid.arcs import link_hops
 from formulations.engines.epoch_grid.commodities import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.too_short import by_hops, too_short
-from formulations.engines.steady_state.demands import demands_of, refusal, up_and_down
+from formulations.engines.steady_state.demands import demands_of, refusal
 
 SENDING = 0.95
 """Least share of an epoch in which a link sends, as `formulations.models.te_ccl_lp` begins with."""
@@ -83,7 +83,7 @@ def prices(
     makespan = made.program.fastest(Backend(), time_limit)
     number = made.program.rows
     share = made.program.prices[number] / np.bincount(number)[number]
-    model = FLUID + (_CLASS if up_and_down(problem) else "")
+    model = FLUID + (_CLASS if problem.adds_for_several else "")
     return _priced(problem.topology, makespan, share, model=model, exact=made.exact)
 
 

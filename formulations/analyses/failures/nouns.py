@@ -9,8 +9,8 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.schedule import Send
 from ccl.topology import Topology
+from formulations.analyses.best_rate import Optimum
 from formulations.analyses.failures.parts import Part
-from formulations.engines.best_rate import Optimum
 
 NAMED = 4
 """Most ranks that are named in a sentence."""

@@ -13,11 +13,11 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.stragglers import straggling
 from ccl.topology import Topology
+from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.failures.nouns import Straggler, Stragglers
 from formulations.analyses.failures.parts import PARTS, Part, parts_of
 from formulations.analyses.failures.replays import Planner, replayed
 from formulations.analyses.failures.study import AUTO, refuse_windows
-from formulations.engines.best_rate import Optimum, optimum
 
 
 def stragglers(

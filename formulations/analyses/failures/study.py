@@ -14,10 +14,10 @@ from ccl.losses import on_what_is_left, without_devices, without_host, without_l
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
+from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.failures.nouns import Failures, Loss
 from formulations.analyses.failures.parts import PARTS, Part, parts_of
 from formulations.analyses.failures.replays import Planner, surviving
-from formulations.engines.best_rate import Optimum, optimum
 
 AUTO = "auto"
 

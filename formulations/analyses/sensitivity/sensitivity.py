@@ -38,11 +38,11 @@ from ccl.cut_words import across
 from ccl.errors import ProblemError
 from ccl.explain.writing import listing
 from ccl.problem import Problem
+from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.sensitivity.choosing import BestRates, bounded_only, same_rate
 from formulations.analyses.sensitivity.classes import Classes, Ends, classes_of, link_classes
 from formulations.analyses.sensitivity.cutting_planes import Number, Rates
 from formulations.analyses.sensitivity.slopes import Slopes
-from formulations.engines.best_rate import Optimum, optimum
 
 NOTHING = 1e-7
 """An elasticity below this is none: what is left of rounding in a linear program."""

@@ -22,7 +22,6 @@ from ccl.steady import exact
 from ccl.topology import Device, Topology
 from formulations.core.refusals import no_stores, no_sums
 from formulations.core.shared_limits import binding
-from formulations.engines.steady_state.demands import up_and_down
 
 Ints = np.ndarray
 """An array of whole numbers."""
@@ -138,7 +137,7 @@ def refusal(problem: Problem) -> str | None:
 
 def cut_decides(problem: Problem) -> bool:
     """Whether the worst cut is the best rate: one network, which is not refused."""
-    return not up_and_down(problem) and refusal(problem) is None
+    return not problem.adds_for_several and refusal(problem) is None
 
 
 def network_of(problem: Problem) -> Network:
@@ -150,7 +149,7 @@ def network_of(problem: Problem) -> Network:
         If it is refused, or is an all-reduce: that is two networks.
     """
     why = refusal(problem)
-    if why is None and up_and_down(problem):
+    if why is None and problem.adds_for_several:
         why = "what is added up goes to many; take its two halves"
     if why is not None:
         msg = f"no forest of {problem.collective.kind} on {problem.topology}: {why}"

@@ -21,7 +21,6 @@ from formulations.engines.forestcoll.network import WHOLE, Network
 from formulations.engines.forestcoll.packing import Packed, pack
 from formulations.engines.forestcoll.search import BYTES, FixedRate, Rate, fixed_rate, forest_rate
 from formulations.engines.forestcoll.splitting import Load, Way, Ways, split
-from formulations.engines.steady_state.demands import up_and_down
 
 Watch = Callable[[int, int], None]
 """Called with the number of roots that have their trees and of all; may raise to stop."""
@@ -56,7 +55,7 @@ def forest_of(problem: Problem, *, trees: int = 0) -> Planned:
     SolveError
         If links that carry whole trees leave a switch that cannot be split.
     """
-    if up_and_down(problem):
+    if problem.adds_for_several:
         return combined(*(forest_of(half, trees=trees) for half in halves(problem)))
     rate = forest_rate(problem)
     return fixed_forest(rate, trees) if trees else best_forest(rate)

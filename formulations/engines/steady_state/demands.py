@@ -90,11 +90,6 @@ def moving(problem: Problem) -> list[Chunk]:
     return [each for each in problem.collective.chunks if not each.in_place]
 
 
-def up_and_down(problem: Problem) -> bool:
-    """Whether something is added up for several ranks, as in an all-reduce, whatever its kind."""
-    return any(each.reduced and len(each.destinations) > 1 for each in problem.collective.chunks)
-
-
 def refusal(problem: Problem) -> str | None:
     """Say in words which chunk no group can hold, or None."""
     ranks = problem.topology.ranks

@@ -13,9 +13,9 @@ from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import cheapest_upgrade
+from formulations.analyses.best_rate import optimum
 from formulations.analyses.expansion.rates import CutRates, ProgramRates, TreeRates, rates_of
 from formulations.analyses.expansion.sale import sale_of
-from formulations.engines.best_rate import optimum
 from formulations.engines.orbit_lp.lp import orbit_program
 from gallery import open_cluster
 

@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.window import Window
 from formulations import prices
-from formulations.engines.best_rate import optimum
+from formulations.analyses.best_rate import optimum
 from gallery import open_cluster
 
 SIZE = 1e8

@@ -9,7 +9,7 @@ import formulations
 from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.engines.best_rate import optimum
+from formulations.analyses.best_rate import optimum
 from gallery import open_cluster
 
 

@@ -158,7 +158,7 @@ def _by_trees(problem: Problem) -> Optimum | None:
         fraction=fraction,
         reached=True,
         proved_by="prices of links at which the cheapest trees cost this much"
-        + (_CLASS if demands.up_and_down(problem) else ""),
+        + (_CLASS if problem.adds_for_several else ""),
         prices={
             link.ends: float(each)
             for link, each in zip(problem.topology.links, price, strict=True)
@@ -189,7 +189,7 @@ def _by_prices(problem: Problem) -> Optimum:
         reached=found.exact,
         proved_by=f"the prices of {len(prices)} links in a linear program of "
         f"{found.columns:,} amounts on orbits (thesis, chapters 3 to 5)"
-        + (_CLASS if demands.up_and_down(problem) else ""),
+        + (_CLASS if problem.adds_for_several else ""),
         prices=prices,
     )
 
