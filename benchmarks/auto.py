@@ -22,7 +22,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from designer.page import text
 from formulations import DEFAULT, available, start
 from gallery import catalog, open_cluster

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ccl.collective import all_gather
 from ccl.problem import Problem
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_hops

@@ -15,7 +15,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Stop
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import explain, solve
 from formulations.core.model_classes import Speed, speed_in
 from gallery import open_cluster

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from designer.cli.compare import crossover_words, missing_words
 from designer.page import text
 from formulations import available

@@ -23,7 +23,7 @@ from rich.table import Table
 from ccl.collective import all_gather, custom
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import solve
 from formulations.engines.epoch_grid.demand import without_copies
 from gallery import open_cluster

@@ -21,7 +21,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import solve
 from gallery import open_cluster
 

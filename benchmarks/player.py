@@ -22,7 +22,7 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from ccl.explain.phrases import phrases
+from ccl.explain.told import phrases
 from ccl.layout import layout
 from gallery import open_cluster
 from widgets.pages.player import standalone_html

@@ -42,7 +42,7 @@ from benchmarks.measuring import (
 )
 from benchmarks.table8 import ALL_GATHER, ALL_TO_ALL
 from ccl.result import PROOF_TOLERANCE
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import available
 from formulations.analyses.chunk_counts import COUNTS, common_bound
 

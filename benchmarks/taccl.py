@@ -19,7 +19,7 @@ from rich.table import Table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import solve
 from gallery import open_cluster
 

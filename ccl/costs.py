@@ -26,8 +26,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.plain_yaml import yaml_in
-from ccl.serialization.text import misfit, read_bytes
+from ccl.serialization.text import misfit, read_bytes, yaml_in
 from ccl.topology import KINDS, DeviceKind, Link, SharedLimit, Topology
 
 WholeLinks = Literal["link"]

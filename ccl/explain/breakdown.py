@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ccl.causes import Cause, Reason
-from ccl.explain.phrases import number
-from ccl.explain.told import Told
+from ccl.explain.told import Told, number
 from ccl.timeline import Transfer
 
 _NOTHING = 1e-9

@@ -13,8 +13,7 @@ from typing import Any
 
 from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
-from ccl.explain.phrases import number
-from ccl.explain.told import MOST_UNFOLDED, Told, tell
+from ccl.explain.told import MOST_UNFOLDED, Told, number, tell
 from ccl.explain.writing import bounded, bytes_text, count, listing
 from ccl.problem import Problem
 from ccl.result import Result

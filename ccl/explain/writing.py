@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccl.explain.phrases import number
+from ccl.explain.told import number
 
 MOST_LINES = 40
 """Lines of one kind that are told; how many are left out is said."""

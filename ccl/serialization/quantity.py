@@ -3,6 +3,8 @@
 A unit that may mean two things is refused: ``gb/s`` are gigabits to some and gigabytes to others.
 The page reads them with the same rules (`widgets/static/quantity.js`), so that it can say while
 something is typed what it is understood as; `tests/golden/quantities.json` holds the two together.
+
+Sizes as people type them: ``1GB`` is 10^9 bytes, ``1GiB`` is 2^30 bytes.
 """
 
 from __future__ import annotations
@@ -209,3 +211,39 @@ def _check(
 
 def _quoted(text: str) -> str:
     return f"'{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}'"
+
+
+_DIGITS = 6
+
+
+def parse_size(text: str) -> float:
+    """Return the bytes that a text such as ``1GB``, ``1.5 MB``, ``64KiB`` or ``4096`` means.
+
+    Raises
+    ------
+    FormatError
+        If it is not a positive number with a unit of bytes or none.
+    """
+    return parse_quantity(text, SIZE, what="size", above=0)
+
+
+def format_size(nbytes: float) -> str:
+    """Return `nbytes` as the shortest of what `parse_size` reads, to six digits: ``1 MB``.
+
+    A round binary size keeps its binary unit: 65536 is ``64 KiB``.
+    """
+    exact = [
+        text
+        for text in (_written(nbytes, DECIMAL), _written(nbytes, BINARY))
+        if math.isclose(parse_size(text), nbytes, rel_tol=1e-12)
+    ]
+    return min(exact, key=_length, default=_written(nbytes, DECIMAL))
+
+
+def _length(text: str) -> int:
+    return len(text.partition(" ")[0])
+
+
+def _written(nbytes: float, units: dict[str, int]) -> str:
+    fitting = [name for name, unit in units.items() if nbytes >= unit] or [next(iter(units))]
+    return f"{nbytes / units[fitting[-1]]:.{_DIGITS}g} {fitting[-1]}"

@@ -3,21 +3,335 @@
 The plain form has a key for each field of `ccl.sketch.Sketch` and leaves out what says nothing; it
 is what the options of a result hold. TACCL's files (NSDI 2023, section 3 and listing 1) count the
 GPUs of a host from 0, so that they are read for a topology; what cannot be carried over is said.
+
+What a sketch of TACCL says of the hosts of a topology (NSDI 2023, listing 1 and section 3).
+
+A host's GPUs are counted from 0 in the order of their ranks. ``internode_conn`` names, for each GPU
+that sends to other hosts, those that receive there, alike for every pair of hosts;
+``chunk_to_relay_map`` [r1, r2] lets what GPU g has leave its host through (g // r1) * r1 + r2, and
+``gpus_to_sender_rev_map`` names the same one by one. What speaks of bandwidths and sizes is left
+out: the topology and the request have those.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.taccl_sketch import KEYS, sketch_of_taccl
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.serialization.wire import Ends
-from ccl.sketch import Inclination, Sketch
+from ccl.sketch import INCLINATIONS, Inclination, Pair, Sketch
 from ccl.topology import Topology
+
+Local = Annotated[int, Meta(ge=0, le=9_999)]
+Locals = Annotated[list[Local], Meta(max_length=10_000)]
+Positive = Annotated[int, Meta(ge=1, le=10_000)]
+
+
+class _Inside(Struct):
+    """How the GPUs of a host use what joins them."""
+
+    strategy: Literal["switch", "minmax", "maxmin", "none"] = "none"
+    switches: Annotated[list[Locals], Meta(max_length=1_000)] = []
+    switch_hyperedge_strategy: Annotated[list[str], Meta(max_length=1_000)] = []
+
+
+class _Between(Struct):
+    """Who sends to other hosts, and through whom."""
+
+    strategy: Literal["relay", "fully-connected", "none"] = "none"
+    internode_conn: dict[str, Locals] | str | None = None
+    beta_split: Any = None
+    chunk_to_relay_map: tuple[Positive, Local] | None = None
+    gpus_to_sender_rev_map: dict[str, Locals] | None = None
+    enforce_ordering: Any = None
+
+
+class _Numbers(Struct):
+    """Chunks per shard, and for which size the sketch was written."""
+
+    input_chunkup: Positive | None = None
+    input_size: Any = None
+
+
+class _Taccl(Struct):
+    """The whole file."""
+
+    nnodes: Positive | None = None
+    intranode_sketch: _Inside | None = None
+    internode_sketch: _Between | None = None
+    symmetry_offsets: Annotated[list[tuple[Integer, Integer]], Meta(max_length=100)] = []
+    hyperparameters: _Numbers | None = None
+
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "": _Taccl.__struct_fields__,
+    "intranode_sketch": _Inside.__struct_fields__,
+    "internode_sketch": _Between.__struct_fields__,
+    "hyperparameters": _Numbers.__struct_fields__,
+}
+"""What is read, by the place where it stands."""
+
+
+def sketch_of_taccl(
+    content: bytes | str, topology: Topology, *, most: int
+) -> tuple[Sketch, tuple[str, ...]]:
+    """Read a sketch; errors as `ccl.serialization.sketches.read_taccl_sketch`.
+
+    Parameters
+    ----------
+    content
+        The text of the file.
+    topology
+        Whose hosts it speaks of.
+    most
+        Pairs of GPUs that it may make.
+    """
+    file = decode_json(content, _Taccl)
+    reader = _Reader(topology, most)
+    reader.hosts_said(file.nnodes)
+    between, relays = reader.between(file.internode_sketch or _Between())
+    return Sketch(
+        between=between,
+        relays=relays,
+        switches=reader.switches(file.intranode_sketch or _Inside()),
+        offsets=reader.offsets(file.symmetry_offsets, file.nnodes),
+        chunks=reader.chunks(file.hyperparameters or _Numbers()),
+    ), tuple(reader.told)
+
+
+class _Reader:
+    """Carries the parts of a sketch over, and notes what becomes of each."""
+
+    def __init__(self, topology: Topology, most: int) -> None:
+        self.topology = topology
+        self.most = most
+        self.told: list[str] = []
+        self.hosts = _hosts(topology)
+        self.fewest = min(len(each) for each in self.hosts)
+
+    def hosts_said(self, said: int | None) -> None:
+        """Compare the number of hosts."""
+        have = len(self.hosts)
+        if not self.topology.hosts:
+            self.told.append("assumed: all GPUs are in one host, because none names its host")
+        if said is not None and said != have:
+            self.told.append(
+                f"assumed: what it says of {_count(said, 'host')} holds for the "
+                f"{have} of {self.topology}"
+            )
+
+    def between(self, part: _Between) -> tuple[tuple[Pair, ...] | None, tuple[Pair, ...]]:
+        """Return who may send to other hosts, and the relays."""
+        if part.beta_split is not None:
+            self._left("beta_split", "links have the bandwidths of the topology")
+        if part.enforce_ordering:
+            self._left("enforce_ordering", "the order of sends is left to the planner")
+        if len(self.hosts) == 1:
+            return None, ()
+        connected = self._connected(part)
+        relays = self._relays(part, connected)
+        if connected is None:
+            self.told.append("taken: every GPU may send to every GPU of another host")
+            return None, relays
+        pairs = self._pairs(connected)
+        whom = ", ".join(f"{src} to {_listing(dsts)}" for src, dsts in list(connected.items())[:8])
+        more = ", ..." if len(connected) > 8 else ""
+        self.told.append(f"taken: {len(pairs)} pairs between hosts, by number {whom}{more}")
+        return pairs, relays
+
+    def switches(self, part: _Inside) -> Inclination:
+        """Return the inclination of GPUs that meet at a device which cannot store."""
+        if part.strategy in ("minmax", "maxmin"):
+            self._left(f"strategy {part.strategy!r}", "no load of links is aimed at here")
+        if part.strategy != "switch":
+            return "all"
+        groups = [self._known(group, "intranode_sketch.switches") for group in part.switches]
+        crossed = self._crossed()
+        lost = [group for group in groups if not any(set(group) <= each for each in crossed)]
+        if lost:
+            self._left(
+                f"the switch of GPUs {_listing(lost[0])}",
+                f"{self.topology} has none that joins them in each host",
+            )
+        if groups and len(lost) == len(groups):
+            return "all"
+        return self._inclination(part.switch_hyperedge_strategy)
+
+    def offsets(
+        self, said: Sequence[tuple[int, int]], nhosts: int | None
+    ) -> tuple[tuple[int, int], ...]:
+        """Return the symmetries of ranks; one of all hosts is one of all hosts that are there."""
+        ranks = [self.topology.rank[name] for host in self.hosts for name in host]
+        local = len(self.hosts[0])
+        if said and (ranks != sorted(ranks) or any(len(each) != local for each in self.hosts)):
+            self._left("symmetry_offsets", "hosts do not have consecutive and equally many ranks")
+            return ()
+        taken = []
+        for by, block in said:
+            size = len(ranks) if nhosts is not None and block == nhosts * local else block
+            if by >= size and block != size:
+                self._left(f"the offset [{by}, {block}]", "there is no second host to move to")
+                continue
+            if size != block:
+                self.told.append(f"assumed: the block of {block} ranks is all {size}")
+            taken.append((by, size))
+        if taken:
+            whole = ", ".join(f"by {by} in blocks of {block}" for by, block in taken)
+            self.told.append(f"taken: symmetry of ranks {whole}")
+        return tuple(taken)
+
+    def chunks(self, part: _Numbers) -> int | None:
+        """Return the chunks per shard."""
+        if part.input_size is not None:
+            self._left("input_size", "the request says the size")
+        if part.input_chunkup is not None:
+            self.told.append(f"taken: {_count(part.input_chunkup, 'chunk')} per shard")
+        return part.input_chunkup
+
+    def _left(self, what: str, why: str) -> None:
+        self.told.append(f"left out: {what}, because {why}")
+
+    def _known(self, numbers: Sequence[int], place: str) -> Sequence[int]:
+        """Check that every host has GPUs of these numbers."""
+        for number in numbers:
+            if number >= self.fewest:
+                msg = (
+                    f"at {place}: it names GPU {number} of a host, and {self.topology} has a host "
+                    f"of {_count(self.fewest, 'GPU')}; give 0 to {self.fewest - 1}"
+                )
+                raise ProblemError(msg)
+        return numbers
+
+    def _connected(self, part: _Between) -> dict[int, list[int]] | None:
+        """Return who receives what each GPU sends to other hosts, None where everybody may."""
+        said = part.internode_conn
+        if said is None and part.strategy == "relay":
+            self.told.append("assumed: any GPU may send to other hosts, for no internode_conn says")
+        if said is None or said == "fully-connected":
+            return None
+        place = "internode_sketch.internode_conn"
+        if said == "direct-map":
+            return {number: [number] for number in range(self.fewest)}
+        if isinstance(said, str):
+            msg = f"at {place}: {said!r} is unknown; there are fully-connected and direct-map"
+            raise FormatError(msg)
+        connected = _numbered(said, place)
+        for src, dsts in connected.items():
+            self._known([src, *dsts], place)
+        return connected
+
+    def _pairs(self, connected: Mapping[int, Sequence[int]]) -> tuple[Pair, ...]:
+        each = sum(len(set(dsts)) for dsts in connected.values())
+        count = each * len(self.hosts) * (len(self.hosts) - 1)
+        if count > self.most:
+            msg = f"it makes {count:,} pairs of GPUs, and {self.most:,} at most are kept"
+            raise ProblemError(msg)
+        return tuple(
+            (here[src], there[dst])
+            for here in self.hosts
+            for there in self.hosts
+            if here is not there
+            for src, dsts in connected.items()
+            for dst in dict.fromkeys(dsts)
+        )
+
+    def _relays(
+        self, part: _Between, connected: Mapping[int, Sequence[int]] | None
+    ) -> tuple[Pair, ...]:
+        named = self._relays_said(part)
+        if not named:
+            return ()
+        for number, relay in named:
+            self._known([number, relay], "internode_sketch, its relays")
+            if connected is not None and not connected.get(relay):
+                senders = _listing([each for each, dsts in connected.items() if dsts])
+                msg = (
+                    f"at internode_sketch: what GPU {number} has goes through GPU {relay}, which "
+                    f"sends to no other host; relay through {senders or 'a GPU that sends'}"
+                )
+                raise ProblemError(msg)
+        relays = list(dict.fromkeys(relay for _, relay in named))
+        self.told.append(f"taken: relays {_listing(relays)} of each host")
+        return tuple((host[number], host[relay]) for host in self.hosts for number, relay in named)
+
+    def _relays_said(self, part: _Between) -> list[tuple[int, int]]:
+        """Return each GPU's relay, by number."""
+        if part.gpus_to_sender_rev_map is not None:
+            if part.chunk_to_relay_map is not None:
+                self._left("chunk_to_relay_map", "gpus_to_sender_rev_map names its relays")
+            senders = _numbered(
+                part.gpus_to_sender_rev_map, "internode_sketch.gpus_to_sender_rev_map"
+            )
+            return [(number, relay) for relay, numbers in senders.items() for number in numbers]
+        if part.chunk_to_relay_map is None:
+            return []
+        each, place = part.chunk_to_relay_map
+        return [(number, number // each * each + place) for number in range(self.fewest)]
+
+    def _crossed(self) -> list[set[int]]:
+        """Return, by number, the GPUs that meet at a device which cannot store in every host."""
+        found = [
+            {
+                frozenset(
+                    number
+                    for number, gpu in enumerate(host)
+                    if (gpu, hub.name) in self.topology.link_index
+                )
+                for hub in self.topology.devices
+                if not hub.stores
+            }
+            for host in self.hosts
+        ]
+        return [set(group) for group in found[0] if all(group in each for each in found)]
+
+    def _inclination(self, said: Sequence[str]) -> Inclination:
+        first = said[0] if said else ""
+        if any(each != first for each in said):
+            self.told.append(f"assumed: {first} for all switches, where they differ")
+        inclination = next((each for each in INCLINATIONS if each == first), None)
+        if inclination is not None:
+            self.told.append(f"taken: {inclination} where GPUs meet at a switch")
+        elif first:
+            self._left(f"switch_hyperedge_strategy {first!r}", "there are uc-min and uc-max")
+        return inclination or "all"
+
+
+def _hosts(topology: Topology) -> list[list[str]]:
+    """Return the GPUs of each host in the order of their ranks."""
+    hosts: dict[str | None, list[str]] = {}
+    for name in topology.ranks:
+        hosts.setdefault(topology.device(name).host, []).append(name)
+    if not hosts:
+        msg = f"{topology} has no GPU, and a sketch speaks of GPUs"
+        raise ProblemError(msg)
+    if None in hosts and len(hosts) > 1:
+        msg = f"GPU {hosts[None][0]} is in no host, and the sketch counts host by host; give it one"
+        raise ProblemError(msg)
+    return list(hosts.values())
+
+
+def _numbered(said: Mapping[str, list[int]], place: str) -> dict[int, list[int]]:
+    """Read the numbers of GPUs that are keys."""
+    for key in said:
+        if not (key.isascii() and key.isdigit() and len(key) <= 4):
+            msg = f"at {place}: {key[:20]!r} is no number of a GPU; count those of a host from 0"
+            raise FormatError(msg)
+    return {int(key): numbers for key, numbers in said.items()}
+
+
+def _listing(numbers: Sequence[int]) -> str:
+    shown = ", ".join(str(each) for each in numbers[:8])
+    return f"{shown}, ..." if len(numbers) > 8 else shown
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
 
 Json = dict[str, Any]
 

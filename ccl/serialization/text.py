@@ -1,16 +1,28 @@
-"""Text of JSON files: read with the place of what is wrong, written whole or not at all."""
+"""Text of JSON files: read with the place of what is wrong, written whole or not at all.
+
+YAML as people write it: plain values, nothing that grows without end, and one error.
+
+Tables as CSV (RFC 4180) that no spreadsheet takes for formulas.
+
+A spreadsheet computes what begins with one of a few signs, and a name of a file of others may begin
+so. Such a text gets an apostrophe before it, which spreadsheets do not show; numbers stay numbers.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import msgspec
+import yaml
 
 from ccl.bound import BoundKind
 from ccl.collective import COLLECTIVES
@@ -189,3 +201,71 @@ def _place(data: bytes, byte: int) -> str:
 def _reason(error: OSError | ValueError) -> str:
     told = error.strerror if isinstance(error, OSError) else None
     return (told or str(error)).lower()
+
+
+MOST_YAML_BYTES = 1_000_000
+"""Bytes of a file that somebody wrote by hand; one with more holds something else."""
+
+
+def yaml_in(content: bytes, *, name: str) -> Any:
+    """Return the plain values of a YAML file.
+
+    Parameters
+    ----------
+    content
+        YAML.
+    name
+        What the sentences of errors begin with.
+
+    Raises
+    ------
+    FormatError
+        If it is too large, has an alias or is no YAML.
+    """
+    if len(content) > MOST_YAML_BYTES:
+        msg = f"{name} has {len(content):,} bytes; files like it have {MOST_YAML_BYTES:,} at most"
+        raise FormatError(msg)
+    try:
+        text = content.decode("utf-8-sig")
+        # An alias may stand for something that grows without end, and nobody needs one here.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            msg = f"{name} has an alias (*); write its value out"
+            raise FormatError(msg)
+        return yaml.safe_load(text)
+    except UnicodeDecodeError:
+        msg = f"{name} is not UTF-8 text; save it as UTF-8"
+        raise FormatError(msg) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        msg = f"{name} is not YAML: {' '.join(str(error).split())}"
+        raise FormatError(msg) from None
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
+"""White space before a sign is skipped by some; the last four are wide forms that others take."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def csv_text(
+    rows: Iterable[Iterable[object]], *, delimiter: str = ",", line_end: str = "\n"
+) -> str:
+    """Return rows as a table; texts that would be formulas are made plain."""
+    lines: list[str] = []
+    # Only what may end a line is quoted, and a cell may have either sign in it.
+    writer = csv.writer(_Lines(lines.append), delimiter=delimiter, lineterminator="\r\n")
+    writer.writerows(map(_plain, row) for row in rows)
+    return "".join(f"{line[:-2]}{line_end}" for line in lines)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """A file that takes lines."""
+
+    write: Callable[[str], None]
+
+
+def _plain(cell: object) -> object:
+    """Return a cell as it is, or with an apostrophe."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from ccl.simulate.slow import SlowTimes
+from ccl.simulate.ways import SlowTimes
 from ccl.topology import SharedLimit, Topology
 
 _SAME_RATE = 1e-9

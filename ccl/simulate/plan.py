@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from ccl.simulate.slow import SAME_MOMENT, Held, Spans
-from ccl.simulate.ways import Way, Ways, shared
+from ccl.simulate.ways import SAME_MOMENT, Held, Spans, Way, Ways, shared
 from ccl.topology import SharedLimit
 
 _Moments = list[tuple[float, int]]

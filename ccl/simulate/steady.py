@@ -6,23 +6,276 @@ has the rank (i + 1/2) / n, so that all chunks and trees move on together, and a
 part on when all of it has come. The more parts, the closer to the steady state.
 
 An all-reduce is cut where its in-trees and its out-trees are (`ccl.laying`).
+
+Replay of a symmetric forest on one link of each orbit.
+
+Let H be the group of the forest, J the jobs of its representatives (a crossing of a link by a
+part) and h j the image of a job j under an element h, on the link h l(j). All jobs are the h j,
+each once, since H leaves no GPU and so no root in its place. Look for times with which every h j
+starts when j does.
+
+* On a link l the jobs are, for each j whose link is in the orbit of l, the h j with h l(j) = l: as
+  many as there are elements that leave l in its place, s(l) in number, the same for all of an
+  orbit. These start together; let them be sent one after the other, s(l) bytes for each of one,
+  and passed on when all of them have been sent.
+* So l serves one bundle for each j on its orbit, and bundles must not overlap. The same holds on
+  every link of the orbit, for the same j: it is enough to keep them apart on one of them.
+* What a job waits for is in its own tree, so h j waits for the images under the same h of what j
+  waits for: it holds for all h when it holds for the representatives.
+* The links of an orbit send at one rate at every moment, so a limit with the same number k of
+  links of each of its orbits lets through what a limit of a k-th does on one link of each.
+
+Hence a replay of J on a topology with one link for each orbit, jobs of s(l) times their bytes and
+these limits is a replay of the whole forest, and ends when that does. Where s(l) is 1, as on every
+link that begins or ends at a GPU, each link of it serves whatever is ready and furthest behind, of
+jobs that are equally far behind those of the first representative first. Where the links of a
+limit are not as said, the forest has to be written out.
+
+Parts that follow one another over links, each sent as soon as a link gets to it.
+
+Many parts take the same ways, so what waits for what is kept once for each way. Where nothing but
+the links limits the parts, a loop of its own sends them, with the result of the engine: an idle
+link takes of the parts that are ready the first in order.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from ccl.flow import Flow
+import numpy as np
+
+from ccl.flow import Flow, paths
 from ccl.forest import Forest
-from ccl.laying import ways
-from ccl.paths import paths
+from ccl.laying import link_orbits, ways
 from ccl.problem import Problem
-from ccl.simulate.orbits import Orbits, orbits_of
-from ccl.simulate.parts import Parts, Track, track
-from ccl.simulate.slow import SlowTimes
+from ccl.simulate.engine import Engine, Job, binding
+from ccl.simulate.ways import SlowTimes
+from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline, Transfer, by_start
+from ccl.topology import SharedLimit, Topology
+
+
+@dataclass(frozen=True)
+class Orbits:
+    """One link for each orbit.
+
+    Parameters
+    ----------
+    topology
+        With these links alone, and limits on them.
+    number
+        (links,): number of the link there that stands for each.
+    bundle
+        (links,): s of the docstring.
+    names
+        Ends of the link that stands for each, by ends.
+    images
+        Order of the group.
+    """
+
+    topology: Topology
+    number: np.ndarray
+    bundle: np.ndarray
+    names: dict[tuple[str, str], tuple[str, str]]
+    images: int
+
+    def of(self, links: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return for each link the number of the one that stands for it, and its s."""
+        at = list(links)
+        return tuple(self.number[at].tolist()), tuple(self.bundle[at].tolist())
+
+    def told(self, timeline: Timeline) -> Timeline:
+        """Return the timeline of representatives with what it stands for."""
+        return replace(timeline, images=self.images, orbits=self.names)
+
+
+def orbits_of(topology: Topology, symmetry: Symmetry) -> Orbits | None:
+    """Return the orbits of links, or None where limits do not allow it."""
+    first = link_orbits(symmetry)
+    kept, number = np.unique(first, return_inverse=True)
+    limits: dict[frozenset[int], SharedLimit] = {}
+    ends = [link.ends for link in topology.links]
+    for limit in binding(topology):
+        members, counts = np.unique(
+            first[[topology.link_index[each] for each in limit.links]], return_counts=True
+        )
+        if len(set(counts.tolist())) > 1:
+            return None
+        reduced = SharedLimit(
+            limit.name,
+            tuple(ends[place] for place in members.tolist()),
+            limit.bandwidth / int(counts[0]),
+        )
+        known = limits.setdefault(frozenset(members.tolist()), reduced)
+        if known.bandwidth > reduced.bandwidth:
+            limits[frozenset(members.tolist())] = reduced
+    links = tuple(topology.links[place] for place in kept.tolist())
+    return Orbits(
+        topology=Topology(topology.name, topology.devices, links, tuple(limits.values())),
+        number=number.ravel(),
+        bundle=symmetry.order // np.bincount(first)[first],
+        names=dict(zip(ends, (ends[place] for place in first.tolist()), strict=True)),
+        images=symmetry.order,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The crossings of a part: the number of the link of each, and what waits for what.
+
+    Parameters
+    ----------
+    links
+        Numbers of links, one for each crossing.
+    many
+        For each crossing how often it is sent there: 1, or more for a bundle of images.
+    waits
+        For each crossing how many others it waits for.
+    then
+        For each crossing the places of those that wait for it.
+    """
+
+    links: tuple[int, ...]
+    many: tuple[int, ...]
+    waits: tuple[int, ...]
+    then: tuple[tuple[int, ...], ...]
+
+
+def track(
+    links: tuple[int, ...], many: tuple[int, ...], after: tuple[tuple[int, ...], ...]
+) -> Track:
+    """Turn round what each crossing waits for."""
+    then: list[list[int]] = [[] for _ in links]
+    for place, earlier in enumerate(after):
+        for each in earlier:
+            then[each].append(place)
+    return Track(links, many, tuple(map(len, after)), tuple(map(tuple, then)))
+
+
+@dataclass
+class Parts:
+    """All crossings of all parts, those of earlier parts first; one entry each.
+
+    Parameters
+    ----------
+    link
+        Number of its link.
+    nbytes
+        Bytes.
+    start, sent
+        µs, once they have been sent.
+    """
+
+    link: list[int] = field(default_factory=list)
+    nbytes: list[float] = field(default_factory=list)
+    start: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+    _waits: list[int] = field(default_factory=list)
+    _then: list[tuple[int, ...]] = field(default_factory=list)
+    _base: list[int] = field(default_factory=list)
+
+    def add(self, way: Track, nbytes: float) -> None:
+        """Add a part of so many bytes."""
+        base = len(self.link)
+        self.link += way.links
+        self.nbytes += [nbytes * many for many in way.many]
+        self._waits += way.waits
+        self._then += way.then
+        self._base += [base] * len(way.links)
+
+    def send(self, topology: Topology, slow: SlowTimes | None) -> None:
+        """Send everything over the links of a topology."""
+        self.start = [0.0] * len(self.link)
+        self.sent = [0.0] * len(self.link)
+        if slow is None and not binding(topology):
+            self._freely(topology)
+            return
+        alphas = [link.alpha for link in topology.links]
+        jobs = [
+            Job(link, nbytes, waits)
+            for link, nbytes, waits in zip(self.link, self.nbytes, self._waits, strict=True)
+        ]
+        for job, then, base in zip(jobs, self._then, self._base, strict=True):
+            job.on_end = [(base + place, alphas[job.link]) for place in then]
+        Engine(topology, jobs, in_order=False, slow=slow).run()
+        self.start = [job.start for job in jobs]
+        self.sent = [job.sent for job in jobs]
+
+    def _freely(self, topology: Topology) -> None:
+        """Send everything where no limit binds: event 2 j is that j has arrived, 2 j + 1 sent."""
+        ready = _Ready(self.link, len(topology.links))
+        betas, alphas = _speeds(topology)
+        then = self._then
+        events: list[tuple[float, int]] = []
+        for job, count in enumerate(self._waits):
+            if not count:
+                ready.put(job)
+        now = 0.0
+        while True:
+            for job in ready.chosen():
+                link = self.link[job]
+                self.start[job] = now
+                sent = self.sent[job] = now + self.nbytes[job] * betas[link]
+                heapq.heappush(events, (sent, 2 * job + 1))
+                if then[job]:
+                    heapq.heappush(events, (sent + alphas[link], 2 * job))
+            if not events:
+                return
+            now = events[0][0]
+            while events and events[0][0] == now:
+                job, sent_now = divmod(heapq.heappop(events)[1], 2)
+                if sent_now:
+                    ready.free(self.link[job])
+                else:
+                    self._arrived(job, ready)
+
+    def _arrived(self, job: int, ready: _Ready) -> None:
+        """Let those go that wait for a crossing, and for nothing else."""
+        base, waits = self._base[job], self._waits
+        for place in self._then[job]:
+            waits[base + place] -= 1
+            if not waits[base + place]:
+                ready.put(base + place)
+
+
+class _Ready:
+    """Jobs that may be sent, by link, and the links that are idle."""
+
+    def __init__(self, link: Sequence[int], links: int) -> None:
+        self._link = link
+        self._jobs: list[list[int]] = [[] for _ in range(links)]
+        self._busy = [False] * links
+        self._touched: set[int] = set()
+
+    def put(self, job: int) -> None:
+        """Let a job wait for its link."""
+        link = self._link[job]
+        heapq.heappush(self._jobs[link], job)
+        if not self._busy[link]:
+            self._touched.add(link)
+
+    def free(self, link: int) -> None:
+        """Let a link take another job."""
+        self._busy[link] = False
+        if self._jobs[link]:
+            self._touched.add(link)
+
+    def chosen(self) -> list[int]:
+        """Return the first job of each idle link that has one, which it begins now."""
+        found = []
+        for link in self._touched:
+            self._busy[link] = True
+            found.append(heapq.heappop(self._jobs[link]))
+        self._touched.clear()
+        return found
+
+
+def _speeds(topology: Topology) -> tuple[list[float], list[float]]:
+    return [link.beta for link in topology.links], [link.alpha for link in topology.links]
+
 
 _PARTS = 64
 _CROSSINGS = 50_000

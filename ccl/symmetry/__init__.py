@@ -5,10 +5,9 @@ small `Symmetry` with all of its elements that leaves no GPU in its place.
 """
 
 from ccl.declared_symmetry import Interchange, Permutation
-from ccl.symmetry.find import automorphisms
+from ccl.symmetry.declared import automorphisms
 from ccl.symmetry.free import Symmetry, symmetry_of
-from ccl.symmetry.group import Carriers, Group
-from ccl.symmetry.permutations import orbits_of
+from ccl.symmetry.group import Carriers, Group, orbits_of
 
 __all__ = [
     "Carriers",

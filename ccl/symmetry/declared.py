@@ -4,21 +4,26 @@ Of blocks that may be interchanged two permutations generate everything: the exc
 two and the turn of all. Devices are fixed by leaving out the blocks that hold them, so that a
 stabiliser needs no search. Where a cluster has been edited, blocks whose devices look different
 by now are no longer interchanged; whatever is wrong even so is left out.
+
+Automorphisms of a cluster: declared by its builder, found by BLISS, or guessed and checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
+from typing import Literal
 
 import numpy as np
 
 from ccl.declared_symmetry import Declared, Interchange, Permutation, moves_at_will
+from ccl.symmetry.canonical import bliss
 from ccl.symmetry.group import Group
-from ccl.symmetry.refine import refined
-from ccl.symmetry.shape import Moves, Shape, scattered
+from ccl.symmetry.guess import guessed
+from ccl.symmetry.shape import Moves, Shape, refined, scattered, shape_of
+from ccl.topology import Topology
 
 _Element = tuple[np.ndarray, Moves]
 
@@ -176,3 +181,51 @@ class _Reader:
             self.whole = False
         else:
             yield image, moves
+
+
+Method = Literal["auto", "declared", "bliss", "refined", "none"]
+
+MOST_DEVICES = 5000
+"""Devices above which BLISS takes too long: it may find as many generators as there are hosts."""
+
+
+def automorphisms(
+    topology: Topology,
+    *,
+    colours: Iterable[Hashable] | None = None,
+    links: Iterable[Hashable] | None = None,
+    method: Method = "auto",
+    steady: bool = False,
+) -> Group:
+    """Return a group of automorphisms; each generator has been checked.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    colours
+        Something for each device that must be equal for two to change places, besides what it is.
+    links
+        The same for each link, such as its cost, besides bandwidth and latency.
+    method
+        ``declared`` takes what the builder of the cluster says, as far as it is true; ``bliss``
+        finds all there are; ``refined`` guesses and checks some; ``none`` finds none. ``auto``
+        takes a declaration if all of it is true and of interchanges, as single permutations
+        seldom are all there are; otherwise it asks BLISS or, in a cluster too large for that,
+        takes what is true of the declaration or else guesses.
+    steady
+        Whether latencies may differ, as in a steady state, where only bandwidths count.
+    """
+    shape = shape_of(topology, colours=colours, links=links, steady=steady)
+    if method == "none":
+        return Group(topology, np.empty((0, shape.size)), shape=shape)
+    large = shape.size > MOST_DEVICES
+    if method == "declared" or (method == "auto" and topology.declared):
+        group = DeclaredGroup(shape)
+        if method == "declared" or (group.whole and group.at_will):
+            return group
+        if large and not group.trivial:
+            return group
+    if method == "refined" or (method == "auto" and large):
+        return Group(topology, guessed(shape), shape=shape)
+    return Group(topology, bliss(shape), shape=shape).fewer()

@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from ccl.collective import Chunk, Collective
-from ccl.symmetry.refine import refined
-from ccl.symmetry.shape import shape_of
+from ccl.symmetry.shape import refined, shape_of
 from ccl.topology import Topology
 
 MOST_DEVICES = 4096

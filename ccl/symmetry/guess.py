@@ -15,9 +15,8 @@ from itertools import count
 
 import numpy as np
 
-from ccl.symmetry.permutations import joined, orbits_of
-from ccl.symmetry.refine import neighbours, refined
-from ccl.symmetry.shape import Shape, scattered
+from ccl.symmetry.group import joined, orbits_of
+from ccl.symmetry.shape import Shape, neighbours, refined, scattered
 
 _ROUNDS = 400
 """Rounds of refinement at most, which is how far away a device is seen."""

@@ -10,8 +10,7 @@ from ccl.flow import Flow
 from ccl.forest import Forest
 from ccl.problem import Problem
 from ccl.schedule import Schedule
-from ccl.verify.flow import verify_flow
-from ccl.verify.forest import verify_forest
+from ccl.verify.forest import verify_flow, verify_forest
 from ccl.verify.schedule import verify_schedule
 from ccl.verify.timeline import verify_timeline
 

@@ -1,19 +1,43 @@
-"""The sends of a schedule in the order of their epochs, and whether their ways exist."""
+"""The sends of a schedule in the order of their epochs, and whether their ways exist.
+
+Which sends of a schedule cross their links together: multicasts, and sums on the way.
+
+`ccl.schedule` says when they do; here it is read off the devices of their ways.
+
+Whether a device that cannot store sends out no byte before it has come.
+
+A transfer says when its first and its last byte enter a link. However it is sent in between, at any
+moment it has sent no less than what its link can no longer make up for until then, and no more than
+what its link could have sent so far. So at no moment may what must have left a device be more than
+what can have come to it.
+
+When the links of a way are held: what a send does with devices that cannot store (cut-through).
+
+These are the rules of `ccl.schedule.Send.via`: a link that is faster than one before it waits until
+it can send without a pause, so that no byte leaves a device before it has come, and all have left
+when the last has come and not before. A link that is limited is held over whole epochs, over no
+fewer than those in which the bytes come to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
-from ccl.schedule import Schedule
-from ccl.topology import Topology
+from ccl.schedule import Schedule, Send
+from ccl.timeline import Timeline, Transfer
+from ccl.topology import Link, Topology
 
 TOLERANCE = 1e-9
 """The only tolerance: of times as a share of the whole duration, of amounts as a share of a chunk
@@ -97,3 +121,308 @@ def _way_broken(topology: Topology, route: Route) -> tuple[str, str] | None:
         if topology.device(name).stores:
             return name, f"{name} stores what it receives; make it two sends"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Sends that are one transmission.
+
+    Parameters
+    ----------
+    places
+        Where they are in the order of the schedule, two or more.
+    joins
+        Whether they run together, as a sum does, rather than part.
+    turn
+        The place of the whole: of a multicast that of its first send, of a sum that of its last.
+    """
+
+    places: tuple[int, ...]
+    joins: bool
+    turn: int
+
+
+def trees(problem: Problem, order: Order) -> dict[int, Tree]:
+    """Return the tree of each send that is in one, by its place in the order."""
+    found: dict[int, Tree] = {}
+    chunks = problem.collective.chunks
+    for joins in (False, True):
+        taken = np.zeros(len(order.sends), dtype=bool)
+        taken[list(found)] = True
+        taken |= np.isin(order.chunks, list(order.split))
+        if joins:
+            reduced = np.array([chunk.reduced for chunk in chunks], dtype=bool)
+            taken |= ~reduced[order.chunks]
+        turned = [route[::-1] if joins else route for route in order.routes]
+        able = {
+            each.name
+            for each in problem.topology.devices
+            if (each.reduces if joins else each.copies)
+        }
+        fits: dict[tuple[int, ...], bool] = {}
+        for places in _alike(order, _roots(problem, turned, able), taken):
+            ways = tuple([order.way[place] for place in places])
+            if ways not in fits:
+                fits[ways] = _branches([turned[way] for way in ways], able)
+            if fits[ways]:
+                tree = Tree(places, joins, places[-1] if joins else places[0])
+                found.update(dict.fromkeys(places, tree))
+    return found
+
+
+def _roots(problem: Problem, turned: Sequence[Route], able: set[str]) -> NDArray[np.int64]:
+    """Return the number of the first link of each way, shape (ways,).
+
+    It is -1 where a way begins at a device that cannot store or crosses none that is able.
+    """
+    numbers: dict[Route, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(route[:2], len(numbers))
+            if problem.topology.device(route[0]).stores and not able.isdisjoint(route[1:-1])
+            else -1
+            for route in turned
+        ],
+        dtype=np.int64,
+    )
+
+
+def _alike(
+    order: Order, roots: NDArray[np.int64], taken: NDArray[np.bool_]
+) -> Iterator[tuple[int, ...]]:
+    """Yield places of two or more sends of one chunk and epoch with the same first link."""
+    root = roots[order.way]
+    places = np.flatnonzero((root >= 0) & ~taken)
+    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    places = places[np.lexsort(columns)]
+    columns = [each[places] for each in (root, order.chunks, order.epochs)]
+    new = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    listed = places.tolist()
+    bounds = [0, *(np.flatnonzero(new) + 1).tolist(), len(listed)]
+    for low, high in pairwise(bounds):
+        if high - low > 1:
+            yield tuple(listed[low:high])
+
+
+def _branches(ways: Sequence[Route], able: set[str]) -> bool:
+    """Say whether ways from one end are a tree that branches only at devices that are able."""
+    before: dict[tuple[str, str], tuple[str, str] | None] = {}
+    onward: dict[tuple[str, str], set[str]] = {}
+    for way in ways:
+        last = None
+        for link in pairwise(way):
+            if before.setdefault(link, last) != last:
+                return False
+            if last is not None:
+                onward.setdefault(last, set()).add(link[1])
+            last = link
+    ends = {way[-2:] for way in ways}
+    if len(ends) < len(ways) or any(end in onward for end in ends):
+        return False
+    return all(link[1] in able for link, next_ones in onward.items() if len(next_ones) > 1)
+
+
+def meeting(first: Send, second: Send) -> str:
+    """Return the device at which two sends that end alike run together."""
+    common = second.dst
+    ways = (first.src, *first.via, first.dst), (second.src, *second.via, second.dst)
+    for one, other in zip(*(way[::-1] for way in ways), strict=False):
+        if one != other:
+            break
+        common = one
+    return common
+
+
+def check_passing(problem: Problem, timeline: Timeline, slack: float) -> None:
+    """Check what crosses devices that cannot store; times differ by `slack` µs at most.
+
+    Raises
+    ------
+    ScheduleError
+        At a transfer that is ahead of what it takes on.
+    """
+    passing = {each.name for each in problem.topology.devices if not each.stores}
+    if not passing:
+        return
+    _check_sources(problem, timeline, passing, slack)
+    if not timeline.orbits:  # else a transfer has the bytes of several trees
+        _check_amounts(problem, timeline, passing, slack)
+
+
+def _check_sources(problem: Problem, timeline: Timeline, passing: set[str], slack: float) -> None:
+    """Refuse a transfer that begins or ends before one of those that it takes bytes from."""
+    for each, before in zip(timeline.transfers, timeline.after, strict=False):
+        if each.src not in passing:
+            continue
+        for source in (timeline.transfers[place] for place in before):
+            alpha = problem.topology.link(source.src, source.dst).alpha
+            if each.start < source.start + alpha - slack or each.sent < source.end - slack:
+                raise _ahead(each, each.start)
+
+
+def _check_amounts(problem: Problem, timeline: Timeline, passing: set[str], slack: float) -> None:
+    """Refuse more bytes of a chunk out of a device than into it.
+
+    Of what it copies that holds for each link, where the same bytes may cross it again for each of
+    these times, and of a whole chunk for each transfer.
+    """
+    copies = {each.name for each in problem.topology.devices if each.copies}
+    sizes = [chunk.size * (1 - TOLERANCE) for chunk in problem.collective.chunks]
+    came: defaultdict[tuple[int, str], list[Transfer]] = defaultdict(list)
+    left: defaultdict[tuple[int, str, object], list[Transfer]] = defaultdict(list)
+    times = Counter[tuple[str, str, tuple[int, ...]]]()
+    for place, each in enumerate(timeline.transfers):
+        if each.dst in passing:
+            came[each.chunk, each.dst].append(each)
+        if each.src in passing:
+            whole = each.nbytes >= sizes[each.chunk]
+            again = 0
+            if timeline.after:
+                key = each.src, each.dst, timeline.after[place]
+                again, times[key] = times[key], times[key] + 1
+            onward = (place if whole else (each.dst, again)) if each.src in copies else ""
+            left[each.chunk, each.src, onward].append(each)
+    for (chunk, device, _), leaving in left.items():
+        moment = _excess(problem, came[chunk, device], leaving, slack)
+        if moment is not None:
+            raise _ahead(leaving[0], moment)
+
+
+def _excess(
+    problem: Problem, came: Sequence[Transfer], left: Sequence[Transfer], slack: float
+) -> float | None:
+    """Return a moment at which more must have left than can have come, or None."""
+    topology = problem.topology
+    into = [topology.link(each.src, each.dst) for each in came]
+    out = [topology.link(each.src, each.dst) for each in left]
+    # As early as can be, and as late: from when until when.
+    begin = np.array([each.start + link.alpha for each, link in zip(came, into, strict=True)])
+    until = begin + [each.nbytes * link.beta for each, link in zip(came, into, strict=True)]
+    end = np.array([each.sent for each in left])
+    since = end - [each.nbytes * link.beta for each, link in zip(left, out, strict=True)]
+    nbytes = np.array([each.nbytes for each in came]), np.array([each.nbytes for each in left])
+    # Both grow in straight lines between these moments.
+    moments = np.concatenate([begin, until, since, end])
+    most = _grown(moments + slack, begin, until) @ nbytes[0]
+    least = _grown(moments - slack, since, end) @ nbytes[1]
+    wrong = moments[least > most + TOLERANCE * nbytes[1].sum()]
+    return float(wrong.min()) if wrong.size else None
+
+
+def _grown(moments: np.ndarray, begin: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """Return which share of each transfer is there at each moment, shape (moments, transfers)."""
+    took = np.maximum(until - begin, np.finfo(float).tiny)
+    share: np.ndarray = np.clip((moments[:, None] - begin) / took, 0.0, 1.0)
+    return share
+
+
+def _ahead(each: Transfer, moment: float) -> ScheduleError:
+    msg = (
+        f"{each.src} stores nothing and sends bytes of chunk {each.chunk} to {each.dst} by "
+        f"{moment:g} µs that have not come yet"
+    )
+    return ScheduleError(msg, where=each.src, time=moment)
+
+
+Ends = tuple[str, str]
+
+
+class Stay(NamedTuple):
+    """A link that a transmission holds; everything in µs.
+
+    Latencies before it take `lead`; besides these it is held from `wait` on until `until`. Where it
+    is limited that is over so many `epochs` from the one that is `first` after that of the send.
+    """
+
+    link: Link
+    busy: float
+    lead: float
+    wait: float
+    until: float
+    first: int = 0
+    epochs: int = 0
+
+
+def unlimited(
+    routes: Sequence[Sequence[Link]], busy: dict[Ends, float], *, joins: bool
+) -> dict[Ends, Stay]:
+    """Return the links of ways that part, or that join, each when it is held.
+
+    Ways that join are those that part, read backwards: all end at once.
+    """
+    alphas = [sum(link.alpha for link in links) for links in routes]
+    stays: dict[Ends, Stay] = {}
+    for links in routes:
+        ordered = links[::-1] if joins else links
+        lead = wait = 0.0
+        for before, link in pairwise((None, *ordered)):
+            assert link is not None
+            if before is not None:
+                # As long as the one before it sends more slowly it would run out of bytes.
+                wait += max(0.0, busy[before.ends] - busy[link.ends])
+                lead += link.alpha if joins else before.alpha
+            elif joins:
+                lead = link.alpha
+            took = busy[link.ends]
+            stays[link.ends] = Stay(link, took, lead, wait, wait + took)
+    if not joins:
+        return stays
+    # Counted from the end, and then from when the first of the sends leaves.
+    first = max(
+        alpha + stays[links[0].ends].until for alpha, links in zip(alphas, routes, strict=True)
+    )
+    return {
+        ends: stay._replace(lead=first - stay.lead, wait=-stay.until, until=-stay.wait)
+        for ends, stay in stays.items()
+    }
+
+
+def limited(
+    routes: Sequence[Sequence[Link]],
+    busy: dict[Ends, float],
+    *,
+    lags: Sequence[float],
+    tau: float,
+    epochs: Callable[[Link, int, int], int | None],
+    whole: bool,
+) -> dict[Ends, Stay]:
+    """Return the links of ways of which some are limited.
+
+    Parameters
+    ----------
+    routes
+        Links of each way.
+    busy
+        µs for which each link is held at full rate.
+    lags
+        µs after the common start at which each way begins.
+    tau
+        µs of an epoch.
+    epochs
+        Of a link, an epoch after that of the send and a number of epochs: over how many from that
+        one on the link is held, that number at least; None if it is not limited.
+    whole
+        Whether limited links are held over whole epochs, or as long as their rate asks for.
+    """
+    came: dict[Ends, tuple[float, float]] = {}
+    stays: dict[Ends, Stay] = {}
+    for links, lag in zip(routes, lags, strict=True):
+        lead, before, until = lag, 0.0, 0.0
+        for link in links:
+            # Where ways join, the last of them knows of all.
+            known = came.get(link.ends, (0.0, 0.0))
+            begin, end = came[link.ends] = max(known[0], before), max(known[1], until)
+            took = busy[link.ends]
+            first = math.floor((lead + begin) / tau + TOLERANCE)
+            least = max(1, math.ceil(max(took, end - begin) / tau - TOLERANCE))
+            many = epochs(link, first, least)
+            if many is None:
+                begin = max(begin, end - took)
+                stay = Stay(link, took, lead, begin, begin + took)
+            else:
+                until = begin + many * tau if whole else max(begin + took, end)
+                stay = Stay(link, took, lead, begin, until, first, many)
+            stays[link.ends] = stay
+            before, until = stay.wait, stay.until
+            lead += link.alpha
+    return stays

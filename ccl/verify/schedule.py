@@ -11,11 +11,9 @@ from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Device
-from ccl.verify.buffers import check_buffers
-from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken
-from ccl.verify.order import Order, check_ways
+from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken, check_buffers
+from ccl.verify.order import Order, Tree, check_ways
 from ccl.verify.times import Clock, Timed
-from ccl.verify.trees import Tree
 
 _MOST_EPOCHS = 2.0**53
 """What a float counts exactly."""

@@ -8,8 +8,7 @@ from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import SharedLimit
-from ccl.verify.order import TOLERANCE
-from ccl.verify.passing import check_passing
+from ccl.verify.order import TOLERANCE, check_passing
 
 
 def verify_timeline(problem: Problem, timeline: Timeline) -> None:

@@ -6,26 +6,146 @@ send are spread evenly over its epochs: it must be held when its epoch begins an
 last epoch ends; the limit and the link itself are then kept in every epoch, and so over any window
 of epochs. A link under a limit that is below its own bandwidth has the limit's. Links with windows
 of less bandwidth are treated likewise; in an epoch that a window overlaps they have its share.
+
+Whether limits, and links that are limited, carry what a schedule gives them in every epoch.
+
+A send over many epochs is one entry however many these are: what a limit carries is followed from
+where it changes to where it changes next.
+
+What links can carry in each epoch where windows take bandwidth from them.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from ccl.errors import ScheduleError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Link
-from ccl.verify.loads import Cap, Loads
-from ccl.verify.order import TOLERANCE, Order, Route
-from ccl.verify.through import Stay, limited, unlimited
-from ccl.verify.trees import trees
-from ccl.verify.windows import Windows
+from ccl.verify.order import TOLERANCE, Order, Route, Stay, limited, trees, unlimited
+from ccl.window import Window
+
+
+class Windows:
+    """The share of its bandwidth that each link has in each epoch."""
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self._tau = schedule.epoch_duration
+        self._horizon = schedule.horizon
+        self.links: defaultdict[Ends, list[Window]] = defaultdict(list)
+        for window in problem.windows:
+            for ends in window.links:
+                self.links[ends].append(window)
+        self._shares: dict[tuple[Ends, int], float] = {}
+
+    def share(self, ends: Ends, epoch: int) -> float:
+        """Return the least share of the windows that overlap an epoch, or 1."""
+        key = ends, epoch
+        if key not in self._shares:
+            begin, end = epoch * self._tau, (epoch + 1) * self._tau
+            self._shares[key] = min(
+                (
+                    window.share
+                    for window in self.links.get(ends, ())
+                    if window.begin < end * (1 - TOLERANCE) and window.end > begin + TOLERANCE * end
+                ),
+                default=1.0,
+            )
+        return self._shares[key]
+
+    def changes(self, ends: Ends) -> list[int]:
+        """Return the epochs that may have another share than those before them."""
+        windows = self.links.get(ends, ())
+        moments = {moment for each in windows for moment in (each.begin, each.end)}
+        near = {math.floor(moment / self._tau) + k for moment in moments for k in range(-1, 3)}
+        return sorted(epoch for epoch in near if 0 <= epoch < self._horizon)
+
+    def epochs(self, link: Link, nbytes: float, least: int, *, first: int) -> int:
+        """Count the epochs from `first` on of which each can carry an equal part of so many bytes.
+
+        They are the fewest, from `least` on; `least` where there are none.
+        """
+        room = link.bandwidth * 1e3 * self._tau * (1 + TOLERANCE)
+        changes = [epoch for epoch in self.changes(link.ends) if epoch > first]
+        slowest = 1.0
+        # From one change to the next the slowest epoch stays the same.
+        for begin, end in pairwise((first, *changes, self._horizon)):
+            slowest = min(slowest, self.share(link.ends, begin))
+            if not slowest:
+                break
+            count = max(least, begin + 1 - first, math.ceil(nbytes / (slowest * room)))
+            if first + count <= end:
+                return count
+        return least
+
+
+Ends = tuple[str, str]
+
+
+class Cap(NamedTuple):
+    """A limit by its name: links, how many bytes pass in an epoch, and whether windows count."""
+
+    name: str
+    links: Sequence[Ends]
+    room: float
+    slowed: bool
+
+
+class Excess(NamedTuple):
+    """An epoch in which a limit carries too much: bytes, and how many fit."""
+
+    epoch: int
+    name: str
+    total: float
+    room: float
+
+
+class Loads:
+    """Bytes that links carry in each epoch."""
+
+    def __init__(self) -> None:
+        self._spread: defaultdict[Ends, list[tuple[int, int, float]]] = defaultdict(list)
+
+    def add(self, ends: Ends, *, first: int, epochs: int, nbytes: float) -> None:
+        """Spread bytes over a link evenly over epochs."""
+        self._spread[ends].append((first, first + epochs, nbytes / epochs))
+
+    def links(self) -> Iterable[Ends]:
+        """Return the ends of all links that carry something."""
+        return self._spread
+
+    def excess(self, cap: Cap, windows: Windows) -> Excess | None:
+        """Return the first epoch in which a limit carries too much."""
+        rows = [row for ends in cap.links for row in self._spread.get(ends, ())]
+        if not rows:
+            return None
+        begins, ends, share = (np.array(column) for column in zip(*rows, strict=True))
+        moments = np.unique(np.concatenate([begins, ends]))
+        if cap.slowed:
+            changes = np.array(windows.changes(cap.links[0]), dtype=np.int64)
+            inside = (changes > moments[0]) & (changes < moments[-1])
+            moments = np.union1d(moments, changes[inside])
+        more = np.zeros(len(moments))
+        np.add.at(more, np.searchsorted(moments, begins), share)
+        np.subtract.at(more, np.searchsorted(moments, ends), share)
+        total = np.cumsum(more)
+        room = np.full(len(moments), cap.room)
+        if cap.slowed:
+            room *= [windows.share(cap.links[0], epoch) for epoch in moments.tolist()]
+        # What sums of many numbers are off by is no load.
+        wrong = np.flatnonzero(total > room * (1 + TOLERANCE) + 1e-12 * float(total.max()))
+        if not wrong.size:
+            return None
+        first = int(wrong[0])
+        return Excess(int(moments[first]), cap.name, float(total[first]), float(room[first]))
 
 
 class Timed(NamedTuple):

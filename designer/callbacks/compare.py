@@ -7,7 +7,7 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from designer.callbacks import commands
 from designer.compare import exports, page

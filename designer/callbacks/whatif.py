@@ -22,7 +22,7 @@ from dash import (
 )
 
 from ccl.errors import CclError
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from ccl.serialization.topoloom import topology_from_json
 from designer.callbacks import commands, whatif_limits, whatif_studies
 from designer.page import ids

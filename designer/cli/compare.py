@@ -15,7 +15,7 @@ from rich.text import Text
 from ccl.bound import Bound, Cut
 from ccl.bound import Path as Way
 from ccl.errors import ProblemError
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import laid_out, write_text
 from ccl.topology import Topology
 from designer.cli.asked import (

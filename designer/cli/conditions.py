@@ -12,9 +12,8 @@ import typer
 import formulations
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.serialization.tenants import read_tenants
+from ccl.serialization.conditions import parse_window, read_tenants
 from ccl.serialization.text import read_bytes
-from ccl.serialization.windows import parse_window
 from ccl.tenants import tenants
 from designer.cli.asked import ask
 from designer.cli.show import remark

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ccl.cut_words import across
+from ccl.bound import across
 from ccl.errors import ProblemError
 from designer.cli.asked import (
     Cluster,

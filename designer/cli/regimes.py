@@ -9,7 +9,7 @@ import typer
 
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
 from designer.cli.asked import (
     USUAL_COLLECTIVE,

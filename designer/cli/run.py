@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json, remark

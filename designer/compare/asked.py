@@ -9,7 +9,7 @@ from typing import Any
 
 from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.topoloom import topology_from_json
 from designer.drawn.presets import ROOTED
 from designer.solves.request import Request, problem_of, read_request

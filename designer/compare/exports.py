@@ -6,7 +6,7 @@ import json
 
 from ccl.layout import layout
 from ccl.serialization.documents import Positions
-from ccl.serialization.tables import csv_text
+from ccl.serialization.text import csv_text
 from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity
 from widgets.pages.comparison import comparison_html

@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from ccl.result import PROOF_TOLERANCE, Status
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from designer.compare.detail import detail
 from designer.compare.running import Standing
 from designer.page import text

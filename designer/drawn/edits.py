@@ -11,8 +11,7 @@ from typing import Any
 
 from ccl import topology as nouns
 from ccl.errors import ProblemError
-from ccl.serialization.quantity import COUNT, KINDS, parse_quantity
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.topology import Device, Link, SharedLimit
 from designer.page.quantities import LINK_QUANTITIES, MOST_HOSTS
 

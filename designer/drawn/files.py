@@ -11,7 +11,7 @@ from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.documents import document, document_text, parse_document
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import problem_to_json, result_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.solves.request import problem_of, read_request

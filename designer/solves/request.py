@@ -9,8 +9,7 @@ from typing import Any, cast
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.topology import Topology
 from formulations import DEFAULT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dash import html
 
 from ccl.result import Status
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from designer.drawn.presets import COLLECTIVE_LABELS, ROOTED
 from designer.page import text
 from designer.page.markup import attributes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dash import html
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from designer.page import text
 from designer.page.markup import attributes
 from designer.sweeps.choosing import Choice

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
-from interchange.execution.machine import Action, Effect, Machine, Thread
-from interchange.execution.memory import Memory
+from interchange.execution.machine import Action, Effect, Machine, Memory, Thread
 from interchange.programs import Slot
 from interchange.programs.puts.program import MOVES, Cells, Op, PutProgram
 

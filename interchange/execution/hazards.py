@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from interchange.execution.finding import Finding
+from interchange.execution.checks import Finding
 from interchange.execution.machine import Machine
 
 COLUMNS = 8192

@@ -6,15 +6,43 @@ grow, so whether all threads finish does not depend on who goes first.
 
 A cell holds one chunk. The first `memory` cells are memory, which any thread may use at any time;
 each cell after them is the mailbox of one message, written once and read after that.
+
+Buffers of all ranks as cells, and what a collective promises of them.
+
+With n ranks and L chunks a loop, in chunks (the layout of NCCL's collectives):
+
+==============  =======  =======  ===============================================
+kind            input    output   chunk of rank r's output
+==============  =======  =======  ===============================================
+all-gather      k = L/n  L        s k + i: chunk i of rank s
+reduce-scatter  L        k = L/n  i: sum of all ranks' chunks r k + i
+all-reduce      L        L        i: sum of all ranks' chunks i
+all-to-all      L        L        s k + i: chunk r k + i of rank s, k = L/n
+broadcast       L        L        i: the root's chunk i; only the root has an input
+reduce          L        L        of the root i: sum of all ranks' chunks i
+gather          k = L/n  L        of the root s k + i: chunk i of rank s
+scatter         L        k = L/n  i: the root's chunk r k + i; only the root has an input
+==============  =======  =======  ===============================================
+
+Distinct values in every input, what the outputs must hold at the end, and what is wrong there.
+
+Exact runs use random 64-bit integers, whose sums wrap around without loss: a sum that lacks a
+contribution or has one twice differs in every element.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from interchange.execution.finding import place
+import numpy as np
+
+from ccl.collective import CollectiveKind
+from interchange.execution.checks import Finding, place
+from interchange.programs import Buffer, Program, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +171,293 @@ class Machine:
                 yield source, effect.count, False
         for effect in effects:
             yield effect.target, effect.count, True
+
+
+SHORT_INPUT = frozenset({"all-gather", "gather"})
+SHORT_OUTPUT = frozenset({"reduce-scatter", "scatter"})
+SHARDED = SHORT_INPUT | SHORT_OUTPUT | {"all-to-all"}
+SUMS = frozenset({"reduce-scatter", "all-reduce", "reduce"})
+INPUT_OF_ROOT = frozenset({"broadcast", "scatter"})
+OUTPUT_OF_ROOT = frozenset({"reduce", "gather"})
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a collective gives and takes, in chunks a rank.
+
+    Parameters
+    ----------
+    kind
+        Of the collective.
+    ranks, root
+        How many there are, and which is the root.
+    input, output
+        Chunks of a rank's buffers, where it has them.
+    """
+
+    kind: CollectiveKind
+    ranks: int
+    root: int
+    input: int
+    output: int
+
+    @property
+    def shard(self) -> int:
+        """Chunks of one rank's part."""
+        return max(self.input, self.output) // self.ranks
+
+    def has_input(self, rank: int) -> bool:
+        """Whether the rank's input holds anything."""
+        return self.kind not in INPUT_OF_ROOT or rank == self.root
+
+    def has_output(self, rank: int) -> bool:
+        """Whether the rank's output must hold anything at the end."""
+        return self.kind not in OUTPUT_OF_ROOT or rank == self.root
+
+    def sources(self, rank: int, chunk: int) -> list[tuple[int, int]]:
+        """Return the rank and chunk of each input that a chunk of an output is the sum of."""
+        everyone = range(self.ranks)
+        if self.kind in SUMS:
+            own = rank * self.shard + chunk if self.kind == "reduce-scatter" else chunk
+            return [(each, own) for each in everyone]
+        if self.kind == "broadcast":
+            return [(self.root, chunk)]
+        if self.kind == "scatter":
+            return [(self.root, rank * self.shard + chunk)]
+        src, own = divmod(chunk, self.shard)
+        return [(src, rank * self.shard + own if self.kind == "all-to-all" else own)]
+
+
+def promise(program: Program) -> Promise | Finding:
+    """Return what a program must keep, or why there is no telling; None of a custom collective."""
+    ranks, whole, kind = len(program.ranks), program.chunks_per_loop, program.collective
+    if not 0 <= program.root < ranks:
+        words = f"the root is rank {program.root}; ranks go from 0 to {ranks - 1}"
+        return Finding("size", words)
+    if kind == "custom":
+        longest = max(max(each.input, each.output) for each in program.ranks)
+        return Promise(kind, ranks, program.root, longest, longest)
+    if whole < 1 or (kind in SHARDED and whole % ranks):
+        words = f"{kind} over {ranks} ranks has {whole} chunks a loop; give a multiple of {ranks}"
+        return Finding("size", words)
+    shard = whole // ranks
+    given = shard if kind in SHORT_INPUT else whole
+    taken = shard if kind in SHORT_OUTPUT else whole
+    return Promise(kind, ranks, program.root, given, taken)
+
+
+def wrong_sizes(program: Program, promised: Promise) -> Iterator[Finding]:
+    """Yield the ranks whose buffers are not as long as the collective has them.
+
+    A buffer may have no chunk where the collective gives a rank none, and in place, where it is
+    a part of the other one.
+    """
+    if program.collective == "custom":
+        return
+    for rank, each in enumerate(program.ranks):
+        spare_input = not promised.has_input(rank) or not program.out_of_place
+        spare_output = not promised.has_output(rank) or not program.out_of_place
+        spare_input &= promised.input <= promised.output or not promised.has_input(rank)
+        spare_output &= promised.output <= promised.input or not promised.has_output(rank)
+        for buffer, has, needs, spare in (
+            ("input", each.input, promised.input, spare_input),
+            ("output", each.output, promised.output, spare_output),
+        ):
+            if has != needs and not (spare and has == 0):
+                words = (
+                    f"rank {rank} has {has} chunks of {buffer}; {promised.kind} of "
+                    f"{program.chunks_per_loop} chunks a loop over {promised.ranks} ranks "
+                    f"has {needs}"
+                )
+                yield Finding("size", words, rank)
+
+
+class Memory:
+    """Where each rank's buffers lie among the cells.
+
+    Parameters
+    ----------
+    program
+        Whose buffers they are.
+    promised
+        Of its collective.
+    in_place
+        Whether input and output overlap: the shorter is the part of the longer that holds the
+        rank's own shard.
+    """
+
+    def __init__(self, program: Program, promised: Promise, *, in_place: bool) -> None:
+        self.in_place = in_place
+        self._bases: list[dict[str, int]] = []
+        self._sizes: list[dict[str, int]] = []
+        cells = 0
+        for rank, each in enumerate(program.ranks):
+            sizes = {"input": each.input, "output": each.output, "scratch": each.scratch}
+            if promised.kind != "custom":
+                sizes["input"] = max(each.input, promised.input * promised.has_input(rank))
+                sizes["output"] = max(each.output, promised.output * promised.has_output(rank))
+            bases = {"input": cells, "output": cells + sizes["input"]}
+            if in_place:
+                own = rank * promised.shard
+                bases["input"] = cells + own * (promised.kind in SHORT_INPUT)
+                bases["output"] = cells + own * (promised.kind in SHORT_OUTPUT)
+            cells = max(bases["input"] + sizes["input"], bases["output"] + sizes["output"])
+            bases["scratch"] = cells
+            cells += each.scratch
+            self._bases.append(bases)
+            self._sizes.append(sizes)
+        self.cells = cells
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [min(bases.values()) for bases in self._bases]
+
+    def cell(self, rank: int, slot: Slot) -> int:
+        """Return the cell of a slot."""
+        return self._bases[rank][slot.buffer] + slot.index
+
+    def range(self, rank: int, buffer: Buffer) -> range:
+        """Return the cells of a buffer."""
+        base = self._bases[rank][buffer]
+        return range(base, base + self._sizes[rank][buffer])
+
+    def rank(self, cell: int) -> int:
+        """Return the rank in whose buffers a cell lies."""
+        return bisect_right(self._starts, cell) - 1
+
+    def name(self, cell: int) -> str:
+        """Return how a cell is called: ``rank 3's output 4 (input 0)``."""
+        rank = self.rank(cell)
+        found = []
+        for buffer in ("output", "input", "scratch"):
+            base = self._bases[rank][buffer]
+            if base <= cell < base + self._sizes[rank][buffer]:
+                found.append(f"{buffer} {cell - base}")
+        also = f" ({', '.join(found[1:])})" if found[1:] else ""
+        return f"rank {rank}'s {found[0]}{also}" if found else f"a gap of rank {rank}'s buffers"
+
+
+Array = np.ndarray[Any, Any]
+
+ELEMENTS = 4
+"""Numbers in a chunk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Contents of the buffers before and after.
+
+    Parameters
+    ----------
+    promised
+        Of the collective.
+    given
+        (ranks, chunks of input, elements) array of what the inputs hold.
+    start
+        (cells of the memory, elements) array at the start; where nothing is, rubbish.
+    defined
+        1 for each cell of the memory that holds an input at the start.
+    places
+        (chunks of outputs,) cells that are compared, rank after rank.
+    expected
+        (chunks of outputs, elements) array of what they must hold.
+    """
+
+    promised: Promise
+    given: np.ndarray
+    start: np.ndarray
+    defined: bytearray
+    places: np.ndarray
+    expected: np.ndarray
+
+    def owner(self, number: int) -> tuple[int, int]:
+        """Return rank and chunk of the output of place `number`."""
+        ranks = [each for each in range(self.promised.ranks) if self.promised.has_output(each)]
+        rank, chunk = divmod(number, self.promised.output)
+        return ranks[rank], chunk
+
+
+def integers(promised: Promise, memory: Memory, *, seed: int) -> Values:
+    """Return exact values."""
+    chance = np.random.default_rng(seed)
+    bounds = np.iinfo(np.int64)
+
+    def drawn(*shape: int) -> np.ndarray:
+        return chance.integers(bounds.min, bounds.max, (*shape, ELEMENTS), np.int64)
+
+    return _values(promised, memory, drawn(promised.ranks, promised.input), drawn(memory.cells))
+
+
+def reals(promised: Promise, memory: Memory, *, seed: int) -> Values:
+    """Return float32 values from 1 to 2; what is expected are their sums in float64."""
+    chance = np.random.default_rng(seed)
+    given = 1 + chance.random((promised.ranks, promised.input, ELEMENTS), np.float32)
+    rubbish = np.full((memory.cells, ELEMENTS), np.nan, np.float32)
+    return _values(promised, memory, given, rubbish)
+
+
+def _values(promised: Promise, memory: Memory, given: np.ndarray, start: np.ndarray) -> Values:
+    defined = bytearray(memory.cells)
+    for rank in range(promised.ranks):
+        if promised.has_input(rank):
+            cells = memory.range(rank, "input")[: promised.input]
+            start[cells.start : cells.stop] = given[rank, : len(cells)]
+            defined[cells.start : cells.stop] = b"\1" * len(cells)
+    if promised.kind == "custom":
+        compared = [memory.range(rank, "output") for rank in range(promised.ranks)]
+        expected = np.empty((0, ELEMENTS), given.dtype)
+    else:
+        compared = [
+            memory.range(rank, "output")[: promised.output]
+            for rank in range(promised.ranks)
+            if promised.has_output(rank)
+        ]
+        expected = _expected(promised, given).reshape(-1, ELEMENTS)
+    places = np.concatenate([np.array(cells, np.int64) for cells in compared])
+    return Values(promised, given, start, defined, places, expected)
+
+
+def _expected(promised: Promise, given: Array) -> Array:
+    """Return (ranks with an output, chunks of output, elements), by the table of `memory`."""
+    ranks, root, kind = promised.ranks, promised.root, promised.kind
+    shards = (ranks, promised.shard, ELEMENTS)
+    found: Array
+    if kind in SUMS:
+        exact = np.float64 if given.dtype == np.float32 else given.dtype
+        total = given.sum(axis=0, dtype=exact)
+        if kind == "reduce-scatter":
+            found = total.reshape(shards)
+        else:
+            found = np.tile(total, (ranks if kind == "all-reduce" else 1, 1, 1))
+    elif kind == "all-to-all":
+        found = given.reshape(ranks, *shards).swapaxes(0, 1)
+    elif kind == "scatter":
+        found = given[root].reshape(shards)
+    else:
+        gathered = given[root] if kind == "broadcast" else given.reshape(-1, ELEMENTS)
+        found = np.tile(gathered, (1 if kind == "gather" else ranks, 1, 1))
+    return found
+
+
+def difference(values: Values, number: int, got: np.ndarray) -> str:
+    """Say what place `number` should hold and what (elements,) it holds instead."""
+    promised, given, want = values.promised, values.given, values.expected[number]
+    rank, chunk = values.owner(number)
+    sources = promised.sources(rank, chunk)
+    _, own = sources[0]
+    if len(sources) > 1:
+        should = f"the sum of chunk {own} of all {len(sources)} inputs"
+    else:
+        should = f"chunk {own} of rank {sources[0][0]}'s input"
+    words = f"rank {rank}'s output {chunk} should hold {should} and"
+    if (got == values.start[values.places[number]]).all():
+        return f"{words} is left as it was"
+    for src, part in sources if len(sources) > 1 else []:
+        if (got == want - given[src, part]).all():
+            return f"{words} lacks that of rank {src}"
+        if (got == want + given[src, part]).all():
+            return f"{words} has that of rank {src} twice"
+    held = np.argwhere((given == got).all(axis=2))
+    if len(held):
+        return f"{words} holds chunk {held[0][1]} of rank {held[0][0]}'s input"
+    return f"{words} holds another sum" if len(sources) > 1 else f"{words} holds something else"

@@ -1,25 +1,248 @@
-"""Programs of puts executed: as `execution`, with what one-sided puts can do wrong."""
+"""Programs of puts executed: as `execution`, with what one-sided puts can do wrong.
+
+What is wrong with a program of puts before anything runs: places, channels, semaphores.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
-from interchange.execution._puts_checks import beyond_limits, mismatched_puts, misplaced_puts
 from interchange.execution._puts_machine import CALLER, machine_of_puts
-from interchange.execution.execution import CELLS
-from interchange.execution.finding import Finding
+from interchange.execution.blocks import finishing_order
+from interchange.execution.checks import Finding, Where, place
+from interchange.execution.execution import CELLS, MOST, Run, Verdict
 from interchange.execution.hazards import Hazard, hazards
-from interchange.execution.machine import Machine
-from interchange.execution.memory import Memory, Promise, promise, wrong_sizes
-from interchange.execution.order import finishing_order
-from interchange.execution.run import MOST, Run
-from interchange.execution.verdict import Verdict
+from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
 from interchange.programs import Program, RankProgram
-from interchange.programs.puts.program import MOVES, PutProgram
+from interchange.programs.puts import program as puts
+from interchange.programs.puts.program import MOVES, Cells, Op, PutProgram
+
+Sides = tuple[str, str]
+
+SHAPES: Mapping[str, Sides] = {
+    "put": ("l+", "r+"),
+    "pws": ("l+", "r+"),
+    "pwsf": ("l+", "r+"),
+    "get": ("r+", "l+"),
+    "copy": ("l", "l"),
+    "re": ("ll+", "l"),
+    "rre": ("lr+", "l"),
+    "res": ("ll+", "lr+"),
+    "rres": ("lr+", "lr+"),
+}
+"""Of each move its sources and destinations: l here, r at another rank; + once or more often."""
+
+_PAIRED = frozenset({"put", "pws", "pwsf", "get"})
+
+
+def misplaced_puts(program: PutProgram) -> Iterator[Finding]:
+    """Yield what is wrong with single operations."""
+    for rank, block, number, op in program.ops():
+        where = rank, block, number
+        yield from _shape(where, op)
+        for cells in (*op.src, *op.dst):
+            yield from _in_range(program, where, op, cells)
+        yield from _channels(program, where, op)
+        for semaphore in op.semaphores:
+            if not 0 <= semaphore < len(program.ranks[rank].semaphores):
+                words = f"{place(*where)} is {op.name} of semaphore {semaphore}, which is not there"
+                yield Finding("connection", words, *where)
+
+
+def _shape(where: Where, op: Op) -> Iterator[Finding]:
+    """Yield a finding if the sources and destinations are not those of the operation."""
+    told = "".join("l" if each.rank is None else "r" for each in op.src)
+    into = "".join("l" if each.rank is None else "r" for each in op.dst)
+    if op.name not in MOVES:
+        return
+    sources, targets = SHAPES[op.name]
+    paired = op.name not in _PAIRED or len(op.src) == len(op.dst)
+    if not (_fits(told, sources) and _fits(into, targets) and paired):
+        here, there = _said(told), _said(into)
+        words = f"{place(*where)} is {op.name} from {here} to {there}, which the executor has not"
+        yield Finding("slot", words, *where)
+    counts = {each.count for each in (*op.src, *op.dst)}
+    if len(counts) > 1 or any(count < 1 for count in counts):
+        listed = ", ".join(str(each.count) for each in (*op.src, *op.dst))
+        words = f"{place(*where)} is {op.name} of {listed} chunks; all must be as many"
+        yield Finding("count", words, *where)
+    several = {each.buffer for each in op.src}
+    if op.name == "put" and op.kind != "port" and len(several) > 1:
+        words = f"{place(*where)} puts from several buffers; through memory it may from one"
+        yield Finding("slot", words, *where)
+
+
+def _fits(letters: str, shape: str) -> bool:
+    least = shape.rstrip("+")
+    rest = letters[len(least) :]
+    return letters.startswith(least) and (
+        not rest or (shape.endswith("+") and set(rest) == {least[-1]})
+    )
+
+
+def _said(letters: str) -> str:
+    return f"{letters.count('l')} places here and {letters.count('r')} at other ranks"
+
+
+def _in_range(program: PutProgram, where: Where, op: Op, cells: Cells) -> Iterator[Finding]:
+    rank = where[0] if cells.rank is None else cells.rank
+    if not 0 <= rank < len(program.ranks):
+        highest = len(program.ranks) - 1
+        words = f"{place(*where)} uses memory of rank {rank}; ranks go from 0 to {highest}"
+        yield Finding("slot", words, *where)
+        return
+    has = getattr(program.ranks[rank], cells.buffer)
+    if cells.index < 0 or cells.index + cells.count > has:
+        last = f" to {cells.index + cells.count - 1}" if cells.count > 1 else ""
+        words = (
+            f"{place(*where)} is {op.name} of rank {rank}'s {cells.buffer} {cells.index}{last}; "
+            f"there are {has} chunks of it"
+        )
+        yield Finding("slot", words, *where)
+
+
+def _channels(program: PutProgram, where: Where, op: Op) -> Iterator[Finding]:
+    """Yield what is wrong with the channels that an operation names."""
+    own = program.ranks[where[0]].channels
+    for each in op.channels:
+        if not 0 <= each < len(own) or own[each].kind != op.kind:
+            words = f"{place(*where)} uses {op.kind} channel {each}, which is not there"
+            yield Finding("connection", words, *where)
+        elif program.other_end(where[0], each) is None:
+            peer = own[each].peer
+            words = f"{place(*where)} uses a channel to rank {peer}, which has none back"
+            yield Finding("connection", words, *where)
+        elif op.name in MOVES and op.kind == "port":
+            yield from _port(program, where, op, channel=each)
+    if op.name in MOVES and op.kind == "port" and len(op.channels) != len(op.dst):
+        words = f"{place(*where)} puts {len(op.dst)} times through {len(op.channels)} port channels"
+        yield Finding("connection", words, *where)
+    if op.name in ("pws", "pwsf", "flush") and op.kind != "port":
+        words = f"{place(*where)} is {op.name}, which only port channels have"
+        yield Finding("connection", words, *where)
+
+
+def _port(program: PutProgram, where: Where, op: Op, *, channel: int) -> Iterator[Finding]:
+    turn = op.channels.index(channel)
+    peer = program.ranks[where[0]].channels[channel].peer
+    if turn < len(op.dst) and op.dst[turn].rank != peer:
+        words = f"{place(*where)} puts to rank {op.dst[turn].rank} through a channel to rank {peer}"
+        yield Finding("connection", words, *where)
+
+
+def mismatched_puts(program: PutProgram) -> Iterator[Finding]:
+    """Yield what does not go together: signals and waits, semaphores, barriers."""
+    signals: Counter[tuple[int, int]] = Counter()
+    waits: Counter[tuple[int, int]] = Counter()
+    users: dict[tuple[str, int, int], Where] = {}
+    for rank, block, number, op in program.ops():
+        where = rank, block, number
+        for channel in op.channels:
+            end = rank, channel
+            if op.name == "wait":
+                waits[end] += 1
+                yield from _one_block(users, ("waits on", *end), where)
+            elif op.name in ("signal", "pws", "pwsf") or op.kind == "port":
+                yield from _one_block(users, ("uses", *end), where)
+            if op.name in ("signal", "pws", "pwsf"):
+                signals[program.other_end(*end) or end] += 1
+    for rank, channel in sorted({*signals, *waits}):
+        sent, taken = signals[rank, channel], waits[rank, channel]
+        if sent != taken:
+            peer = program.ranks[rank].channels[channel].peer
+            words = (
+                f"rank {rank} waits {taken} times on channel {channel} and rank {peer} signals "
+                f"{sent} times; what is left over counts in the next call"
+            )
+            yield Finding("unmatched", words, rank)
+    yield from _semaphores(program)
+    yield from _barriers(program)
+
+
+def _one_block(
+    users: dict[tuple[str, int, int], Where], key: tuple[str, int, int], where: Where
+) -> Iterator[Finding]:
+    first = users.setdefault(key, where)
+    if first[1] != where[1]:
+        words = f"{place(*where)} {key[0]} channel {key[2]}, and so does {place(*first)}"
+        yield Finding("connection", f"{words}; only one thread block may", *where)
+
+
+def _semaphores(program: PutProgram) -> Iterator[Finding]:
+    released: Counter[tuple[int, int]] = Counter()
+    acquired: Counter[tuple[int, int]] = Counter()
+    takers: dict[tuple[int, int], Where] = {}
+    for rank, block, number, op in program.ops():
+        counted = {"sem_release": released, "sem_acquire": acquired}.get(op.name)
+        for each in op.semaphores if counted is not None else ():
+            assert counted is not None
+            counted[rank, each] += 1
+            if op.name == "sem_acquire":
+                first = takers.setdefault((rank, each), (rank, block, number))
+                if first[1] != block:
+                    words = f"thread blocks {first[1]} and {block} of rank {rank} acquire semaphore"
+                    told = f"{words} {each}; who of them gets it is open"
+                    yield Finding("connection", told, rank, block, number)
+    for rank, each in sorted({*released, *acquired}):
+        gives, takes = released[rank, each], acquired[rank, each]
+        if gives != takes:
+            words = (
+                f"semaphore {each} of rank {rank} is released {gives} times and acquired {takes} "
+                "times; what is left over counts in the next call"
+            )
+            yield Finding("unmatched", words, rank)
+
+
+def _barriers(program: PutProgram) -> Iterator[Finding]:
+    uses: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    asked: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for rank, block, _, op in program.ops():
+        if op.name == "barrier":
+            uses[rank, op.barrier][block] += 1
+            asked[rank, op.barrier].add(op.blocks)
+    for (rank, barrier), blocks in uses.items():
+        wanted = asked[rank, barrier]
+        if wanted != {len(blocks)} or len(set(blocks.values())) > 1:
+            listed = ", ".join(f"{number} ({times} times)" for number, times in blocks.items())
+            words = (
+                f"barrier {barrier} of rank {rank} is for {', '.join(map(str, sorted(wanted)))} "
+                f"thread blocks, and there come {listed}"
+            )
+            yield Finding("connection", words, rank)
+
+
+def beyond_limits(program: PutProgram) -> Iterator[Finding]:
+    """Yield where a thread block has more of something than the executor takes."""
+    for rank, each in enumerate(program.ranks):
+        for number, ops in enumerate(each.blocks):
+            at = f"rank {rank}, thread block {number} has"
+            for has, most, what in _amounts(ops):
+                if has > most:
+                    yield Finding("limit", f"{at} {has} {what}; the executor takes {most}", rank)
+
+
+def _amounts(ops: tuple[Op, ...]) -> Iterator[tuple[int, int, str]]:
+    yield len(ops), puts.MOST_OPERATIONS, "operations"
+    for kind in ("memory", "port"):
+        used = {each for op in ops if op.kind == kind for each in op.channels}
+        buffers = {
+            (each.rank, each.buffer)
+            for op in ops
+            if op.kind == kind
+            for each in (*op.src, *op.dst)
+            if each.rank is not None
+        }
+        yield len(used), puts.MOST_CHANNELS, f"{kind} channels"
+        yield len(buffers), puts.MOST_CHANNELS, f"remote buffers by {kind}"
+    most = max((len(op.channels) for op in ops), default=0)
+    yield most, puts.MOST_CHANNELS_AT_ONCE, "channels in one operation"
+    semaphores = max((len(op.semaphores) for op in ops), default=0)
+    yield semaphores, puts.MOST_SEMAPHORES, "semaphores in one operation"
 
 
 @dataclass(frozen=True)

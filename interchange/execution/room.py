@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from interchange.execution.blocks import machine_of
-from interchange.execution.finding import Finding, place
-from interchange.execution.machine import Machine
-from interchange.execution.memory import Memory
-from interchange.execution.order import finishing_order
+from interchange.execution.blocks import finishing_order, machine_of
+from interchange.execution.checks import Finding, place
+from interchange.execution.machine import Machine, Memory
 from interchange.programs import Program, Protocol, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.program import RECEIVES, SENDS
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, all_gather, broadcast, custom, made_of, make_collective, reduce
+from ccl.degradation import on_what_is_left, remaining, without_devices, without_host, without_link
 from ccl.errors import ProblemError
-from ccl.losses import on_what_is_left, remaining, without_devices, without_host, without_link
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.window import Window

@@ -7,8 +7,8 @@ import pytest
 
 from ccl.bound import Bound
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
+from ccl.degradation import remaining
 from ccl.errors import ProblemError
-from ccl.losses import remaining
 from ccl.problem import Problem
 from ccl.result import Status, Stop, conclude
 from ccl.schedule import Schedule, Send

@@ -15,7 +15,7 @@ from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.simulate.engine import Engine, Job
-from ccl.simulate.parts import Parts, track
+from ccl.simulate.steady import Parts, track
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify_timeline
 from tests.ccl.clusters import MB, gpus, line, mesh, star

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import all_gather, all_to_all
+from ccl.degradation import straggling
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.stragglers import straggling
 from ccl.topology import SharedLimit
 from formulations import solve
 from formulations.bounds import best_bound

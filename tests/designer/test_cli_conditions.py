@@ -6,8 +6,8 @@ import pytest
 
 from ccl.collective import all_gather
 from ccl.problem import Problem
+from ccl.serialization.conditions import read_tenants
 from ccl.serialization.documents import document, read_document, write_document
-from ccl.serialization.tenants import read_tenants
 from ccl.tenants import tenants
 from ccl.window import Window
 from designer.cli import conditions, main

@@ -12,8 +12,7 @@ from ccl.collective import make_collective
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.result import Stop
-from ccl.serialization.topoloom import result_to_json
-from ccl.serialization.witnesses import bound_to_json
+from ccl.serialization.topoloom import bound_to_json, result_to_json
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import jobs as comparing
 from formulations.jobs import resource_limits as walls

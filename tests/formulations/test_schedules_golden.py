@@ -17,7 +17,7 @@ import pytest
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import available, formulation, pareto, solve, sweep_counts
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound
 from gallery import open_cluster

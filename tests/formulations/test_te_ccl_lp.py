@@ -13,7 +13,7 @@ from ccl.errors import Infeasible, ProblemError
 from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from ccl.tenants import Tenant, tenants
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify

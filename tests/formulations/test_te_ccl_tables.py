@@ -12,7 +12,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from formulations import solve
 from gallery import open_cluster
 

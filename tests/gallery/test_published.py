@@ -8,7 +8,7 @@ import pytest
 
 from ccl.collective import all_gather, make_collective
 from ccl.problem import Problem
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from gallery import open_cluster
 from gallery.published import POINTS, published
 

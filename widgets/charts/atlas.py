@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, Look
 

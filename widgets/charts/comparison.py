@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison, Crossover, Row
 from widgets import text
 from widgets.charts.published import add_published, printed_values

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from gallery.published import Published, published
 from widgets import text

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.campaigns.sweeps.rows import Row
 from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks, span

@@ -18,7 +18,7 @@ from ccl.collective import COLLECTIVES, Collective, make_collective
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.size import format_size, parse_size
+from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import decode_json
 from ccl.topology import Topology
 from formulations import (

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ccl.layout import layout
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
 from widgets.pages.page import in_themes, whole_page

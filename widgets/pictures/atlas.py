@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from widgets.charts.atlas import colours, gain_words
 from widgets.pictures import axes
 from widgets.pictures.axes import Ink

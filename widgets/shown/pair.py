@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison, Row
 from widgets import text
 from widgets.shown.scene import moves, scene, still

@@ -13,7 +13,7 @@ from typing import Any
 from ccl.bound import Bound, Cut
 from ccl.causes import Reason, causes, critical
 from ccl.collective import Chunk
-from ccl.explain.phrases import chunk_label, phrases
+from ccl.explain.told import chunk_label, phrases
 from ccl.forest import Forest
 from ccl.problem import Problem
 from ccl.result import Plan

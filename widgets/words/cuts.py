@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ccl.bound import Cut
-from ccl.cut_words import across
+from ccl.bound import Cut, across
 from ccl.topology import Topology
 from widgets import text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ccl.bound import Bound, Path
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from ccl.topology import Topology
 from widgets import text
 from widgets.shown.classes import counted

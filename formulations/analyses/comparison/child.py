@@ -21,8 +21,7 @@ from functools import cache, partial
 from typing import IO, Any
 
 from ccl.errors import CclError
-from ccl.serialization.topoloom import problem_from_json, result_to_json
-from ccl.serialization.witnesses import bound_to_json
+from ccl.serialization.topoloom import bound_to_json, problem_from_json, result_to_json
 from formulations.analyses.comparison.asked import Question
 from formulations.analyses.comparison.cells import row_of, warm_up
 from formulations.analyses.comparison.table import Method

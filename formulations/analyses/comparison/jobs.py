@@ -18,8 +18,7 @@ from ccl.errors import CclError, SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.serialization import wire
-from ccl.serialization.topoloom import problem_to_json, result_from_json, shaped
-from ccl.serialization.witnesses import bound_of
+from ccl.serialization.topoloom import bound_of, problem_to_json, result_from_json, shaped
 from formulations.analyses.comparison.asked import Question, question, sharing
 from formulations.analyses.comparison.table import Comparison, Method, News, Row
 from formulations.core.run import Progress

@@ -16,13 +16,15 @@ from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Result
 from ccl.serialization import wire
 from ccl.serialization.topoloom import (
+    bound_of,
+    bound_to_json,
+    named_by,
     problem_of,
     problem_to_json,
     result_from_json,
     result_to_json,
     shaped,
 )
-from ccl.serialization.witnesses import bound_of, bound_to_json, named_by
 from formulations.analyses.comparison.asked import Question, sharing
 from formulations.analyses.comparison.table import Comparison, Method, Row
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from time import monotonic
 
+from ccl.degradation import straggling
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.stragglers import straggling
 from ccl.topology import Topology
 from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.failures.nouns import Straggler, Stragglers

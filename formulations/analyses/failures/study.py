@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from ccl.degradation import on_what_is_left, without_devices, without_host, without_link
 from ccl.errors import Infeasible, ProblemError
-from ccl.losses import on_what_is_left, without_devices, without_host, without_link
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
@@ -37,7 +37,7 @@ def failures(
     without it is found and proved. A link that is lost is one physical link with both of its
     directions; of parallel links one is lost. A device is lost with its links, a host with all
     that it holds. When GPUs are lost, the collective runs over the ranks that are left, with the
-    same size as nccl-tests defines it (`ccl.losses.remaining`).
+    same size as nccl-tests defines it (`ccl.degradation.remaining`).
 
     Parameters
     ----------

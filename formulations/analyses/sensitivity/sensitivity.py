@@ -33,8 +33,7 @@ from typing import Literal
 
 import numpy as np
 
-from ccl.bound import Cut
-from ccl.cut_words import across
+from ccl.bound import Cut, across
 from ccl.errors import ProblemError
 from ccl.explain.writing import listing
 from ccl.problem import Problem

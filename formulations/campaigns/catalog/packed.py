@@ -28,8 +28,13 @@ from ccl.result import (
 )
 from ccl.serialization import wire
 from ccl.serialization.text import MOST_BYTES
-from ccl.serialization.topoloom import plan_of, problem_from_json, problem_to_json, result_to_json
-from ccl.serialization.witnesses import bound_of
+from ccl.serialization.topoloom import (
+    bound_of,
+    plan_of,
+    problem_from_json,
+    problem_to_json,
+    result_to_json,
+)
 
 _LEVEL = 6
 """Of zlib; beyond it files shrink by little."""

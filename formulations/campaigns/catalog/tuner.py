@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ccl.collective import CollectiveKind
-from ccl.serialization.tables import csv_text
+from ccl.serialization.text import csv_text
 from formulations.campaigns.catalog.entry import Entry
 
 FORMAT = "topoloom-tuner/1"

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 
 MOST_VALUES = 10_000
 """Of one range."""

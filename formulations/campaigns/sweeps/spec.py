@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ccl.errors import CclError, FormatError
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import misfit, read_bytes
 from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import Topology

@@ -19,7 +19,7 @@ from ccl import __version__
 from ccl.collective import COLLECTIVES
 from ccl.errors import ProblemError
 from ccl.options import option_fields
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison.asked import checked_method, parse_method
 from formulations.analyses.comparison.table import Method
 from formulations.campaigns.sweeps.clusters import Cluster, Source, clusters_of, digest

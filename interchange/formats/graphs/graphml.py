@@ -35,15 +35,17 @@ from interchange.formats.format import (
     Written,
     one_file,
 )
-from interchange.formats.graphs._devices import listed, means_something
-from interchange.formats.graphs._edges import Edges, edges_of
 from interchange.formats.graphs._graph import (
     SETTINGS,
+    Edges,
     Graph,
+    edges_of,
     errors_named,
     imported,
     limits_to_json,
+    listed,
     lost_of,
+    means_something,
 )
 from interchange.formats.graphs._values import many
 from interchange.formats.xml import Element, begins_with, parse_xml, xml_text

@@ -33,14 +33,16 @@ from interchange.formats.format import (
     Written,
     one_file,
 )
-from interchange.formats.graphs._devices import listed
-from interchange.formats.graphs._edges import Column, Edges, edges_of
 from interchange.formats.graphs._graph import (
     SETTINGS,
+    Column,
+    Edges,
     Graph,
+    edges_of,
     errors_named,
     imported,
     limits_to_json,
+    listed,
     lost_of,
 )
 from interchange.formats.graphs._values import shown, text_of

@@ -2,16 +2,59 @@
 
 Devices that are near each other share a switch; what joins nothing is not drawn. The levels are the
 path classes of ``nvidia-smi topo -m`` and of NCCL (NVIDIA/nccl, src/graph/topo.h).
+
+Bandwidths that no dump of a machine says, in GB/s one way, and latencies in µs.
+
+Sources: data sheets of NVLink (half of the figure both ways, per link); the rate of a PCIe lane
+with its encoding, times 16; NVIDIA/nccl, src/graph/topo.h, for what NCCL plans with, NVLink by the
+architecture that brought it, and links between sockets by the CPUs of a PCIe generation's time.
+Latencies are those of the gallery.
+
+What readers of machines share: settings as typed, counts in words.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from ccl.errors import FormatError
 from ccl.topology import Device, Link, device, duplex
-from interchange.formats.machines._figures import HOP_ALPHA
+from interchange.formats.format import Asked, Question
+
+NVLINK = {
+    "1": {"spec": 20.0, "planned": 18.0},
+    "2": {"spec": 25.0, "planned": 20.0},
+    "3": {"spec": 25.0, "planned": 20.0},
+    "3-bridge": {"spec": 14.0625, "planned": 12.0},
+    "4": {"spec": 25.0, "planned": 20.6},
+    "5": {"spec": 50.0, "planned": 40.1},
+}
+"""Of one link, by generation; workstation GPUs of generation 3 have a slower one, on a bridge."""
+
+MOST_NVLINKS = {"1": 4, "2": 6, "3": 12, "3-bridge": 4, "4": 18, "5": 18}
+"""Of one GPU, by generation."""
+
+PCIE = {"3": 15.75, "4": 31.5, "5": 63.0, "6": 121.0}
+"""Of 16 lanes, by generation."""
+
+PCIE_OF_NVLINK = {"1": "3", "2": "3", "3": "4", "3-bridge": "4", "4": "5", "5": "5"}
+"""The generation of PCIe that GPUs with an NVLink generation have."""
+
+SOCKETS = {"3": 10.0, "4": 16.0, "5": 22.0, "6": 40.0}
+"""Between two sockets or NUMA domains, by the generation of PCIe of their time."""
+
+MEMORY = 204.8
+"""Of the memory of a NUMA domain, read and written together: eight channels of DDR4-3200."""
+
+DIRECT_ALPHA = 0.7
+"""Of a link from GPU to GPU."""
+
+HOP_ALPHA = 0.35
+"""Of a link to or from a switch."""
+
 
 LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """One PCIe switch, several, a host bridge, a NUMA domain, the links between these."""
@@ -199,3 +242,70 @@ class _Laying:
         self.tree.links += duplex(
             first, second, bandwidth=bandwidth, alpha=HOP_ALPHA, medium=medium
         )
+
+
+MOST_BANDWIDTH = 1e6
+"""GB/s that a setting may say of a link."""
+
+
+def choice(asked: Asked, key: str, *, among: Mapping[str, object], usual: str) -> str:
+    """Return the setting called `key`, or what is usual.
+
+    Raises
+    ------
+    FormatError
+        If it is not `among` what may be said.
+    """
+    said = asked.settings.get(key, usual).strip() or usual
+    if said not in among:
+        msg = f"{asked.name}: the setting {key} is {said!r}; it may be {', '.join(among)}"
+        raise FormatError(msg)
+    return said
+
+
+def answer(asked: Asked, key: str, *, choices: Mapping[str, str], doubt: str) -> str:
+    """Return the setting called `key`, or ask for it; errors as `choice`.
+
+    Raises
+    ------
+    Question
+        If it is not said, with what is in `doubt`.
+    """
+    if not asked.settings.get(key, "").strip():
+        msg = f"{asked.name}: {doubt}"
+        raise Question(msg, key=key, choices=choices)
+    return choice(asked, key, among=choices, usual="")
+
+
+def yes(asked: Asked, key: str) -> bool:
+    """Say whether the setting called `key` is true; errors as `choice`."""
+    return choice(asked, key, among={"true": 1, "false": 0}, usual="false") == "true"
+
+
+def bandwidth(asked: Asked, key: str, *, usual: float) -> float:
+    """Return the GB/s of the setting called `key`, or what is usual.
+
+    Raises
+    ------
+    FormatError
+        If it is no number, or not between 0 and `MOST_BANDWIDTH`.
+    """
+    said = asked.settings.get(key, "").strip()
+    if not said:
+        return usual
+    try:
+        number = float(said)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= MOST_BANDWIDTH:
+        msg = (
+            f"{asked.name}: the setting {key} is {said!r}; it is a bandwidth in GB/s above 0 "
+            f"and up to {MOST_BANDWIDTH:,.0f}"
+        )
+        raise FormatError(msg)
+    return number
+
+
+def count(number: int, what: str, many: str = "") -> str:
+    """Return ``1 GPU``, ``8 GPUs``; `many` where an s does not do."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"

@@ -5,16 +5,24 @@ Run it, or paste it into a notebook: it ends with `topology`, and with `problem`
 found it, or its plan is written out and verified. Whoever knows clusters by name says so with an
 entry point of the group `GROUP`: a function of a topology that returns what
 `gallery.open_cluster` makes it of, or None.
+
+Expressions of Python as text, laid out as formatters do: one line, or one line for each part.
+
+A cluster written out as Python code: runs of devices and of links that are alike as loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import entry_points
+from itertools import groupby
+from numbers import Integral, Real
 from typing import Any, Literal
 
+import ccl
 from ccl.collective import Chunk, Collective
 from ccl.errors import FormatError
 from ccl.flow import Flow
@@ -25,11 +33,268 @@ from ccl.result import Plan, Result, Stop
 from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document
 from ccl.serialization.topoloom import collective_to_json
-from ccl.topology import Topology
+from ccl.topology import ABILITIES, Device, Link, Topology
 from interchange.formats.format import Writer, Written, one_file
-from interchange.formats.own._python_text import Code, Group, Script, call, lines, literal
-from interchange.formats.own._python_topology import add_topology
 from interchange.formats.own.fragment import Solving
+
+WIDTH = 88
+"""Signs in a line; what the usual formatters take where nothing else is said."""
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts between brackets.
+
+    Parameters
+    ----------
+    begin, end
+        With the brackets: ``Link(`` and ``)``.
+    parts
+        What stands before a part, such as ``alpha=``, and the part.
+    tall
+        Whether each part has a line of its own even if all fit into one.
+    """
+
+    begin: str
+    parts: tuple[tuple[str, Expression], ...]
+    end: str
+    tall: bool = False
+
+
+Expression = str | Group
+
+
+def call(name: str, *values: Any, **named: Any) -> Group:
+    """Return a call with values, which are written as `literal` does."""
+    parts = [("", literal(each)) for each in values]
+    parts += [(f"{key}=", literal(each)) for key, each in named.items()]
+    return Group(f"{name}(", tuple(parts), ")")
+
+
+def tall(values: Iterable[Any]) -> Group:
+    """Return a list with a line for each value."""
+    return Group("[", tuple(("", literal(each)) for each in values), "]", tall=True)
+
+
+@dataclass(frozen=True)
+class Code:
+    """An expression that is written as it is."""
+
+    text: str
+
+
+def literal(value: Any) -> Expression:
+    """Return the expression that makes a value again: texts, numbers, tuples, lists and dicts."""
+    if isinstance(value, Group):
+        return value
+    if isinstance(value, Code):
+        return value.text
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, Mapping):
+        parts = tuple((f"{one_line(literal(key))}: ", literal(each)) for key, each in value.items())
+        return Group("{", parts, "}")
+    if isinstance(value, (tuple, list)):
+        begin, end = "()" if isinstance(value, tuple) else "[]"
+        return Group(begin, tuple(("", literal(each)) for each in value), end)
+    if value is None or isinstance(value, bool):
+        return repr(value)
+    # Numbers of numpy are written as those of Python that they are equal to.
+    if isinstance(value, Integral):
+        return repr(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    msg = f"{type(value).__name__} has no literal"
+    raise TypeError(msg)
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes, double ones unless it has such itself."""
+    found = repr(text)
+    if found[0] == "'" and '"' not in found:
+        return f'"{found[1:-1]}"'
+    return found
+
+
+def one_line(expression: Expression) -> str:
+    """Return an expression in one line."""
+    if isinstance(expression, str):
+        return expression
+    parts = [before + one_line(part) for before, part in expression.parts]
+    comma = "," if expression.begin == "(" and len(parts) == 1 else ""
+    return f"{expression.begin}{', '.join(parts)}{comma}{expression.end}"
+
+
+def lines(expression: Expression, *, before: str = "", after: str = "", indent: str = "") -> str:
+    """Return an expression with what stands around it, in as many lines as it needs."""
+    line = f"{indent}{before}{one_line(expression)}{after}"
+    if isinstance(expression, str) or not expression.parts:
+        return line
+    if len(line) <= WIDTH and not _tall(expression):
+        return line
+    rows = [
+        lines(part, before=head, after=",", indent=indent + INDENT)
+        for head, part in expression.parts
+    ]
+    return "\n".join(
+        [f"{indent}{before}{expression.begin}", *rows, f"{indent}{expression.end}{after}"]
+    )
+
+
+def _tall(expression: Expression) -> bool:
+    return isinstance(expression, Group) and (
+        expression.tall or any(_tall(part) for _, part in expression.parts)
+    )
+
+
+class Script:
+    """Lines with the imports that they need."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self.lines: list[str] = []
+
+    def uses(self, module: str, *names: str) -> None:
+        """Import names of a module."""
+        self.imports.setdefault(module, set()).update(names)
+
+    def add(self, *text: str) -> None:
+        """Add lines at the end."""
+        self.lines += text
+
+    def text(self) -> str:
+        """Return everything."""
+        own = sorted(module for module in self.imports if module != "fractions")
+        standard = [self._import("fractions"), ""] if "fractions" in self.imports else []
+        told = f'"""A cluster written by Topoloom {ccl.__version__}; run it to make it again."""'
+        head = [told, "", *standard, *map(self._import, own), ""]
+        return "\n".join([*head, *self.lines]) + "\n"
+
+    def _import(self, module: str) -> str:
+        names = sorted(self.imports[module], key=lambda name: (name[0].islower(), name))
+        line = f"from {module} import {', '.join(names)}"
+        if len(line) <= WIDTH:
+            return line
+        return "\n".join([f"from {module} import (", *(f"{INDENT}{name}," for name in names), ")"])
+
+
+_NUMBERED = re.compile(r"([A-Za-z_.\-]*)(0|[1-9][0-9]{0,8})")
+
+
+def add_topology(code: Script, topology: Topology) -> None:
+    """Write out a cluster: runs of devices and of links that are alike as one."""
+    code.uses("ccl.topology", "Topology")
+    if topology.devices:
+        code.uses("ccl.topology", "device")
+    code.add(lines(tall(_devices(topology.devices)), before="devices = "))
+    code.add("links = []")
+    for run in _runs(topology.links):
+        code.uses("ccl.topology", "duplex" if run[0].both else "Link")
+        code.add(_linked(run))
+    parts = [topology.name, Code("tuple(devices)"), Code("tuple(links)")]
+    if topology.limits:
+        code.uses("ccl.topology", "SharedLimit")
+        limits = (
+            call("SharedLimit", each.name, each.links, each.bandwidth) for each in topology.limits
+        )
+        code.add(lines(tall(limits), before="limits = "))
+        parts.append(Code("tuple(limits)"))
+    code.add(lines(call("Topology", *parts), before="topology = "))
+
+
+def _devices(devices: Sequence[Device]) -> Iterator[Any]:
+    """Yield each device, or those that are alike and numbered in one line."""
+    place = 0
+    while place < len(devices):
+        run = _numbered(devices, place)
+        found = _NUMBERED.fullmatch(devices[place].name)
+        if run >= 3 and found is not None:
+            first = int(found[2])
+            span = f"{first}, {first + run}" if first else f"{run}"
+            made = one_line(_device(devices[place], Code(f'f"{found[1]}{{i}}"')))
+            line = f"*({made} for i in range({span}))"
+            if len(line) + len(INDENT) < WIDTH:
+                yield Code(line)
+                place += run
+                continue
+        yield _device(devices[place], devices[place].name)
+        place += 1
+
+
+def _numbered(devices: Sequence[Device], place: int) -> int:
+    """Return how many devices from a place on are alike but for the numbers of their names."""
+    first = _NUMBERED.fullmatch(devices[place].name)
+    if first is None:
+        return 1
+    count, number = 1, int(first[2])
+    while place + count < len(devices):
+        wanted = replace(devices[place], name=f"{first[1]}{number + count}")
+        if devices[place + count] != wanted:
+            break
+        count += 1
+    return count
+
+
+def _device(each: Device, name: str | Code) -> Group:
+    able = {"stores": each.stores, "copies": each.copies, "reduces": each.reduces}
+    usual = zip(able.items(), ABILITIES[each.kind], strict=True)
+    named: dict[str, Any] = {} if each.host is None else {"host": each.host}
+    named |= {key: value for (key, value), default in usual if value != default}
+    if each.buffer_bytes is not None:
+        named["buffer_bytes"] = each.buffer_bytes
+    return call("device", each.kind, name, **named)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A link, or two opposite ones, that follow each other; equal `named` are alike."""
+
+    link: Link
+    both: bool
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Everything but the ends."""
+        link = self.link
+        named: dict[str, Any] = {"bandwidth": link.bandwidth}
+        if repr(link.alpha) != "0.0":
+            named["alpha"] = link.alpha
+        if link.medium:
+            named["medium"] = link.medium
+        if link.count != 1:
+            named["count"] = link.count
+        return named
+
+
+def _runs(links: Sequence[Link]) -> Iterator[list[_Pair]]:
+    """Yield links that follow each other and are alike, two opposite ones as one."""
+    pairs = []
+    place = 0
+    while place < len(links):
+        one = links[place]
+        both = links[place + 1 : place + 2] == (replace(one, src=one.dst, dst=one.src),)
+        pairs.append(_Pair(one, both))
+        place += 1 + both
+    for _, run in groupby(pairs, key=lambda each: (each.both, repr(each.named))):
+        yield list(run)
+
+
+def _linked(run: Sequence[_Pair]) -> str:
+    """Return the lines that add a run of links: a loop over the ends where there are several."""
+    first = run[0]
+    what = "duplex" if first.both else "Link"
+    if len(run) == 1:
+        made = call(what, *first.link.ends, **first.named)
+        if first.both:
+            return lines(made, before="links += ")
+        return lines(Group("links.append(", (("", made),), ")"))
+    made = call(what, Code("src"), Code("dst"), **first.named)
+    head = lines(tall(each.link.ends for each in run), before="for src, dst in ", after=":")
+    if first.both:
+        return f"{head}\n{lines(made, before='links += ', indent=INDENT)}"
+    return f"{head}\n{lines(Group('links.append(', (('', made),), ')'), indent=INDENT)}"
+
 
 GROUP = "topoloom.clusters"
 """Of the entry points that know clusters by name."""

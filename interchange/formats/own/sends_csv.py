@@ -8,7 +8,7 @@ from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.serialization.documents import Document
-from ccl.serialization.tables import csv_text
+from ccl.serialization.text import csv_text
 from interchange.formats.format import NoOptions, Writer, Written, one_file, replayed
 
 COLUMNS = (

@@ -16,11 +16,16 @@ from dataclasses import dataclass, field, replace
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.schedule import Schedule
-from interchange.programs.lowering.cells import IN_PLACE, Buffers
-from interchange.programs.lowering.cutting import cut, largest_row, pieces_row, smallest_row
-from interchange.programs.lowering.hops import Hops
-from interchange.programs.lowering.instances import repeated
-from interchange.programs.lowering.messages import messages_of
+from interchange.programs.lowering.cells import (
+    IN_PLACE,
+    Buffers,
+    cut,
+    largest_row,
+    pieces_row,
+    repeated,
+    smallest_row,
+)
+from interchange.programs.lowering.hops import Hops, messages_of
 from interchange.programs.lowering.steps import Limits, TooLong, rank_programs
 from interchange.programs.program import Program, Protocol, RankProgram
 

@@ -17,15 +17,41 @@ scatter           r c + j of the root        j, of rank r
 
 and each of these is `pieces` times as long where chunks are cut. This is how NCCL lays out its
 buffers. Called in place, the shorter buffer is the rank's own shard of the longer one.
+
+What every lowering begins with: chunks cut in pieces, and the sizes that a program is for.
+
+A program several times side by side, so that more thread blocks share the work.
+
+Every chunk of the program is cut in as many parts as there are instances, and each instance moves
+one part on channels of its own. A run of n chunks from i on becomes, of instance k among m, the
+run of n parts from i m + k n on: the parts of a run lie one after the other, so that a run stays
+one. The same chunks are always moved in the same runs, or else the parts would not meet.
+
+What a step must wait for: whoever wrote what it reads, and whoever used what it overwrites.
+
+Steps are added in an order in which they could be done one after the other. A step waits for
+
+* the last step that wrote a cell that it reads or writes, and
+* all steps that have read a cell since, which it writes,
+
+unless its own thread block did these before, or waited for them before. Where a program may be
+called in place, two names of one cell are one as well. What a rank copies of its own is then its
+own copy already, and nobody has to wait for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
-from interchange.programs.program import Slot
+from ccl.problem import Problem
+from ccl.result import Plan
+from interchange.programs.lowering.hops import Hops, hops_of
+from interchange.programs.program import Program, RankProgram, Slot, Step, ThreadBlock
 
 IN_PLACE: frozenset[CollectiveKind] = frozenset(
     {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}
@@ -175,3 +201,192 @@ def buffers_of(collective: Collective, *, pieces: int) -> Buffers:
         "an all-gather, reduce-scatter, all-reduce, all-to-all or the like with equal chunks"
     )
     raise ProblemError(msg)
+
+
+MOST_PIECES = 4096
+"""Pieces of a chunk at most, whatever is asked for."""
+
+
+def pieces_row() -> Any:
+    """Return the option of how finely chunks are cut."""
+    return field(
+        default=128,
+        metadata={
+            "label": "Pieces of a chunk, at most",
+            "min": 1,
+            "max": MOST_PIECES,
+            "help": "Shares that need more are rounded to so many.",
+        },
+    )
+
+
+def smallest_row() -> Any:
+    """Return the option of the smallest buffer that a program is for."""
+    return field(
+        default=0,
+        metadata={
+            "label": "From a size of",
+            "unit": "bytes",
+            "min": 0,
+            "help": "Buffers below are left to other programs.",
+        },
+    )
+
+
+def largest_row() -> Any:
+    """Return the option of the largest buffer that a program is for."""
+    return field(
+        default=1 << 40,
+        metadata={
+            "label": "Up to a size of",
+            "unit": "bytes",
+            "min": 1,
+            "help": "Buffers above are left to other programs.",
+        },
+    )
+
+
+def cut(
+    problem: Problem, plan: Plan, *, pieces: int, smallest: int, largest: int
+) -> tuple[Hops, Buffers]:
+    """Return the hops of a plan and the layout of its buffers, once the options are in order.
+
+    Raises
+    ------
+    ProblemError
+        If the sizes are none, or a runtime does not know the collective.
+    """
+    if smallest > largest:
+        msg = (
+            f"the program is for {smallest:,} to {largest:,} bytes, which is no size; "
+            "give the smaller one first"
+        )
+        raise ProblemError(msg)
+    hops = hops_of(problem, plan, most_pieces=pieces)
+    return hops, buffers_of(problem.collective, pieces=hops.pieces)
+
+
+def repeated(program: Program, instances: int) -> Program:
+    """Return the program in so many instances."""
+    if instances == 1:
+        return program
+    many = program.channels
+    return replace(
+        program,
+        ranks=tuple(_rank(each, instances, channels=many) for each in program.ranks),
+        chunks_per_loop=program.chunks_per_loop * instances,
+    )
+
+
+def _rank(rank: RankProgram, instances: int, *, channels: int) -> RankProgram:
+    many = len(rank.blocks)
+    blocks = [
+        ThreadBlock(
+            block.send,
+            block.receive,
+            block.channel + k * channels,
+            tuple(
+                _step(step, k, instances=instances, first_block=k * many) for step in block.steps
+            ),
+        )
+        for k in range(instances)
+        for block in rank.blocks
+    ]
+    return RankProgram(
+        rank.input * instances, rank.output * instances, rank.scratch * instances, tuple(blocks)
+    )
+
+
+def _step(step: Step, k: int, *, instances: int, first_block: int) -> Step:
+    after = None if step.after is None else (step.after[0] + first_block, step.after[1])
+
+    def moved(slot: Slot | None) -> Slot | None:
+        if slot is None:
+            return None
+        return Slot(slot.buffer, slot.index * instances + k * step.count)
+
+    return replace(step, src=moved(step.src), dst=moved(step.dst), after=after)
+
+
+Place = tuple[int, int]
+"""A thread block of a rank, and a step of it."""
+
+Name = Callable[[Slot], Slot]
+
+
+class Waits:
+    """The steps of one rank.
+
+    Parameters
+    ----------
+    namings
+        Ways in which the buffers may lie: for each what a cell is called then.
+    """
+
+    def __init__(self, namings: Sequence[Name]) -> None:
+        self._cells = [_Cells(name) for name in namings]
+        self._known: defaultdict[tuple[int, int], int] = defaultdict(lambda: -1)
+
+    def needs(
+        self, block: int, *, reads: Sequence[Slot] = (), writes: Sequence[Slot] = ()
+    ) -> tuple[Place, ...]:
+        """Return what the next step of a block must wait for, the newest of each other block."""
+        newest: dict[int, int] = {}
+        for cells in self._cells:
+            for other, step in cells.before(reads, writes):
+                if other != block and step > self._known[block, other]:
+                    newest[other] = max(step, newest.get(other, -1))
+        for other, step in newest.items():
+            self._known[block, other] = step
+        return tuple(sorted(newest.items()))
+
+    def done(
+        self, place: Place, *, reads: Sequence[Slot] = (), writes: Sequence[Slot] = ()
+    ) -> None:
+        """Keep in mind what a step has read and written."""
+        for cells in self._cells:
+            cells.used(place, reads, writes)
+
+    def copied(self, place: Place, *, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
+        """Keep in mind what a step has copied of the rank's own, which is nothing in place."""
+        for cells in self._cells:
+            cells.copied(place, reads, writes)
+
+
+class _Cells:
+    """Who used which cell last, under one naming."""
+
+    def __init__(self, name: Name) -> None:
+        self._name = name
+        self._writer: dict[Slot, Place] = {}
+        self._readers: defaultdict[Slot, list[Place]] = defaultdict(list)
+
+    def before(self, reads: Sequence[Slot], writes: Sequence[Slot]) -> Iterable[Place]:
+        """Yield the steps that must be done before a step that uses some cells."""
+        read, written = self._named(reads, writes)
+        for cell in (*read, *written):
+            if cell in self._writer:
+                yield self._writer[cell]
+        for cell in written:
+            yield from self._readers[cell]
+
+    def used(self, place: Place, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
+        """Keep who used the cells."""
+        read, written = self._named(reads, writes)
+        for cell in written:
+            self._writer[cell] = place
+            self._readers[cell] = []
+        for cell in read:
+            self._readers[cell].append(place)
+
+    def copied(self, place: Place, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
+        """Keep who copied the cells, unless they are the same ones."""
+        read, written = self._named(reads, writes)
+        if read != written:
+            self.used(place, reads, writes)
+
+    def _named(
+        self, reads: Sequence[Slot], writes: Sequence[Slot]
+    ) -> tuple[list[Slot], list[Slot]]:
+        """Return the cells by their names."""
+        return list(map(self._name, reads)), list(map(self._name, writes))

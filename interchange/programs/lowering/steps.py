@@ -20,10 +20,8 @@ from dataclasses import dataclass
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from interchange.programs.lowering.cells import IN_PLACE, Buffers
-from interchange.programs.lowering.hops import Hops
-from interchange.programs.lowering.messages import Message, Messages
-from interchange.programs.lowering.waits import Place, Waits
+from interchange.programs.lowering.cells import IN_PLACE, Buffers, Place, Waits
+from interchange.programs.lowering.hops import Hops, Message, Messages
 from interchange.programs.program import RankProgram, Slot, Step, ThreadBlock
 
 MOST_COUNT = 71

@@ -12,9 +12,8 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Plan
 from interchange.programs import lowering
-from interchange.programs.lowering.cells import IN_PLACE
-from interchange.programs.lowering.cutting import cut, largest_row, pieces_row, smallest_row
-from interchange.programs.lowering.messages import messages_of
+from interchange.programs.lowering.cells import IN_PLACE, cut, largest_row, pieces_row, smallest_row
+from interchange.programs.lowering.hops import messages_of
 from interchange.programs.puts.program import (
     MOST_OPERATIONS,
     Cells,

@@ -5,7 +5,7 @@ before: into the output if no step of the receiver used that place so far, or el
 that is its own, from where the receiver adds it to what it holds or copies it to its place. Every
 connection, some messages from a rank to another, has a thread block and a channel of its own at
 either end; the k-th signal is taken by the k-th wait. Thread blocks of one rank wait for one
-another (`interchange.programs.lowering.waits`), from block to block over a semaphore of their own.
+another (`interchange.programs.lowering.cells`), from block to block over a semaphore of their own.
 
 Messages can be done one after the other in their order, nothing waits for a later one, and so the
 program cannot stand still.
@@ -18,13 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ccl.problem import Problem
-from interchange.programs.lowering.cells import Buffers
-from interchange.programs.lowering.hops import Hops
-from interchange.programs.lowering.messages import Message, Messages
-from interchange.programs.lowering.waits import Waits
+from interchange.programs.lowering.cells import Buffers, Waits
+from interchange.programs.lowering.hops import Hops, Message, Messages
 from interchange.programs.program import Slot
-from interchange.programs.puts.blocks import Block, Errand
-from interchange.programs.puts.program import Cells, Channel, ChannelKind, Op, PutRank
+from interchange.programs.puts.program import (
+    Block,
+    Cells,
+    Channel,
+    ChannelKind,
+    Errand,
+    Op,
+    PutRank,
+)
 
 _Lane = tuple[int, int, int]
 """From a rank to a rank, and which of several; below 0 for what is sent early."""

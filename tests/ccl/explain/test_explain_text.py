@@ -13,7 +13,7 @@ from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
 from ccl.explain import difference, explain, tell
 from ccl.explain import told as telling
-from ccl.explain.phrases import PHRASES, number
+from ccl.explain.told import PHRASES, number
 from ccl.explain.writing import MOST_LINES
 from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree

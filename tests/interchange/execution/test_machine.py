@@ -9,18 +9,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from interchange.execution.hazards import hazards
-from interchange.execution.interpreter import Interpreter
-from interchange.execution.machine import Action, Effect, Machine, Thread
-from interchange.execution.order import deadlock, finishing_order
-from interchange.execution.schedule import (
+from interchange.execution.blocks import (
     AnyOfThem,
     AsFarAsItGoes,
+    Interpreter,
     LastFirst,
     Ranked,
     Walk,
+    deadlock,
+    finishing_order,
     shuffled,
 )
+from interchange.execution.hazards import hazards
+from interchange.execution.machine import Action, Effect, Machine, Thread
 
 
 def machine(*threads, counters=1, cells=8):

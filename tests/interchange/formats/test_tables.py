@@ -11,7 +11,7 @@ import pytest
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.serialization.documents import document
-from ccl.serialization.tables import csv_text
+from ccl.serialization.text import csv_text
 from ccl.topology import Topology
 from formulations import solve
 from interchange.formats.catalogue import writers
@@ -84,4 +84,4 @@ def test_nothing_else_writes_csv():
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Import) and any(each.name == "csv" for each in node.names)
     }
-    assert found == {"ccl/serialization/tables.py"}
+    assert found == {"ccl/serialization/text.py"}

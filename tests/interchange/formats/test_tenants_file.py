@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather, broadcast
 from ccl.errors import CclError, FormatError, ProblemError
-from ccl.serialization.tenants import read_tenants
-from ccl.serialization.windows import format_window, parse_window
+from ccl.serialization.conditions import format_window, parse_window, read_tenants
 from ccl.tenants import Tenant
 from ccl.window import Window
 from tests.ccl.clusters import MB, line, mesh, ring

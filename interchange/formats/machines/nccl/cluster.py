@@ -10,9 +10,8 @@ from typing import Literal
 from ccl.declared_symmetry import Declared, Interchange
 from ccl.errors import FormatError
 from ccl.topology import Device, DeviceKind, Link, Topology, device, duplex
-from interchange.formats.machines._figures import DIRECT_ALPHA, HOP_ALPHA
-from interchange.formats.machines.nccl.figures import Wire
-from interchange.formats.machines.nccl.parts import Bond, Part, Parts, Role
+from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
+from interchange.formats.machines.nccl.parts import Bond, Part, Parts, Role, Wire
 
 Network = Literal["flat", "rails"]
 

@@ -5,10 +5,14 @@ GPUs in order, and the network ports where it enters and leaves; without ports i
 names the GPUs of a chain, of which the first has the port upwards; downwards it is the second in a
 split tree (NVIDIA/nccl, src/graph/search.cc). Of NVLS only the GPU that leads a channel is named.
 GPUs and ports are named by the number that they have on their host, GPUs at times also by rank.
+
+Shortest ways over a cluster: fewest links, then fastest, through GPUs only as a last resort.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections import Counter
 
 from ccl.errors import FormatError, ProblemError
@@ -16,10 +20,65 @@ from ccl.overlay import Overlay
 from ccl.serialization.documents import document
 from ccl.topology import Topology
 from interchange.formats.format import Asked, Imported, Reader, Report
-from interchange.formats.machines._told import choice, count
+from interchange.formats.machines._pcie_tree import choice, count
 from interchange.formats.machines.nccl.parts import without_comments
-from interchange.formats.machines.nccl.ways import Way, Ways
 from interchange.formats.xml import Element, begins_with, parse_xml
+
+Way = tuple[str, ...]
+
+
+class Ways:
+    """Finds ways, each once."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.known: dict[tuple[str, str], Way | None] = {}
+
+    def between(self, src: str, dst: str) -> Way | None:
+        """Return the devices from `src` to `dst`, None if nothing leads there."""
+        if (src, dst) not in self.known:
+            self.known[src, dst] = self._shortest(src, dst, "switch", "memory") or self._shortest(
+                src, dst, "switch", "memory", "nic", "gpu"
+            )
+        return self.known[src, dst]
+
+    def along(self, names: list[str]) -> Way | None:
+        """Return the devices over several in order, None if a part has no way."""
+        found = names[:1]
+        for src, dst in itertools.pairwise(names):
+            way = self.between(src, dst)
+            if way is None:
+                return None
+            found += way[1:]
+        return tuple(found)
+
+    def _shortest(self, src: str, dst: str, *through: str) -> Way | None:
+        """Return the shortest way through devices of some kinds, by Dijkstra's method."""
+        if src == dst:
+            return (src,)
+        before: dict[str, str] = {}
+        open_ones: list[tuple[int, float, str, str]] = [(0, 0.0, src, "")]
+        while open_ones:
+            hops, beta, name, last = heapq.heappop(open_ones)
+            if name in before:
+                continue
+            before[name] = last
+            if name == dst:
+                return _traced(before, dst)
+            if name != src and self.topology.device(name).kind not in through:
+                continue
+            for link in self.topology.links_out[name]:
+                if link.dst not in before:
+                    heapq.heappush(open_ones, (hops + 1, beta + link.beta, link.dst, name))
+        return None
+
+
+def _traced(before: dict[str, str], dst: str) -> Way:
+    way = [dst]
+    while before[way[-1]]:
+        way.append(before[way[-1]])
+    return tuple(reversed(way))
+
 
 MOST_ELEMENTS = 200_000
 

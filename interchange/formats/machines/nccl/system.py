@@ -14,11 +14,18 @@ from __future__ import annotations
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.documents import document
 from interchange.formats.format import Asked, Imported, Reader, Report, Writer
-from interchange.formats.machines._figures import DIRECT_ALPHA, HOP_ALPHA
-from interchange.formats.machines._told import choice, count
+from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA, choice, count
 from interchange.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
-from interchange.formats.machines.nccl.figures import LOCAL, NVLINKS, UNSAID_NIC, XGMIS
-from interchange.formats.machines.nccl.parts import Parts, Role, read_parts, without_comments
+from interchange.formats.machines.nccl.parts import (
+    LOCAL,
+    NVLINKS,
+    UNSAID_NIC,
+    XGMIS,
+    Parts,
+    Role,
+    read_parts,
+    without_comments,
+)
 from interchange.formats.machines.nccl.writing import Options, write
 from interchange.formats.xml import begins_with, parse_xml
 

@@ -3,6 +3,8 @@
 What is wrong in a file is refused with its line: numbers with gaps, references to what is not
 there, a rank that sends to itself, steps of unknown types, a step waited for that does not say so.
 What executors ignore is named and left out.
+
+What MSCCL XML calls things, by executor.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from typing import get_args
 from ccl.collective import CHUNK_LIMIT, CollectiveKind
 from ccl.errors import FormatError
 from interchange.formats.format import Report
-from interchange.formats.runtimes.msccl_xml.names import BUFFERS, COLLECTIVES, ROOTED
 from interchange.formats.xml import Element, parse_xml
 from interchange.programs import (
     OPERATIONS,
     PROTOCOLS,
+    Buffer,
     Operation,
     Program,
     Protocol,
@@ -28,7 +30,36 @@ from interchange.programs import (
     Step,
     ThreadBlock,
 )
+from interchange.programs.lint import Executor
 from interchange.programs.program import READS, RECEIVES, SENDS, WRITES
+
+COLLECTIVES: dict[str, CollectiveKind] = {
+    "allgather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "reducescatter": "reduce-scatter",
+    "allreduce": "all-reduce",
+    "alltoall": "all-to-all",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+    "custom": "custom",
+}
+"""Values of ``coll``; of the two names of a reduce-scatter each executor takes one."""
+
+BUFFERS: dict[str, Buffer] = {"i": "input", "o": "output", "s": "scratch"}
+"""Values of ``srcbuf`` and ``dstbuf``."""
+
+ROOTED: frozenset[CollectiveKind] = frozenset({"broadcast", "reduce", "gather", "scatter"})
+
+SUMS: frozenset[CollectiveKind] = frozenset({"all-reduce", "reduce-scatter", "reduce"})
+
+
+def collective_name(kind: CollectiveKind, executor: Executor) -> str:
+    """Return how an executor calls a collective, known to it or not."""
+    names = [name for name, each in COLLECTIVES.items() if each == kind]
+    return names[0] if executor == "msccl" else names[-1]
+
 
 MOST_CHANNEL = 1023
 """Highest channel that is read; no executor has more than 128."""

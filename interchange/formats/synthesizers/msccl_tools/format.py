@@ -13,19 +13,19 @@ from __future__ import annotations
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.serialization.documents import Document, document
-from ccl.serialization.size import format_size
+from ccl.serialization.quantity import format_size
 from ccl.serialization.text import decode_json
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify
 from interchange.formats.format import Asked, Imported, Reader, Report, Writer
 from interchange.formats.synthesizers._asking import about, counted, nbytes
-from interchange.formats.synthesizers.msccl_tools.chunks import (
+from interchange.formats.synthesizers.msccl_tools.cluster import (
+    cluster,
     collective_of,
     of_collective,
     placement,
 )
-from interchange.formats.synthesizers.msccl_tools.cluster import cluster
 from interchange.formats.synthesizers.msccl_tools.file import (
     KINDS,
     AlgorithmFile,
@@ -40,9 +40,9 @@ from interchange.formats.synthesizers.msccl_tools.plan import (
     check_rounds,
     parsed,
     schedule_of,
+    write,
 )
-from interchange.formats.synthesizers.msccl_tools.writing import write
-from interchange.formats.synthesizers.taccl.host import Told
+from interchange.formats.synthesizers.taccl.topology import Told
 
 CHUNK = 1e6
 """Bytes of a chunk."""

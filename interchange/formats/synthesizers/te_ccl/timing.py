@@ -4,6 +4,8 @@ In turn: the lines as they stand; with switches crossed without a stop; on epoch
 latencies that TE-CCL drops; and last, when a slip of its grid is more than that, in the file's
 order with epochs of their own: every send starts as early as what it carries and its links allow,
 those of earlier epochs of the file first.
+
+What a TE-CCL schedule says of itself beside what its replay takes.
 """
 
 from __future__ import annotations
@@ -13,14 +15,18 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
+from ccl.simulate import simulate
 from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
-from interchange.formats.synthesizers.te_ccl.moves import NEARLY, Move
-from interchange.formats.synthesizers.te_ccl.rules import Rules
+from interchange.formats.format import Report
+from interchange.formats.synthesizers.te_ccl.demand import Wanted
+from interchange.formats.synthesizers.te_ccl.file import Output
+from interchange.formats.synthesizers.te_ccl.moves import NEARLY, Move, Moves, Rules
 
 FINE = 16
 """Epochs of ours in one of the file, where it gets epochs of its own."""
@@ -212,3 +218,183 @@ def _stepped(
         epochs[number] = math.ceil(ready / tau * (1 - 1e-12))
         links.send(groups[number], epochs[number] * tau)
     return epochs
+
+
+SAME = 1e-6
+"""Share of an epoch, and of a time, that is no difference."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A file, the problem that it is a plan of, what it sends, and the schedule made of it."""
+
+    output: Output
+    want: Wanted
+    moves: Moves
+    timed: Timed
+
+    def report(self) -> Report:
+        """Return the sentences."""
+        collective = self.want.problem.collective
+        ranks = len(self.want.problem.topology.ranks)
+        sends = len(self.timed.schedule.sends)
+        what = f"{collective.kind} of {len(collective.chunks)} chunks among {ranks} GPUs"
+        when = f"{self.epochs} epochs of {self.output.epoch_duration:g} µs"
+        told = (self.timed.told,) if self.timed.told else ()
+        return Report(
+            (f"{what}: {sends} sends in {when}", self._compared(), self._bandwidth()),
+            (*self.timed.broken, *told, *self.slips, *self.odd),
+            self._left_out(),
+        )
+
+    @cached_property
+    def epochs(self) -> int:
+        """Number of epochs that the file says, or else that its flows need."""
+        return self.output.epochs or self.timed.schedule.horizon
+
+    @cached_property
+    def stated(self) -> float:
+        """Makespan in µs as the file says, or else as its epochs do."""
+        return self.output.makespan or self.epochs * self.output.epoch_duration
+
+    @cached_property
+    def makespan(self) -> float:
+        """µs that the replay takes."""
+        return simulate(self.want.problem, self.timed.schedule).makespan
+
+    @cached_property
+    def rules(self) -> Rules:
+        """TE-CCL's grid of the file."""
+        return Rules(self.want.problem, self.output.epoch_duration, self.output.fluid)
+
+    @cached_property
+    def slips(self) -> Sequence[str]:
+        """What its epochs do not count, where they do not hold as they stand."""
+        return self.rules.slips(self.moves.moves) if self.timed.told else ()
+
+    @cached_property
+    def odd(self) -> Sequence[str]:
+        """Where what it states does not fit its own flows."""
+        told = []
+        tau, epochs, makespan = self.output.epoch_duration, self.output.epochs, self.output.makespan
+        if epochs is not None and makespan is not None:
+            product = epochs * tau
+            if abs(product - makespan) > SAME * product:
+                told.append(
+                    f"{epochs} epochs of {tau:g} µs are {product:g} µs, and the file says "
+                    f"{makespan:g} µs"
+                )
+        last = max((move.send for move in self.moves.moves), key=lambda send: send.epoch)
+        needed = last.epoch + 1 if self.timed.in_turn else self.timed.schedule.horizon
+        if epochs is not None and needed > epochs:
+            told.append(f"its flows need {needed} epochs, the last {last}, and it says {epochs}")
+        apart = self.moves.apart
+        if apart and self.output.ways:
+            told.append(
+                f"the flows of {len(apart)} chunks are not those of their paths and count: first, "
+                f"chunk {apart[0].chunk} from {apart[0].source}"
+            )
+        return [*told, *self._early()]
+
+    def _early(self) -> list[str]:
+        """Say which demand is said to be met before anything that brings it has arrived."""
+        names = self.want.names
+        tau = self.output.epoch_duration
+        brought: dict[tuple[int, str], int] = {}
+        for move in self.moves.moves:
+            key = move.send.chunk, move.send.dst
+            brought[key] = max(brought.get(key, 0), move.send.epoch + 1)
+        found = []
+        for (at, piece), time in self.output.demands.items():
+            chunk = self.want.chunks.get(piece)
+            if time is None or chunk is None:
+                continue
+            epoch = brought.get((chunk, names[at]), 0)
+            if time < epoch * tau * (1 - SAME):
+                found.append((time, at, piece, epoch))
+        if not found:
+            return []
+        time, at, piece, epoch = min(found, key=lambda each: each[0])
+        many = "once" if len(found) == 1 else f"{len(found)} times"
+        what = f"{names[at]} is to have chunk {piece.chunk} of {names[piece.source]}"
+        when = f"is sent it in epoch {epoch - 1}, which ends at {epoch * tau:g} µs"
+        return [f"Demand_Met is too early {many}: {what} at {time:g} µs and {when}"]
+
+    def _compared(self) -> str:
+        """Say whether the replay takes as long as the file says, within an epoch, or why not."""
+        tau, stated, makespan = self.output.epoch_duration, self.stated, self.makespan
+        away = (makespan - stated) / tau
+        both = f"the file says {stated:g} µs and the replay takes {makespan:g} µs"
+        if abs(away) <= 1 + SAME:
+            return f"{both}: they agree within one epoch"
+        counted = self._counted() * tau
+        why = self._why(later=away > 0)
+        if counted < stated - tau * (1 + SAME):
+            why = f"its flows are done after {counted:g} µs, counted in whole epochs as it does"
+        differs = f"{abs(away):.3g} epochs {'later' if away > 0 else 'earlier'}: {why}"
+        if abs(counted - stated) <= tau * (1 + SAME):
+            return (
+                f"the file says {stated:g} µs and its flows take {counted:g} µs as it counts: they "
+                f"agree within one epoch; the replay, which waits for no epoch, takes "
+                f"{makespan:g} µs, {differs}"
+            )
+        return f"{both}, {differs}"
+
+    def _counted(self) -> int:
+        """Return the epochs that it takes by TE-CCL's own count until the last demand is met."""
+        ranks, chunks = self.want.problem.topology.ranks, self.want.problem.collective.chunks
+        ends = [{ranks[rank] for rank in chunk.destinations} for chunk in chunks]
+        sends = [move.send for move in self.moves.moves]
+        return max(
+            (each.epoch + self.rules.delay(each) for each in sends if each.dst in ends[each.chunk]),
+            default=0,
+        )
+
+    def _why(self, *, later: bool) -> str:
+        """Name the rule that explains a difference of more than an epoch."""
+        broken = [*self.timed.broken, *(each for each in self.slips if "is broken" in each)]
+        if self.odd or broken:
+            return [*broken, *self.odd][0]
+        if later:
+            switches = (
+                "what crosses a switch holds all of its links at once here, and in the file each "
+                "in an epoch of its own"
+            )
+            return self.slips[-1] if self.slips else switches
+        used = {
+            link.ends: link for move in self.moves.moves for link in self.rules.links(move.send)
+        }
+        quick = max(used.values(), key=lambda link: link.bandwidth)
+        took = self.output.epoch_duration / self.rules.carries(quick) + quick.alpha
+        through = any(move.send.via for move in self.moves.moves)
+        each = "link, into a switch and out of it too," if self.rules.fluid and through else "hop"
+        return (
+            f"every {each} takes whole epochs in the file, and here the time that it needs "
+            f"({quick} {took:g} µs for a chunk)"
+        )
+
+    def _bandwidth(self) -> str:
+        """Say the bandwidth, and what that of the file leaves out."""
+        size = self.want.problem.collective.size
+        told = f"algbw is {size * 1e-3 / self.makespan:.4g} GB/s as replayed"
+        stated = self.output.algbw
+        if stated is None:
+            return told
+        exact = size * 1e-3 / self.stated
+        if abs(exact - stated) <= 1e-3 * exact:
+            return f"{told} and {stated:.4g} as stated"
+        whole = f"{told} and {exact:.4g} over the stated time"
+        return f"{whole}; the {stated:.4g} of the file is of GPUs × one chunk"
+
+    def _left_out(self) -> tuple[str, ...]:
+        left = []
+        if self.moves.twice:
+            left.append(f"{self.moves.twice} flows that bring what is there already")
+        if self.moves.unwanted:
+            left.append(f"{self.moves.unwanted} flows of chunks that nobody wants")
+        if self.output.others:
+            named = ", ".join(each[:40] for each in self.output.others[:4])
+            left.append(f"what it says of {named}")
+        if self.output.solve_time is not None:
+            left.append(f"the {self.output.solve_time:.3g} s that it was solved in")
+        return tuple(left)

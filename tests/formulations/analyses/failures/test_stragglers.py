@@ -9,9 +9,9 @@ from itertools import islice
 import pytest
 
 from ccl.collective import all_gather, broadcast
+from ccl.degradation import straggling
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.stragglers import straggling
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from ccl.window import Window

@@ -9,7 +9,7 @@ from ccl.collective import all_gather, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.serialization.size import parse_size
+from ccl.serialization.quantity import parse_size
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import formulation, solve
 from formulations.engines.taccl import search
