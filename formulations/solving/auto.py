@@ -72,6 +72,9 @@ CHANCE_SECONDS = 3.0
 EXACT = ("te-ccl-lp", "cp-sat", "te-ccl-milp")
 """What needs a solver."""
 
+BEHIND = 1.2
+"""How far above others list scheduling's plan of whole chunks is where chance is tried first."""
+
 CUTS = (2, 4, 8, 16, 32, 64)
 """Chunks per shard that list scheduling tries, as long as each gains `WORTH`."""
 
@@ -192,10 +195,12 @@ class Search:
         if self._large:
             self._wait()
             return
-        fine = (self._trees, self._cut_finer)
-        for turn in (self._construct, *fine) if self._latent else (*fine, self._construct):
+        turns = [self._trees, self._cut_finer, self._matched]
+        turns.insert(0 if self._latent else 2, self._construct)
+        if self._behind:
+            turns.insert(0, turns.pop())
+        for turn in turns:
             turn()
-        self._try(CHANCE, seconds=CHANCE_SECONDS)
         self._exactly()
         self._wait()
 
@@ -221,6 +226,16 @@ class Search:
         """Whether latency counts: it alone takes a good share of what is proved."""
         paths = [each.makespan for each in self.run.bounds if each.kind == "path"]
         return max(paths, default=0.0) > LATENT * self.run.proof.makespan
+
+    @property
+    def _behind(self) -> bool:
+        """Whether list scheduling is so far behind others that finer chunks will not help it."""
+        own, best = self._plans.get(1), self.run.best
+        return own is not None and best is not None and own.makespan > BEHIND * best.makespan
+
+    def _matched(self) -> None:
+        """Match links with chunks by chance."""
+        self._try(CHANCE, seconds=CHANCE_SECONDS)
 
     def _begin(self) -> None:
         """Build a plan, so that there is one at once."""
