@@ -18,9 +18,8 @@ from ccl.serialization.quantity import parse_size
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
-from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.te_ccl.chunk_milp import ChunkModel
 from formulations.engines.te_ccl.greedy import greedy
 from gallery import open_cluster

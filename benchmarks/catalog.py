@@ -33,7 +33,7 @@ from ccl.topology import Topology
 from formulations import solve
 from formulations.bounds import quick_bounds
 from formulations.campaigns.catalog import Catalog
-from formulations.campaigns.catalog.scaling import scaled, sized
+from formulations.campaigns.catalog.tuning import scaled, sized
 from gallery import open_cluster
 
 CLUSTERS = (

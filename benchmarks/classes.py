@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.quantity import parse_size
 from formulations import explain, solve
-from formulations.core.model_classes import Speed, speed_in
+from formulations.core.registry import Speed, speed_in
 from gallery import open_cluster
 
 Row = tuple[str, str, CollectiveKind, dict[str, object]]

@@ -25,7 +25,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.quantity import parse_size
 from formulations import solve
-from formulations.engines.epoch_grid.demand import without_copies
+from formulations.engines.epoch_grid.plans import without_copies
 from gallery import open_cluster
 
 

@@ -22,8 +22,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.steady import steady_makespan
 from formulations import solve
-from formulations.engines.forestcoll.network import network_of
-from formulations.engines.forestcoll.search import fixed_rate, forest_rate
+from formulations.engines.forestcoll.search import fixed_rate, forest_rate, network_of
 from gallery import open_cluster
 
 READABLE = 10**6

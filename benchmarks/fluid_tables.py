@@ -15,8 +15,8 @@ from benchmarks.measuring import said, table
 from benchmarks.thesis_tables import CELLS, Cell, Kind, Used, agrees
 from benchmarks.timing import GB, Seconds, median_of
 from ccl.topology import Topology
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.orbit_lp.loads import Uniform
+from formulations.engines.fluid_lp.plain import link_costs
+from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.orbit_lp.lp import OrbitSolution, solve_orbits
 from gallery import open_cluster
 

@@ -24,7 +24,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.analyses.best_rate import optimum
-from formulations.analyses.sensitivity.classes import Classes, classes_of
+from formulations.analyses.sensitivity.cutting_planes import Classes, classes_of
 from formulations.bounds import quick_bounds
 from gallery import catalog, open_cluster
 

@@ -26,18 +26,16 @@ if TYPE_CHECKING:
     from formulations.analyses.expansion.upgrade import cheapest_upgrade
     from formulations.analyses.explanation.explanation import explain
     from formulations.analyses.explanation.pricing import prices
-    from formulations.analyses.failures.stragglers import stragglers
-    from formulations.analyses.failures.study import failures
+    from formulations.analyses.failures.study import failures, stragglers
     from formulations.analyses.sensitivity.curve import rate_curve
     from formulations.analyses.sensitivity.sensitivity import sensitivity
     from formulations.bounds import lower_bounds, quick_bounds
     from formulations.campaigns.sweeps.running import sweep
-    from formulations.core.model_classes import Speed
+    from formulations.core.registry import Speed
     from formulations.core.run import Progress
     from formulations.core.weighted_objectives import prioritised
     from formulations.engines.taccl.sketching import default_sketch
-    from formulations.jobs.child import Child
-    from formulations.jobs.child_end import leave, until_abandoned
+    from formulations.jobs.child import Child, leave, until_abandoned
     from formulations.jobs.resource_limits import ResourceLimits, end_tree, memory_each
     from formulations.jobs.solve_job import SolveJob, ended
 
@@ -85,7 +83,7 @@ _LATER = {
     "Progress": "formulations.core.run",
     "ResourceLimits": "formulations.jobs.resource_limits",
     "SolveJob": "formulations.jobs.solve_job",
-    "Speed": "formulations.core.model_classes",
+    "Speed": "formulations.core.registry",
     "cheapest_upgrade": "formulations.analyses.expansion.upgrade",
     "compare": "formulations.analyses.comparison",
     "cost_front": "formulations.analyses.expansion.front",
@@ -94,7 +92,7 @@ _LATER = {
     "ended": "formulations.jobs.solve_job",
     "explain": "formulations.analyses.explanation.explanation",
     "failures": "formulations.analyses.failures.study",
-    "leave": "formulations.jobs.child_end",
+    "leave": "formulations.jobs.child",
     "lower_bounds": "formulations.bounds",
     "memory_each": "formulations.jobs.resource_limits",
     "pareto": "formulations.analyses.chunk_counts",
@@ -104,10 +102,10 @@ _LATER = {
     "rate_curve": "formulations.analyses.sensitivity.curve",
     "sensitivity": "formulations.analyses.sensitivity.sensitivity",
     "start_comparison": "formulations.analyses.comparison",
-    "stragglers": "formulations.analyses.failures.stragglers",
+    "stragglers": "formulations.analyses.failures.study",
     "sweep": "formulations.campaigns.sweeps.running",
     "sweep_counts": "formulations.analyses.chunk_counts",
-    "until_abandoned": "formulations.jobs.child_end",
+    "until_abandoned": "formulations.jobs.child",
 }
 
 

@@ -27,8 +27,7 @@ from widgets.words.cuts import cut_words
 if TYPE_CHECKING:
     from ccl.problem import Problem
     from formulations.analyses.failures.nouns import Failures, Loss, Straggler, Stragglers, Survival
-    from formulations.analyses.failures.stragglers import LagStudy
-    from formulations.analyses.failures.study import Study
+    from formulations.analyses.failures.study import LagStudy, Study
 
 INTERRUPTED = 130
 NAMED = 3
@@ -78,7 +77,7 @@ def failures(  # noqa: PLR0913  one for each flag
 ) -> None:
     """Say what every single loss costs: of a link, a GPU, a switch, a host."""
     positive("--time-limit", time_limit, unit="s")
-    from formulations.analyses.failures.parts import PARTS  # noqa: PLC0415  it loads scipy and igraph
+    from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415  it loads scipy and igraph
     from formulations.analyses.failures.study import Study  # noqa: PLC0415
 
     study = Study(
@@ -118,8 +117,8 @@ def stragglers(  # noqa: PLR0913  one for each flag
 ) -> None:
     """Say what every single straggler costs, and what re-planning wins."""
     positive("--time-limit", time_limit, unit="s")
-    from formulations.analyses.failures.parts import PARTS  # noqa: PLC0415
-    from formulations.analyses.failures.stragglers import LagStudy  # noqa: PLC0415  it loads scipy and igraph
+    from formulations.analyses.failures.nouns import PARTS  # noqa: PLC0415
+    from formulations.analyses.failures.study import LagStudy  # noqa: PLC0415  it loads scipy and igraph
 
     study = LagStudy(
         ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root),

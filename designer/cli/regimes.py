@@ -116,14 +116,14 @@ def atlas(
 ) -> None:
     """Say which method is the best for which collective and size, and what it gains on a ring."""
     from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
-    from formulations.campaigns.catalog.atlas import SIZES  # noqa: PLC0415
+    from formulations.campaigns.catalog.tuning import ATLAS_SIZES  # noqa: PLC0415
 
     positive("--time-limit", time_limit, unit="s")
     writable(svg)
     topology, store = open_document(cluster).topology, opened(catalog)
     kinds = _kinds(collectives)
     _solve(store, topology, kinds, names=solve, time_limit=time_limit, root=0)
-    found = regimes(store, topology, kinds, sizes=_sizes(sizes) or SIZES)
+    found = regimes(store, topology, kinds, sizes=_sizes(sizes) or ATLAS_SIZES)
     if svg is not None:
         from widgets.pictures.atlas import atlas_picture  # noqa: PLC0415  only who draws waits
         from widgets.pictures.svg import svg as painted  # noqa: PLC0415
@@ -149,7 +149,7 @@ def _solve(
     root: int,
 ) -> None:
     """Solve with several methods at a few sizes what the catalog cannot answer."""
-    from formulations.campaigns.catalog.filling import fill  # noqa: PLC0415  it loads a database library
+    from formulations.campaigns.catalog.answering import fill  # noqa: PLC0415  it loads a database library
 
     if names is None:
         return

@@ -153,9 +153,9 @@ def _words(news: Progress) -> str:
 
 def _list(spec: Path, folder: Path, *, workers: int | None, as_json: bool) -> None:
     """List the tasks, and tell how long they may take."""
-    from formulations.campaigns.sweeps.cluster import cores  # noqa: PLC0415  it loads Dask
-    from formulations.campaigns.sweeps.estimate import at_most, estimated  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.kept import is_sweep, read_rows  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.pool import cores  # noqa: PLC0415  it loads Dask
+    from formulations.campaigns.sweeps.rows import at_most, estimated  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.spec import read_spec  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.tasks import tasks_of  # noqa: PLC0415  as above
 

@@ -27,7 +27,7 @@ from designer.page import text
 from widgets.words.cuts import cut_words
 
 if TYPE_CHECKING:
-    from formulations.analyses.expansion.nouns import Change, Front, Gain, Upgrade
+    from formulations.analyses.expansion.sale import Change, Front, Gain, Upgrade
 
 TARGET = "1.5x"
 NAMED = 3

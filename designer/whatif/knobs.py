@@ -14,7 +14,7 @@ from typing import Any
 
 from ccl.errors import ProblemError
 from ccl.topology import Link, SharedLimit, Topology
-from formulations.analyses.sensitivity.classes import link_classes
+from formulations.analyses.sensitivity.cutting_planes import link_classes
 from gallery import Entry, entry, open_cluster
 from gallery.recognise import spec, spec_of
 

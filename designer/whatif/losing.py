@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ccl.topology import Topology
-from formulations.analyses.failures.parts import Part
-from formulations.analyses.failures.stragglers import slowed
-from formulations.analyses.failures.study import without
+from formulations.analyses.failures.nouns import Part
+from formulations.analyses.failures.study import slowed, without
 
 
 def degraded(

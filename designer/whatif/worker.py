@@ -19,10 +19,9 @@ from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from designer.solves.live import cut_told
 from formulations import leave, until_abandoned
-from formulations.analyses.expansion.nouns import Front, Upgrade
+from formulations.analyses.expansion.sale import Front, Upgrade
 from formulations.analyses.failures.nouns import Loss, Straggler
-from formulations.analyses.failures.stragglers import LagStudy
-from formulations.analyses.failures.study import Study
+from formulations.analyses.failures.study import LagStudy, Study
 
 PATIENCE = 60.0
 """Seconds for an upgrade, and for a front."""

@@ -26,10 +26,9 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
-from formulations.engines.forestcoll import network
+from formulations.engines.forestcoll import search as network
 from formulations.engines.forestcoll.search import Rate, forest_rate
-from formulations.engines.orbit_lp.group import acting
-from formulations.engines.orbit_lp.loads import loads_of
+from formulations.engines.orbit_lp.group import acting, loads_of
 from formulations.engines.steady_state import demands
 from formulations.engines.tree_columns import refusal as trees
 

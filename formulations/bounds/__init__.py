@@ -21,9 +21,8 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.bounds.cuts import Network, common_cuts, cut_bounds, leaving_of
+from formulations.bounds.cuts import Network, common_cuts, cut_bounds, joint_bounds, leaving_of
 from formulations.bounds.demand import Floats, Mask
-from formulations.bounds.joint import joint_bounds
 from formulations.bounds.paths import path_bound
 from formulations.bounds.prices import price_bound, rows_of
 from formulations.bounds.search import binding_cuts
@@ -31,7 +30,7 @@ from formulations.bounds.totals import total_bounds
 from formulations.bounds.unsplit import unsplit_bounds
 
 FLOW_LIMIT = 20_000
-"""Most variables of the linear program in `formulations.bounds.rates`: links times sources."""
+"""Most variables of the linear program in `formulations.bounds.prices`: links times sources."""
 
 
 def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound, ...]:
@@ -182,7 +181,7 @@ def _flow(network: Network, *, proved: float, solved: bool) -> list[Bound]:
     tried = [(np.arange(len(rows.rates)) < links).astype(float)]
     if solved:
         # Loading CVXPY takes longer than all other bounds together.
-        from formulations.bounds.rates import best_prices  # noqa: PLC0415
+        from formulations.bounds.prices import best_prices  # noqa: PLC0415
 
         tried.append(best_prices(network, rows))
     found = [price_bound(network, rows, prices) for prices in tried]

@@ -3,17 +3,21 @@
 It dies with the one who asks: it ends when the pipe that its requests come through is closed,
 whoever closes it. What it may take is limited (`formulations.jobs.resource_limits`), so that it
 dies alone.
+
+The child's end of the pipe: answers on an output of their own, and an end with the parent's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, NoReturn
 
 from formulations.jobs.resource_limits import ResourceLimits, end_tree, needed, refused
 
@@ -109,3 +113,40 @@ class Child:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+PAUSE = 0.1
+"""Seconds between two lines that carry no plan."""
+
+
+def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
+    """Serve and end the process, with the error as its last words if there was one.
+
+    Not by returning: Python aborts, over those words, when it ends while `until_abandoned` reads.
+    """
+    try:
+        serve(sys.stdin.buffer, own_answers())
+    finally:
+        failed = sys.exc_info()[0] is not None
+        if failed:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(int(failed))
+
+
+def own_answers() -> IO[bytes]:
+    """Return the output of this process for answers alone.
+
+    What others write there goes to its errors from now on: HiGHS prints some warnings whatever it
+    is told, and a line of them among the answers would be none.
+    """
+    sys.stdout.flush()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
+
+
+def until_abandoned(requests: IO[bytes]) -> None:
+    """End the process when nobody holds the other end of the pipe any more."""
+    requests.read()
+    os._exit(3)

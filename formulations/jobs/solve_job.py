@@ -6,14 +6,19 @@ writes one line for every news; a line with a result carries the plan and its re
 (`formulations.jobs.transport`), so that cancelling loses nothing, nor does a solver that takes too
 much memory or does not stop and is ended. Lines are objects with an ``event``: ``progress``,
 ``result`` or ``error``.
+
+Methods that are tried in a process of their own, on another core, while others go on here.
 """
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ccl.errors
 from ccl.errors import CclError, LimitReached, SolveError
@@ -21,14 +26,14 @@ from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
-from ccl.serialization.topoloom import (
-    plan_to_json,
-    problem_to_json,
-)
+from ccl.serialization.topoloom import plan_to_json, problem_to_json
 from formulations.core.run import Progress
 from formulations.jobs.child import Child
 from formulations.jobs.resource_limits import Watch, checked, patience
 from formulations.jobs.transport import Receiver
+
+if TYPE_CHECKING:
+    from formulations.core.run import Run
 
 PROCESS = "the solver's process"
 
@@ -171,3 +176,62 @@ def ended(final: Result | None, error: CclError | None, best: Result | None) -> 
         msg = "the solve was cancelled before the first schedule was found"
         raise SolveError(msg)
     return replace(best, stop=Stop.CANCELLED)
+
+
+PAUSE = 0.2
+"""Seconds between two looks at what there is."""
+
+
+class Aside:
+    """A solve of the same problem in a child process; its better plans come by `news`.
+
+    Parameters
+    ----------
+    run
+        Whose problem, limits and solver it has.
+    options
+        Of the portfolio: which methods it tries.
+    """
+
+    def __init__(self, run: Run, options: Mapping[str, Any]) -> None:
+
+        self._found: queue.SimpleQueue[Result] = queue.SimpleQueue()
+        self._job = SolveJob(
+            run.problem,
+            run.formulation,
+            options=options,
+            time_limit=run.left,
+            gap=run.gap,
+            solver=run.solver,
+        )
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        """Pass on what is found; a method that finds nothing here is no error of the others."""
+        with contextlib.suppress(CclError):
+            for news in self._job:
+                if news.result is not None:
+                    self._found.put(news.result)
+            self._found.put(self._job.result())
+
+    def news(self) -> Iterator[Result]:
+        """Yield what has been found since the last time."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._found.get_nowait()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has come to its end and all that it has found was heard of."""
+        return not self._thread.is_alive() and self._found.empty()
+
+    def wait(self) -> bool:
+        """Wait a little; return whether it still goes on or has news."""
+        self._thread.join(PAUSE)
+        return not self.ended
+
+    def close(self) -> None:
+        """End it; what it has just found may still be looked at for a moment."""
+        self._job.cancel()
+        self._thread.join(PAUSE)

@@ -102,8 +102,10 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
     """Return the trees of a broadcast or, of a reduction, those of its mirror turned round."""
-    from formulations.engines.bfb.program import steps_of  # noqa: PLC0415  it loads the solver
-    from formulations.engines.bfb.refinement import trees_of  # noqa: PLC0415
+    from formulations.engines.bfb.program import (  # noqa: PLC0415  it loads a solver
+        steps_of,
+        trees_of,
+    )
     from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
     from formulations.engines.list_scheduling.routes import moves_of  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ round (reduce). With w[T] the GB/s of a tree and b(e) those of link e:
 
 1. Rate. The maximum is the least of the largest flows from r to another GPU (Edmonds), found as an
    exact fraction with the cut that proves it. With packing "exact" trees are grown that reach it
-   (`formulations.engines.forestcoll.packing`).
+   (`formulations.engines.forestcoll.splitting`).
 2. Packing "multiplicative weights", the paper's: in each round the cheapest tree, by prices of
    links that grow with what they carry, takes what its narrowest link has. Its trees come near
    the rate; a linear program then says what each should carry.
@@ -39,8 +39,8 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.blink.options import Options
-from formulations.engines.forestcoll.network import refusal
+from formulations.engines.blink.packer import Options
+from formulations.engines.forestcoll.search import refusal
 
 
 def refuses(problem: Problem) -> str | None:
@@ -59,7 +59,7 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Pack the trees of one root."""
-    from formulations.engines.blink.plans import solve_blink  # noqa: PLC0415  it loads the solver
+    from formulations.engines.blink.packer import solve_blink  # noqa: PLC0415  it loads the solver
 
     return solve_blink(run, options)
 

@@ -24,8 +24,8 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.blink.options import Options
-from formulations.engines.forestcoll.network import refusal
+from formulations.engines.blink.packer import Options
+from formulations.engines.forestcoll.search import refusal
 
 
 def refuses(problem: Problem) -> str | None:
@@ -35,7 +35,7 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Remove the switches and pack the trees of one root."""
-    from formulations.engines.blink.plans import solve_blink  # noqa: PLC0415  it loads the solver
+    from formulations.engines.blink.packer import solve_blink  # noqa: PLC0415  it loads the solver
 
     return solve_blink(run, options)
 

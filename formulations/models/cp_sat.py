@@ -3,8 +3,8 @@
 For each chunk c and each way o from a device u to a device v that store (a link, or several over
 devices that do not) a literal ``x[c, o]``; for each chunk and device its arrival ``A[c, v]``; the
 makespan M. Times are whole ticks, of which all times are multiples or which are so short that
-rounding is nothing (``formulations.engines.cp_sat.ticks`` has the rule and its proof). With ``d[c,
-o]`` the latency of the way plus the slowest transmission of the chunk on it:
+rounding is nothing (``formulations.engines.cp_sat.instance`` has the rule and its proof). With
+``d[c, o]`` the latency of the way plus the slowest transmission of the chunk on it:
 
     minimise    M
     subject to  sum of x[c, o] into v = 1            for every v that needs c and lacks it
@@ -20,12 +20,12 @@ the earliest start and the makespan less the shortest way on; chunks that may ch
 in order. Moves of a chunk that part at devices that copy share one interval on their way there.
 
 The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
-plan first (``formulations.engines.list_scheduling.quotient``): that proves nothing for other plans.
-The program of the whole problem proves a bound where every way is one link. Over switches a plan
-might let a chunk wait, which moves do not: there a second program, in which every link of a way has
-a moment of its own, proves the bound (``formulations.engines.cp_sat.waiting``). List scheduling
-gives the plan to begin with, reductions are planned backwards, and sums for several ranks in two
-steps (``formulations.engines.list_scheduling.search``).
+plan first (``formulations.engines.list_scheduling.multistart``): that proves nothing for other
+plans. The program of the whole problem proves a bound where every way is one link. Over switches a
+plan might let a chunk wait, which moves do not: there a second program, in which every link of a
+way has a moment of its own, proves the bound (``formulations.engines.cp_sat.model``). List
+scheduling gives the plan to begin with, reductions are planned backwards, and sums for several
+ranks in two steps (``formulations.engines.list_scheduling.search``).
 
 OR-tools' CP-SAT runs in a process of its own, as it cannot be loaded beside HiGHS.
 """

@@ -22,7 +22,7 @@ Source: the thesis, section 5.1.
 
 from __future__ import annotations
 
-from formulations.engines.fluid_lp.decomposed import decomposed
+from formulations.engines.fluid_lp.dantzig_wolfe_plan import decomposed
 
 FORMULATION = decomposed(
     "dantzig-wolfe",

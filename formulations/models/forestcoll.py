@@ -28,7 +28,7 @@ the links that leave S.
 
 Reduce and reduce-scatter are the same on the reversed cluster, with trees turned round. All-reduce
 is both, each root adding up and spreading an equal share, unless the linear program of appendix E
-(`formulations.engines.forestcoll.all_reduce`), in which roots have shares of their own and the
+(`formulations.engines.forestcoll.plans`), in which roots have shares of their own and the
 bandwidth of each link is parted between the halves, is faster. That is the best of what goes up
 trees to a root and down trees from it, and no bound for others.
 
@@ -57,7 +57,7 @@ from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.forestcoll.network import refusal
+from formulations.engines.forestcoll.search import refusal
 
 if TYPE_CHECKING:
     from formulations.engines.forestcoll.plans import Planned
@@ -193,7 +193,7 @@ def _free(run: Run, options: Options, *, equal: float) -> Planned | None:
     if options.roots == "auto" and not small:
         run.note("the linear program of free roots is large and was not tried (option roots)")
         return None
-    from formulations.engines.forestcoll.all_reduce import shared_forest, shares_of  # noqa: PLC0415
+    from formulations.engines.forestcoll.plans import shared_forest, shares_of  # noqa: PLC0415
 
     shares = shares_of(run.problem, backend=run.backend, time_limit=run.left)
     run.met(shares.size)

@@ -24,7 +24,7 @@ Source: the thesis, section 5.2.
 
 from __future__ import annotations
 
-from formulations.engines.fluid_lp.decomposed import decomposed
+from formulations.engines.fluid_lp.dantzig_wolfe_plan import decomposed
 
 FORMULATION = decomposed(
     "mirrored-dantzig-wolfe",

@@ -20,7 +20,7 @@ The plan is a flow. Its steady makespan is R, and R is a bound for every plan, b
 prices; the replay of a single problem takes longer by latencies and finite parts.
 
 Data that is copied or added on the way needs trees and more rows: see `orbit-trees` for plans,
-`formulations.engines.orbit_lp.blocks` for the rows.
+`formulations.engines.orbit_lp.program` for the rows.
 
 Source: the thesis, LP (3.16) without time, and chapter 5 taken further: every symmetry is used,
 not only that of origins.
@@ -39,15 +39,13 @@ from ccl.bound import Bound
 from ccl.flow import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
-from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_crumbs
-from formulations.core.registry import Formulation
+from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
-from formulations.engines.fluid_lp.costs import COST_ROW, CostKind, link_costs
+from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 
 if TYPE_CHECKING:
-    from formulations.engines.orbit_lp.lift import Paths
-    from formulations.engines.orbit_lp.lp import OrbitSolution
+    from formulations.engines.orbit_lp.lp import OrbitSolution, Paths
 
 MARGIN = 1e-9
 """Share by which the bound is lowered, for the rounding of a solver that works in floats."""
@@ -111,8 +109,10 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If the time limit came before the flow.
     """
-    from formulations.engines.orbit_lp.lift import Lift  # noqa: PLC0415  it loads the solver
-    from formulations.engines.orbit_lp.lp import solve_orbits  # noqa: PLC0415
+    from formulations.engines.orbit_lp.lp import (  # noqa: PLC0415  it loads a solver
+        Lift,
+        solve_orbits,
+    )
 
     topology = run.problem.topology
     costs = None if options.costs == "none" else link_costs(topology, options.costs)

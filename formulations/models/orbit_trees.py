@@ -42,7 +42,7 @@ from ccl.result import ModelSize, Result, Stop
 from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.fluid_lp.costs import link_costs
+from formulations.engines.fluid_lp.plain import link_costs
 from formulations.engines.tree_columns.refusal import refusal
 
 if TYPE_CHECKING:
@@ -92,8 +92,10 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Generate columns and offer the forest."""
-    from formulations.engines.tree_columns.plan import forest_of  # noqa: PLC0415
-    from formulations.engines.tree_columns.search import Search  # noqa: PLC0415  it loads the solver
+    from formulations.engines.tree_columns.search import (  # noqa: PLC0415  it loads a solver
+        Search,
+        forest_of,
+    )
     from formulations.engines.tree_columns.task import task_of  # noqa: PLC0415
 
     task = task_of(run.problem, symmetric=options.symmetry)
@@ -119,7 +121,7 @@ def run(run: Run, options: Options) -> Result:
 
 def _second(run: Run, found: Optimum, options: Options) -> Optimum:
     """Choose among the forests of the best rate."""
-    from formulations.engines.tree_columns.second import refined  # noqa: PLC0415
+    from formulations.engines.tree_columns.search import refined  # noqa: PLC0415
 
     if options.trees_per_root:
         return _whole(run, found, options.trees_per_root)

@@ -32,8 +32,8 @@ and over as many links as `formulations.engines.epoch_grid.arcs` lists. Chunks o
 change places; rows that order them were measured to make finding slower, so that is left to the
 solver.
 
-Symmetric plans are tried first (``formulations.engines.list_scheduling.quotient``); that there are
-none proves nothing. Sums are planned backwards, an all-reduce as a reduce-scatter, then an
+Symmetric plans are tried first (``formulations.engines.list_scheduling.multistart``); that there
+are none proves nothing. Sums are planned backwards, an all-reduce as a reduce-scatter, then an
 all-gather, each with the steps and rounds that are asked for
 (``formulations.engines.list_scheduling.search``).
 """
@@ -120,7 +120,7 @@ def refuses(problem: Problem) -> str | None:
         return (
             f"its chunks have {sizes[0]:g} to {sizes[-1]:g} bytes, and here rounds are of one size"
         )
-    from formulations.engines.sccl.rates import uneven  # noqa: PLC0415  it loads igraph
+    from formulations.engines.sccl.instance import uneven  # noqa: PLC0415  it loads igraph
 
     return uneven(problem.topology) or no_mirror(problem)
 

@@ -69,10 +69,9 @@ from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.sketch import Sketch
-from formulations.core.refusals import no_stores
+from formulations.core.refusals import binding, no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.core.shared_limits import binding
 from formulations.engines.epoch_grid.epoch_options import ProofOptions
 from formulations.engines.reverse_time import no_mirror
 

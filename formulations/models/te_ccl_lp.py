@@ -29,7 +29,7 @@ priorities: enough to serve one after the other. The plan kept is the one whose 
 earliest in the replay, weighted by priority.
 
 Symmetry: where automorphisms of the cluster leave the demand as it is, one source of each orbit is
-a commodity, and rows count its images (``formulations.engines.epoch_grid.commodities``). The
+a commodity, and rows count its images (``formulations.engines.epoch_grid.decompose``). The
 optimum is the same.
 
 Source: TE-CCL (Liu et al., SIGCOMM 2024, doi 10.1145/3651890.3672249), section 4.1 and appendices
@@ -59,13 +59,12 @@ from ccl.result import Result, Stop
 from ccl.schedule import Schedule
 from ccl.verify import verify
 from formulations.bounds import quick_bounds
-from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_crumbs
-from formulations.core.registry import Formulation
+from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
 from formulations.core.weighted_objectives import prioritised, weighted_arrivals
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.commodities import Commodities, commodities
+from formulations.engines.epoch_grid.decompose import Commodities, commodities
 from formulations.engines.epoch_grid.epoch_options import EpochOptions
 from formulations.engines.epoch_grid.epochs import (
     ROUNDING,
@@ -75,8 +74,8 @@ from formulations.engines.epoch_grid.epochs import (
     snapped,
     stretched,
 )
-from formulations.engines.epoch_grid.too_short import proved_short
-from formulations.engines.te_ccl.flow_sizes import GROUPS, count_amounts
+from formulations.engines.epoch_grid.grid_bound import proved_short
+from formulations.engines.te_ccl.flow_lp import GROUPS, count_amounts
 
 if TYPE_CHECKING:
     from formulations.engines.te_ccl.flow_lp import Aim, FlowModel

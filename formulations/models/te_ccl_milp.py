@@ -22,16 +22,16 @@ b <= 1 also says that a chunk arrives at most once. A variable exists only insid
 not before the chunk can be at src(e), and arrival not after it can still be of use.
 
 Options change these rows: a limited buffer adds evictions
-(`formulations.engines.epoch_grid.memory`, appendix B); without store-and-forward a device that
+(`formulations.engines.epoch_grid.epochs`, appendix B); without store-and-forward a device that
 stores sends what it was not given at the start as a switch that copies does, in the epoch of its
 arrival or never; without copies every destination of a chunk is sent a chunk of its own, and the
 result is one of that larger problem. Over a link that has less bandwidth at times, occupancy and
-delay depend on the epoch (`formulations.engines.epoch_grid.slowed`).
+delay depend on the epoch (`formulations.engines.epoch_grid.arcs`).
 
 Objectives, named for what they optimise:
 
 * ``fewest-epochs``: the smallest K for which a solution exists, found from models without an
-  objective for one K after the other (`formulations.engines.te_ccl.horizons`);
+  objective for one K after the other (`formulations.engines.te_ccl.chunk_search`);
 * ``early-arrivals``: maximise the sum of priority[c] * b[k, v, c] / k over the wanted (v, c),
   k = 1 .. K; with 1 / (k + 1) in place of 1 / k for R[k] = min(demand, b[k+1]) and all priorities
   1 this is the paper's objective;
@@ -72,9 +72,9 @@ from ccl.result import Result
 from formulations.bounds import lower_bounds
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.demand import without_copies
 from formulations.engines.epoch_grid.epoch_options import ChunkOptions
-from formulations.engines.epoch_grid.memory import too_small
+from formulations.engines.epoch_grid.epochs import too_small
+from formulations.engines.epoch_grid.plans import without_copies
 from formulations.engines.reverse_time import no_mirror, search
 from formulations.engines.te_ccl.chunk_search import find
 from formulations.engines.te_ccl.chunk_sizes import GROUPS, anatomy

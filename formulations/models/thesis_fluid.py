@@ -35,7 +35,7 @@ Decisions. An edge's w is the same for all steps of its link, so R needs no sear
 counts f <= w with w <= s b at every step, and calls (4.2) equivalent to it (theorem 4); here (4.2)
 is solved, `formulations.engines.fluid_lp.steps` makes K chunks of its plan. What the thesis prints
 wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.16) and
-`formulations.engines.fluid_lp.subsets` (3.11).
+`formulations.engines.fluid_lp.multicast` (3.11).
 
 Source: the thesis, chapters 3 and 4.
 """
@@ -53,18 +53,17 @@ from ccl.flow import Flow, Rate
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.core.model_size import Anatomy
 from formulations.core.refusals import no_crumbs, no_stores
-from formulations.core.registry import Formulation
+from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.too_short import too_short
-from formulations.engines.fluid_lp.costs import COST_ROW, CostKind, link_costs
-from formulations.engines.fluid_lp.forests import (
+from formulations.engines.epoch_grid.grid_bound import too_short
+from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
     carried_shares,
     joined_forest,
     nearest_forest,
     no_forest,
 )
+from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.fluid_lp.sizes import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.engines.reverse_time import no_mirror
 from formulations.engines.steady_state.demands import demands_of, moving, refusal
@@ -209,7 +208,7 @@ def _labelled(problem: Problem, options: Options) -> bool:
     """Say whether the whole program has labels."""
     if options.model != "best":
         return options.model == "labels"
-    from formulations.engines.fluid_lp.subsets import variables  # noqa: PLC0415  it loads the solver
+    from formulations.engines.fluid_lp.multicast import variables  # noqa: PLC0415  it loads the solver
     from formulations.engines.steady_state.graph import graph_of  # noqa: PLC0415
 
     demands = demands_of(problem)
@@ -245,7 +244,7 @@ def _prove(run: Run, options: Options, found: FluidSolution) -> None:
 
 def _flow(problem: Problem, found: FluidSolution) -> Flow:
     """Return the flow of every chunk, as the shares of its pair."""
-    from formulations.engines.fluid_lp.paths import links_of_pairs  # noqa: PLC0415
+    from formulations.engines.fluid_lp.arborescences import links_of_pairs  # noqa: PLC0415
 
     topology, rates = problem.topology, []
     wants: dict[int, dict[int, float]] = {}
@@ -281,7 +280,7 @@ def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
 def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
     """Return the trees of a part, by labels of each group where it has none."""
     from formulations.engines.fluid_lp.arborescences import trees_of  # noqa: PLC0415
-    from formulations.engines.fluid_lp.realise import check  # noqa: PLC0415
+    from formulations.engines.fluid_lp.strengthened import check  # noqa: PLC0415
     from formulations.engines.steady_state.graph import graph_of, in_steps  # noqa: PLC0415
 
     if part.labelled:

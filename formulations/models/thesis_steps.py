@@ -42,25 +42,22 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.core.model_size import Anatomy
-from formulations.core.refusals import no_stores
-from formulations.core.registry import Formulation
+from formulations.core.refusals import binding, no_stores
+from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
-from formulations.core.shared_limits import binding
 from formulations.engines.epoch_grid.arcs import Hops, link_hops
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epoch_options import ProofOptions
 from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.plans import schedule
-from formulations.engines.epoch_grid.too_short import (
+from formulations.engines.epoch_grid.grid_bound import (
     Need,
     by_bound,
     by_hops,
     proved_short,
     too_short,
 )
-from formulations.engines.fluid_lp.costs import CostKind, link_costs
-from formulations.engines.fluid_lp.step_sizes import GROUPS, count_steps
+from formulations.engines.epoch_grid.plans import demand, schedule
+from formulations.engines.fluid_lp.plain import CostKind, link_costs
+from formulations.engines.fluid_lp.sizes import STEP_GROUPS, count_steps
 from formulations.engines.reverse_time import no_mirror, parts, search
 from formulations.engines.te_ccl.greedy import greedy
 
@@ -277,6 +274,6 @@ FORMULATION = Formulation(
     run=run,
     model="milp",
     anatomy=anatomy,
-    groups=GROUPS,
+    groups=STEP_GROUPS,
     mathematics=__doc__ or "",
 )

@@ -33,16 +33,16 @@ from ccl.result import Result, Stop
 from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.answer import answer
-from formulations.engines.closed_forms.answer import refuses as too_many
-from formulations.engines.closed_forms.messages import EVERYONE, Messages, Task
-from formulations.engines.closed_forms.orders import by_rank
-from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
+from formulations.engines.closed_forms.hosts import by_rank
+from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.steps import answer
+from formulations.engines.closed_forms.steps import refuses as too_many
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epochs import EpochGrid, longest_hop
+from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.reverse_time import no_mirror, search
-from formulations.engines.te_ccl.in_order import place
+from formulations.engines.te_ccl.greedy import place
 
 
 @dataclass(frozen=True, kw_only=True)

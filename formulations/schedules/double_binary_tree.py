@@ -5,7 +5,7 @@ trees over the same GPUs, the second one turned so that whoever has children in 
 in it, each GPU sends every chunk of one half twice and none of the other (Sanders, Speck, Traeff,
 Parallel Computing 2009; NCCL since 2.4). Edges have two colours, used in turn step after step, such
 that no GPU sends or receives two chunks in one step
-(`formulations.engines.closed_forms.double_tree`).
+(`formulations.engines.closed_forms.trees`).
 
 An edge is used every second step, and a place sends on what it received in the next step or the one
 after. With h steps until the last place of the last tree has its first chunk, n chunks of m/n
@@ -36,11 +36,10 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.answer import answer, refuses
-from formulations.engines.closed_forms.double_tree import double_tree, spread
 from formulations.engines.closed_forms.hosts import from_first, laid
-from formulations.engines.closed_forms.pattern import Formula, Pattern
-from formulations.engines.closed_forms.trees import Tree
+from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.steps import answer, refuses
+from formulations.engines.closed_forms.trees import Tree, double_tree, spread
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,12 @@ from ccl.result import Result
 from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.answer import answer
-from formulations.engines.closed_forms.answer import refuses as refuses_any
-from formulations.engines.closed_forms.groups import (
+from formulations.engines.closed_forms.doubling import Messages, Task
+from formulations.engines.closed_forms.hosts import best_connected, by_host, laid, uneven
+from formulations.engines.closed_forms.phases import Among, Pattern, Phase, summed
+from formulations.engines.closed_forms.steps import answer
+from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.closed_forms.trees import (
     Algorithm,
     Chunks,
     exchanged,
@@ -57,10 +60,6 @@ from formulations.engines.closed_forms.groups import (
     in_turn,
     passed,
 )
-from formulations.engines.closed_forms.hosts import best_connected, by_host, laid, uneven
-from formulations.engines.closed_forms.messages import Messages, Task
-from formulations.engines.closed_forms.pattern import Pattern
-from formulations.engines.closed_forms.phases import Among, Phase, summed
 
 
 @dataclass(frozen=True, kw_only=True)

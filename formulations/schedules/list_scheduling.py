@@ -7,7 +7,7 @@ millisecond on 16 GPUs. Passes differ in their weights and in chance; the best p
 that meets a lower bound is optimal and ends the search.
 
 A cluster with symmetry is planned for one chunk of each orbit
-(``formulations.engines.list_scheduling.quotient``), which is faster by the order of the group and
+(``formulations.engines.list_scheduling.multistart``), which is faster by the order of the group and
 mostly better. Devices that cannot store are crossed without stopping; where they copy, one
 transmission serves several ports. Reductions are planned backwards on reversed links; all-reduce
 spreads each sum while others are still being added up

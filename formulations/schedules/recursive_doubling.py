@@ -28,19 +28,20 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.answer import answer
-from formulations.engines.closed_forms.answer import refuses as refuses_any
 from formulations.engines.closed_forms.doubling import (
+    Messages,
+    Task,
     beside,
     core,
     doubled,
     is_power_of_two,
     partners,
 )
-from formulations.engines.closed_forms.messages import Messages, Task
-from formulations.engines.closed_forms.orders import arranged, by_rank
-from formulations.engines.closed_forms.pattern import Formula, Pattern
+from formulations.engines.closed_forms.hosts import arranged, by_rank
+from formulations.engines.closed_forms.phases import Formula, Pattern
 from formulations.engines.closed_forms.routing import joined
+from formulations.engines.closed_forms.steps import answer
+from formulations.engines.closed_forms.steps import refuses as refuses_any
 
 
 @dataclass(frozen=True, kw_only=True)

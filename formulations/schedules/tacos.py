@@ -126,8 +126,10 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If no trial brought every chunk where it must go.
     """
-    from formulations.engines.list_scheduling.search import answer  # noqa: PLC0415  it loads numba
-    from formulations.engines.list_scheduling.tacos import Matcher  # noqa: PLC0415
+    from formulations.engines.list_scheduling.search import (  # noqa: PLC0415  it loads a solver
+        Matcher,
+        answer,
+    )
 
     topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):

@@ -17,6 +17,13 @@ Every better plan is reported as it comes. Who fixes the chunks (`Collective.who
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
 answer's own problem may have more chunks per shard than the one that was asked, and only bounds
 that hold for every plan count.
+
+A first plan on a machine that has not compiled the searches yet, while that is done.
+
+Closed forms, and one pass of list scheduling where the problem is small, are made by the searches
+as they are written (`formulations.core.preparing.interpreted`): a second for 16 GPUs, beside a
+minute for compiling. The clock of the solve stands still, as no solve would take this time
+otherwise.
 """
 
 from __future__ import annotations
@@ -34,11 +41,46 @@ from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
 from ccl.schedule import Schedule
+from formulations.core.preparing import begin, compiling, interpreted, ready
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
 from formulations.engines.reverse_time import halves
-from formulations.jobs.aside import Aside
-from formulations.solving.first_plan import first_plan
+from formulations.jobs.solve_job import Aside
+
+TINY, LARGE = 500, 20_000
+"""Chunks times destinations above which only closed forms are made, and above which nothing is."""
+
+FORMS: tuple[tuple[str, dict[str, Any]], ...] = (("direct", {}), ("ring", {}), ("tree", {}))
+
+SEARCH: tuple[str, dict[str, Any]] = ("list", {"passes": 1})
+
+
+def first_plan(run: Run) -> None:
+    """Offer what can be made without compiled searches; nothing where they are compiled."""
+    if ready():
+        return
+    begin()
+    most = sum(len(chunk.destinations) for chunk in run.problem.collective.chunks)
+    tried = (*FORMS, *((SEARCH,) if most <= TINY else ())) if most <= LARGE else ()
+    with compiling(), interpreted():
+        for name, options in tried:
+            _offered(run, name, options)
+
+
+def _offered(run: Run, name: str, options: dict[str, Any]) -> None:
+    """Let a formulation offer its plan to a run, and keep the best."""
+    chosen = formulation(name)
+    if run.enough or chosen.why_not(run.problem) is not None:
+        return
+    from formulations.solving.windows import answer  # noqa: PLC0415  it replays
+
+    inner = replace(run, method=name, log=[], time_limit=None)
+    try:
+        answer(chosen, inner, chosen.options(**options))
+    except SolveError as error:
+        run.note(f"{name}: {error}")
+    run.best = inner.best
+
 
 EFFORT = {"quick": 0.0, "normal": 10.0, "thorough": 60.0}
 """Seconds that each exact method may take."""

@@ -12,7 +12,7 @@ from ccl.errors import CclError
 from ccl.schedule import Schedule
 from ccl.serialization.topoloom import plan_from_json, problem_from_json
 from formulations.core.run import Progress
-from formulations.jobs.child_end import PAUSE, until_abandoned
+from formulations.jobs.child import PAUSE, until_abandoned
 from formulations.jobs.transport import Sender
 from formulations.solving.api import solve
 

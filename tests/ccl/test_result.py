@@ -14,7 +14,7 @@ from ccl.result import Status, Stop, conclude
 from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import document, document_from_json, document_to_json
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
-from formulations.analyses.comparison.asked import resized
+from formulations.analyses.comparison.table import resized
 from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.ccl.test_forest import sums_at_one
 

@@ -15,7 +15,7 @@ from designer.cli import compare as comparing
 from designer.cli import main
 from formulations.analyses import comparison
 from formulations.analyses.comparison import Comparison, compare, comparison_from_json
-from formulations.analyses.comparison.asked import question
+from formulations.analyses.comparison.table import question
 from tests.ccl.clusters import star
 
 BROADCAST = ("star:gpus=4,alpha=0.5", "--collective", "broadcast", "--chunks", "4")

@@ -13,7 +13,7 @@ from ccl.collective import Chunk, all_gather, custom, make_collective
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device, duplex
 from formulations.bounds import best_bound, flow_bounds, lower_bounds, quick_bounds
-from formulations.bounds.machines import curve, last, slot, slots
+from formulations.bounds.demand import curve, last, slot, slots
 from tests.formulations.test_bounds_whole import TOPOLOGIES, first_come
 
 MB = 1e6

@@ -27,7 +27,6 @@ from formulations.analyses.comparison import (
     Method,
     News,
     Row,
-    cells,
     comparison_from_json,
     comparison_to_json,
     default_methods,
@@ -36,8 +35,9 @@ from formulations.analyses.comparison import (
     parse_methods,
     resized,
 )
-from formulations.analyses.comparison.asked import question, sharing
+from formulations.analyses.comparison import child as cells
 from formulations.analyses.comparison.jobs import ComparisonJob
+from formulations.analyses.comparison.table import question, sharing
 from formulations.bounds import lower_bounds
 from formulations.core.registry import formulation
 from gallery import open_cluster
@@ -614,7 +614,7 @@ def test_a_bug_in_the_child_is_its_last_words():
     """Its thread reads the pipe of requests, which this process keeps open."""
     code = """
         import threading
-        from formulations.jobs.child_end import leave, until_abandoned
+        from formulations.jobs.child import leave, until_abandoned
         def serve(requests, answers):
             threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
             1 / 0

@@ -16,9 +16,8 @@ from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify, verify_timeline
 from formulations import solve
 from formulations.engines.epoch_grid.arcs import hyper_edges
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
-from formulations.engines.epoch_grid.plans import schedule
+from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.reverse_time import backwards, parts
 from formulations.engines.te_ccl.greedy import greedy
 

@@ -127,7 +127,7 @@ def test_the_solver_dies_with_its_parent():
 def test_what_a_solver_prints_is_no_answer():
     """HiGHS writes some warnings to the output itself, beside Python, whatever it is told."""
     program = (
-        "import os; from formulations.jobs.child_end import own_answers; answers = own_answers();"
+        "import os; from formulations.jobs.child import own_answers; answers = own_answers();"
         "os.write(1, b'a warning\\n'); print('another', flush=True); answers.write(b'{}\\n')"
     )
 

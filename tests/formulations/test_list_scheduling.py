@@ -12,8 +12,7 @@ from ccl.topology import Link, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.core.run import Progress
-from formulations.engines.list_scheduling.multistart import Task, passes
-from formulations.engines.list_scheduling.quotient import Quotient, quotient
+from formulations.engines.list_scheduling.multistart import Quotient, Task, passes, quotient
 from formulations.engines.list_scheduling.routes import Moves, moves_of
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs

@@ -12,7 +12,7 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from formulations.core.shared_limits import betas
+from formulations.core.refusals import betas
 from formulations.engines.list_scheduling import routes as moves_module
 from formulations.engines.list_scheduling.multistart import passes
 from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of

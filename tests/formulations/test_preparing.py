@@ -19,9 +19,10 @@ from formulations.core import preparing
 from formulations.core.preparing import PREPARING, clock, compiling, interpreted, listening
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.engines.kernels import arborescence, dispatch, kernels
+from formulations.engines.kernels import arborescence, dispatch
+from formulations.engines.kernels import arrays as kernels
 from formulations.jobs.resource_limits import Watch
-from formulations.solving.first_plan import first_plan
+from formulations.solving.auto import first_plan
 from gallery import open_cluster
 
 

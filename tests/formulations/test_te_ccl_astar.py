@@ -11,10 +11,10 @@ from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.link_constraints import capacity_rows
-from formulations.engines.te_ccl.round_state import Rounds, first_state
+from formulations.engines.epoch_grid.plans import demand
+from formulations.engines.te_ccl.round_milp import Rounds, first_state
 from formulations.engines.te_ccl.rounds import STALLS, Journey
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster

@@ -22,7 +22,7 @@ from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.commodities import commodities
+from formulations.engines.epoch_grid.decompose import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
 from formulations.engines.te_ccl.flow_lp import FlowModel
 from gallery import open_cluster

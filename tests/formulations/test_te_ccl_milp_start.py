@@ -13,10 +13,10 @@ from ccl.result import Stop
 from ccl.schedule import Schedule
 from formulations import solve, start
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.demand import demand
 from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.te_ccl.horizons import Horizons
-from formulations.engines.te_ccl.in_order import onto
+from formulations.engines.epoch_grid.plans import demand
+from formulations.engines.te_ccl.chunk_search import Horizons
+from formulations.engines.te_ccl.greedy import onto
 from formulations.models.te_ccl_milp import Options
 from gallery import open_cluster
 

@@ -12,17 +12,21 @@ split without end. What a method proves for whole chunks only stays with its own
 >>> compare(problem, ("ring", "list:passes=40"), time_limit=10).crossovers()  # doctest: +SKIP
 """
 
-from formulations.analyses.comparison.asked import (
+from formulations.analyses.comparison.child import compare
+from formulations.analyses.comparison.jobs import ComparisonJob, start_comparison
+from formulations.analyses.comparison.kept import comparison_from_json, comparison_to_json
+from formulations.analyses.comparison.table import (
     SIZES,
+    Comparison,
+    Crossover,
+    Method,
+    News,
+    Row,
     default_methods,
     parse_method,
     parse_methods,
     resized,
 )
-from formulations.analyses.comparison.cells import compare
-from formulations.analyses.comparison.jobs import ComparisonJob, start_comparison
-from formulations.analyses.comparison.kept import comparison_from_json, comparison_to_json
-from formulations.analyses.comparison.table import Comparison, Crossover, Method, News, Row
 
 __all__ = [
     "SIZES",

@@ -19,8 +19,15 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.serialization import wire
 from ccl.serialization.topoloom import bound_of, problem_to_json, result_from_json, shaped
-from formulations.analyses.comparison.asked import Question, question, sharing
-from formulations.analyses.comparison.table import Comparison, Method, News, Row
+from formulations.analyses.comparison.table import (
+    Comparison,
+    Method,
+    News,
+    Question,
+    Row,
+    question,
+    sharing,
+)
 from formulations.core.run import Progress
 from formulations.jobs.child import Child
 from formulations.jobs.resource_limits import checked, patience

@@ -25,8 +25,7 @@ from ccl.serialization.topoloom import (
     result_to_json,
     shaped,
 )
-from formulations.analyses.comparison.asked import Question, sharing
-from formulations.analyses.comparison.table import Comparison, Method, Row
+from formulations.analyses.comparison.table import Comparison, Method, Question, Row, sharing
 
 FORMAT = "topoloom-comparison/1"
 

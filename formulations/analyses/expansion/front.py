@@ -1,12 +1,12 @@
 """Cost against speed, for several collectives at once.
 
 The cost of speed f is the optimum of a linear program whose right hand sides are linear in f
-(`formulations.analyses.expansion.master`): convex and straight between finitely many corners. These
-are found exactly by tangents: between two points that are known, ask for the least of cost less
-reward times f with their slope as the reward; either no point lies below the line through them, and
-it is part of the front, or a new one does and there are two lines to ask about (Aneja and Nair,
-Bicriteria transportation problem, 1979; Eisner and Severance, Mathematical techniques for efficient
-record segmentation, 1976).
+(`formulations.analyses.expansion.upgrade`): convex and straight between finitely many corners.
+These are found exactly by tangents: between two points that are known, ask for the least of cost
+less reward times f with their slope as the reward; either no point lies below the line through
+them, and it is part of the front, or a new one does and there are two lines to ask about (Aneja and
+Nair, Bicriteria transportation problem, 1979; Eisner and Severance, Mathematical techniques for
+efficient record segmentation, 1976).
 
 Where everything is bought in steps the front is a list. From a point on it, ask for the least cost
 of anything faster, then for the fastest that costs no more; that is the next point. What is faster
@@ -25,10 +25,8 @@ import numpy as np
 from ccl.costs import Costs
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
-from formulations.analyses.expansion.master import Bought, Goal, Search
-from formulations.analyses.expansion.nouns import Front, FrontKind, Upgrade
-from formulations.analyses.expansion.sale import By, Sale
-from formulations.analyses.expansion.upgrade import prepared, upgrade_of
+from formulations.analyses.expansion.sale import By, Front, FrontKind, Sale, Upgrade
+from formulations.analyses.expansion.upgrade import Bought, Goal, Search, prepared, upgrade_of
 
 RISE = 1e-5
 """Least share by which a point in steps is faster than the one before."""

@@ -12,7 +12,7 @@ holds a steady state down is linear in y:
 
 Each engine below says for given y the best algbw and such cuts, at least one of which is met with
 equality there. So algbw as a function of y is the least of finitely many cuts, concave, and
-`formulations.analyses.expansion.master` needs no more than these.
+`formulations.analyses.expansion.upgrade` needs no more than these.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
 from formulations.analyses.expansion.sale import Sale
-from formulations.engines.forestcoll.network import cut_decides, network_of
-from formulations.engines.forestcoll.search import SYMMETRIC, rate_of
+from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
 from formulations.engines.steady_state import demands
 from formulations.engines.tree_columns import refusal as trees
 

@@ -12,10 +12,27 @@ row is
 Of a device that may not copy there is a vertex for each next stop, whatever the cluster looks
 like: programs without them are as good only while what enters a switch can leave it
 (`formulations.engines.orbit_lp.lp.relays_suffice`), and one link changed alone would break that.
+
+What rooms are worth to the linear program of amounts: `formulations.models.te_ccl_lp`.
+
+K epochs of tau are kept, with all delays in them, and rooms are made larger or smaller together
+until everything just fits:
+
+    minimise    rho
+    subject to  the rows of the model but for its objective
+                sum over s of f[k, e, s] <= rho room[e] share[k, e];  shared limits likewise
+
+Then K tau rho is the time in which epochs that are rho times as long send it all, latencies left
+as they are in epochs. Rooms grow with bandwidths, and rho stands in no other row; so the duals y
+of these rows have sum of y room = 1, and -d(K tau rho)/db of a link is K tau rho times its sum of
+y room over all epochs, over b. Rows of limited buffers are left out.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible, ProblemError
@@ -26,10 +43,11 @@ from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import link_hops
-from formulations.engines.epoch_grid.commodities import commodities
+from formulations.engines.epoch_grid.decompose import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.too_short import by_hops, too_short
+from formulations.engines.epoch_grid.grid_bound import by_hops, too_short
 from formulations.engines.steady_state.demands import demands_of, refusal
+from formulations.engines.te_ccl.flow_lp import FlowModel
 
 SENDING = 0.95
 """Least share of an epoch in which a link sends, as `formulations.models.te_ccl_lp` begins with."""
@@ -53,7 +71,7 @@ def prices(
         What is asked; chunks may be split.
     horizon
         Epochs in which all has to be there, where the linear program of amounts on epochs is to be
-        priced instead of the steady state (`formulations.analyses.explanation.flow_prices`).
+        priced instead of the steady state (`formulations.analyses.explanation.pricing`).
     epoch_duration
         µs of one, with `horizon`; by default so long that `horizon` of them are the lower bound.
     time_limit
@@ -96,7 +114,6 @@ def _on_epochs(
     if why is not None:
         msg = f"links have no prices in epochs for {problem.collective.kind}: {why}"
         raise ProblemError(msg)
-    from formulations.analyses.explanation.flow_prices import PricedFlow  # noqa: PLC0415  it loads the solver
 
     bounds = quick_bounds(problem)
     run = Run(
@@ -146,3 +163,53 @@ def _why_not(problem: Problem) -> str | None:
     if not (demands.spreads or demands.sums or demands.free):
         return "all that is wanted is where it is wanted already, and nothing has to move"
     return None
+
+
+class PricedFlow(FlowModel):
+    """The model of amounts with rooms that stretch."""
+
+    def stretched(self, horizon: int) -> tuple[float, np.ndarray]:
+        """Return the least factor rho for all rooms, and what each link and limit is of it.
+
+        Parameters
+        ----------
+        horizon
+            K.
+
+        Returns
+        -------
+        tuple
+            rho, and by how much of itself it falls for a little more room of each link and then
+            each limit in all epochs, where that is unique; these add up to 1.
+
+        Raises
+        ------
+        Infeasible
+            If hops take more epochs.
+        LimitReached
+            If the time limit came first.
+        """
+        cells = self._cells(horizon)
+        sent, held, read = (
+            cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
+            for table in (cells.sent, cells.held, cells.read)
+        )
+        stretch = cp.Variable(nonneg=True)
+        found = list(self._rooms(cells, sent.size))
+        fits: list[Any] = [matrix @ sent <= room * stretch for matrix, room, _ in found]
+        balance = self._balance(cells, sent, held, read)
+        model = cp.Problem(cp.Minimize(stretch), [*balance, *fits])
+        outcome = self.run.backend.solve(model, time_limit=self.run.left, method="simplex")
+        worth = [
+            np.abs(np.asarray(rule.dual_value)) * room
+            for rule, (_, room, _) in zip(fits, found, strict=True)
+        ]
+        links = len(self.hops.topology.links)
+        shares = np.zeros(links + len(self.hops.topology.limits))
+        np.add.at(shares, found[0][2], worth[0])
+        # One stands for all of its images, which have equal parts of its price.
+        orbit = self.flows.links.min(axis=0)
+        shares[:links] = shares[orbit] / np.bincount(orbit, minlength=links)[orbit]
+        for each, (_, _, members) in zip(worth[1:], found[1:], strict=True):
+            shares[members] = each.sum() / len(members)
+        return outcome.objective, shares

@@ -1,23 +1,135 @@
-"""N-1: what every single loss costs, one of each class that symmetries exchange."""
+"""N-1: what every single loss costs, one of each class that symmetries exchange.
+
+What becomes of today's plan when a part of its cluster is gone or slow.
+
+What every straggler costs, one of each class that symmetries exchange.
+
+Reference for the factors: TE-CCL (SIGCOMM 2024), section 5.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.degradation import on_what_is_left, without_devices, without_host, without_link
-from ccl.errors import Infeasible, ProblemError
+from ccl.degradation import on_what_is_left, straggling, without_devices, without_host, without_link
+from ccl.errors import Infeasible, ProblemError, SolveError
+from ccl.metrics import link_utilisation
 from ccl.problem import Problem
-from ccl.result import Result
+from ccl.result import Plan, Result
+from ccl.schedule import Schedule
+from ccl.simulate import simulate
 from ccl.topology import Topology
+from ccl.verify import verify
 from formulations.analyses.best_rate import Optimum, optimum
-from formulations.analyses.failures.nouns import Failures, Loss
-from formulations.analyses.failures.parts import PARTS, Part, parts_of
-from formulations.analyses.failures.replays import Planner, surviving
+from formulations.analyses.failures.nouns import (
+    PARTS,
+    Failures,
+    Loss,
+    Part,
+    Straggler,
+    Stragglers,
+    Survival,
+    parts_of,
+)
+from formulations.solving.api import solve
+
+
+@dataclass
+class Planner:
+    """Solves one problem after another within one limit of time.
+
+    Parameters
+    ----------
+    formulation
+        Name of the formulation.
+    until
+        Moment of `time.monotonic` at which all must be done, or None.
+    left
+        How many are to be solved still; each has an equal share of the time that is left.
+    """
+
+    formulation: str
+    until: float | None
+    left: int
+
+    def solved(self, problem: Problem) -> tuple[Result | None, str]:
+        """Return a plan, or None and why there is none."""
+        seconds = None if self.until is None else max(0.0, self.until - monotonic()) / self.left
+        self.left -= 1
+        if seconds == 0:
+            return None, "the time limit is reached before it was its turn"
+        try:
+            return solve(problem, self.formulation, time_limit=seconds), ""
+        except SolveError as error:
+            return None, str(error)
+
+
+def surviving(today: Result, left: Topology, problem: Problem | None) -> Survival:
+    """Say how much of today's plan is left.
+
+    Parameters
+    ----------
+    today
+        The plan with everything in place.
+    left
+        The cluster without what is lost.
+    problem
+        The collective there, None where it can run no more.
+    """
+    gone = {each.ends for each in today.problem.topology.links} - left.link_index.keys()
+    use = link_utilisation(today.problem, today.timeline)
+    carried = {link.ends: use[link.ends] * link.bandwidth for link in today.problem.topology.links}
+    share = sum(carried[each] for each in gone) / (sum(carried.values()) or 1.0)
+    sends = today.plan.sends if isinstance(today.plan, Schedule) else ()
+    crossing = tuple(each for each in sends if not gone.isdisjoint(each.hops))
+    # A plan for other ranks than there are now is none.
+    runs = problem is not None and _answered(today, problem) and not crossing and share == 0
+    makespan = replayed(today, problem) if runs and problem is not None else None
+    return Survival(makespan, share, crossing, len(sends))
+
+
+def replayed(today: Result, problem: Problem) -> float:
+    """Return the µs that today's plan takes on a cluster with the same links, some of them slower.
+
+    The plan keeps the order of its sends. Its epochs grow with what has become slowest, so that it
+    is a plan of the slower cluster, which is verified; the replay forgets them again.
+
+    Parameters
+    ----------
+    today
+        The plan with everything as it should be.
+    problem
+        The same collective on the slower cluster.
+    """
+    plan = slower(today.plan, today.problem.topology, problem.topology)
+    # The plan may have cut the chunks that were asked for.
+    answered = problem.cut_into(len(today.problem.collective.chunks))
+    verify(answered, plan)
+    return simulate(answered, plan).makespan
+
+
+def _answered(today: Result, problem: Problem) -> bool:
+    """Say whether the plan answers a problem, its chunks cut further or as they are."""
+    cut = problem.cut_into(len(today.problem.collective.chunks))
+    return cut.collective == today.problem.collective
+
+
+def slower(plan: Plan, before: Topology, after: Topology) -> Plan:
+    """Return a plan whose epochs are longer by as much as the slowest link has become slower."""
+    if not isinstance(plan, Schedule):
+        return plan
+    factors = [1.0]
+    for ends in {ends for send in plan.sends for ends in send.hops}:
+        old, new = before.link(*ends), after.link(*ends)
+        factors += [new.beta / old.beta, new.alpha / old.alpha if old.alpha else 1.0]
+    return replace(plan, epoch_duration=plan.epoch_duration * max(factors))
+
 
 AUTO = "auto"
 
@@ -44,7 +156,7 @@ def failures(
     problem
         A cluster and what runs on it.
     losing
-        Kinds of parts, of `formulations.analyses.failures.parts.PARTS`.
+        Kinds of parts, of `formulations.analyses.failures.nouns.PARTS`.
     schedule
         Whether a verified plan is made for today and after every loss, and it is told how much of
         today's plan a loss leaves.
@@ -210,3 +322,134 @@ def refuse_windows(problem: Problem) -> None:
             "to compare with; leave out its windows"
         )
         raise ProblemError(msg)
+
+
+def stragglers(
+    problem: Problem,
+    *,
+    alpha: float = 1.0,
+    beta: float = 2.0,
+    lagging: Collection[str] = PARTS,
+    schedule: bool = False,
+    time_limit: float | None = None,
+    formulation: str = AUTO,
+) -> Stragglers:
+    """Say what every single straggler costs, and with plans what re-planning wins.
+
+    Parameters
+    ----------
+    problem
+        A cluster and what runs on it.
+    alpha, beta
+        Factors of the latency and of the time per byte of all links of what lags; of parallel
+        links one lags, and data spreads over all of them as their bandwidths allow.
+    lagging
+        Kinds of parts, of `formulations.analyses.failures.nouns.PARTS`.
+    schedule
+        Whether a verified plan is made for today and for every straggler, and today's is replayed
+        on the slowed cluster.
+    time_limit
+        Seconds for all plans together; what is not reached has none.
+    formulation
+        How plans are found.
+
+    Raises
+    ------
+    ProblemError
+        If a kind is unknown, a factor is not positive, fluid models cannot say the problem, or
+        links have windows.
+    """
+    study = LagStudy(
+        problem,
+        alpha=alpha,
+        beta=beta,
+        lagging=lagging,
+        schedule=schedule,
+        time_limit=time_limit,
+        formulation=formulation,
+    )
+    rows = tuple(study.rows())
+    return study.so_far(rows)
+
+
+class LagStudy:
+    """The same, row by row: `rows` yields each as soon as it is there, and may be left early.
+
+    Parameters
+    ----------
+    problem, alpha, beta, lagging, schedule, time_limit, formulation
+        As for `stragglers`.
+
+    Raises
+    ------
+    ProblemError
+        As for `stragglers`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        lagging: Collection[str] = PARTS,
+        schedule: bool = False,
+        time_limit: float | None = None,
+        formulation: str = AUTO,
+    ) -> None:
+        refuse_windows(problem)
+        straggling(problem.topology, (), alpha=alpha, beta=beta)  # it refuses what is no factor
+        self.problem = problem
+        self.alpha, self.beta = alpha, beta
+        self.today: Optimum = optimum(problem)
+        """The best steady state with nothing lagging."""
+        self.parts: tuple[Part, ...] = parts_of(problem, lagging, latencies=schedule)
+        """What lags, one row each."""
+        self.result: Result | None = None
+        """Today's plan, once `rows` has begun; None where none is asked for or found."""
+        until = None if time_limit is None else monotonic() + time_limit
+        self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
+
+    def rows(self) -> Iterator[Straggler]:
+        """Yield a row for each of `parts`."""
+        if self._planner is not None:
+            self.result, _ = self._planner.solved(self.problem)
+        for part in self.parts:
+            yield self._row(part)
+
+    def so_far(self, rows: Collection[Straggler]) -> Stragglers:
+        """Return some of the rows as a table of its own."""
+        return Stragglers(self.problem, self.alpha, self.beta, self.today, tuple(rows), self.result)
+
+    def _row(self, part: Part) -> Straggler:
+        slow = slowed(self.problem.topology, part, alpha=self.alpha, beta=self.beta)
+        problem = replace(self.problem, topology=slow)
+        best = optimum(problem)
+        result, why = None, ""
+        if self._planner is not None:
+            result, why = self._planner.solved(problem)
+        return Straggler(
+            part=part,
+            topology=slow,
+            problem=problem,
+            optimum=best,
+            lost=1 - best.algbw / self.today.algbw,
+            replayed=None if self.result is None else replayed(self.result, problem),
+            result=result,
+            why=why,
+        )
+
+
+def slowed(topology: Topology, part: Part, *, alpha: float, beta: float) -> Topology:
+    """Return a cluster in which the one that stands for a part lags."""
+    if part.kind == "link":
+        src, dst = part.names
+        ends = [each for each in ((src, dst), (dst, src)) if each in topology.link_index]
+        # The others carry on: n links of which one takes beta times as long for a byte.
+        together = part.parallel / (part.parallel - 1 + 1 / beta)
+        return straggling(topology, ends, alpha=alpha, beta=together)
+    if part.kind == "host":
+        [host] = part.names
+        held = [each.name for each in topology.devices if each.host == host]
+        return straggling(topology, held, alpha=alpha, beta=beta)
+    return straggling(topology, part.names, alpha=alpha, beta=beta)

@@ -15,8 +15,7 @@ import numpy as np
 
 from ccl.problem import Problem
 from formulations.analyses.sensitivity.choosing import BestRates
-from formulations.analyses.sensitivity.classes import Ends, classes_of
-from formulations.analyses.sensitivity.cutting_planes import Rates, Scales
+from formulations.analyses.sensitivity.cutting_planes import Ends, Rates, Scales, classes_of
 
 STEP = 0.01
 """Share of more and of less bandwidth."""

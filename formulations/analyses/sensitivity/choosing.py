@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterator
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations.analyses.best_rate import programmable
-from formulations.analyses.sensitivity.classes import Classes
 from formulations.analyses.sensitivity.cutting import CutRates, cuts_decide
-from formulations.analyses.sensitivity.cutting_planes import Number, Plane, Rates, Scales, Undecided
+from formulations.analyses.sensitivity.cutting_planes import (
+    Classes,
+    Number,
+    Plane,
+    Rates,
+    Scales,
+    Undecided,
+)
 from formulations.analyses.sensitivity.priced import ProgramRates, TreeRates
 from formulations.engines.steady_state import demands
 from formulations.engines.tree_columns import refusal as trees

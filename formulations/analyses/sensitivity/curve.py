@@ -32,8 +32,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.steady import exact
 from formulations.analyses.sensitivity.choosing import BestRates
-from formulations.analyses.sensitivity.classes import Ends, chosen
-from formulations.analyses.sensitivity.cutting_planes import Number, Plane, Rates
+from formulations.analyses.sensitivity.cutting_planes import Ends, Number, Plane, Rates, chosen
 
 LOW, HIGH = 0.25, 4.0
 """The range of factors that is usual."""

@@ -11,10 +11,22 @@ import numpy as np
 from ccl.problem import Problem
 from ccl.steady import exact
 from ccl.symmetry import automorphisms
-from formulations.analyses.sensitivity.classes import Classes
-from formulations.analyses.sensitivity.cutting_planes import Plane, Rates, Scales, Undecided
-from formulations.engines.forestcoll.network import WHOLE, Network, cut_decides, network_of
-from formulations.engines.forestcoll.search import SYMMETRIC, Rate, rate_of
+from formulations.analyses.sensitivity.cutting_planes import (
+    Classes,
+    Plane,
+    Rates,
+    Scales,
+    Undecided,
+)
+from formulations.engines.forestcoll.search import (
+    SYMMETRIC,
+    WHOLE,
+    Network,
+    Rate,
+    cut_decides,
+    network_of,
+    rate_of,
+)
 from formulations.engines.steady_state.graph import balanced
 
 

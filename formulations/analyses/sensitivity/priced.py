@@ -13,9 +13,15 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.topology import Topology
-from formulations.analyses.sensitivity.classes import Classes
-from formulations.analyses.sensitivity.cutting_planes import Ends, Plane, Rates, Scales, Undecided
-from formulations.engines.orbit_lp.loads import Uniform
+from formulations.analyses.sensitivity.cutting_planes import (
+    Classes,
+    Ends,
+    Plane,
+    Rates,
+    Scales,
+    Undecided,
+)
+from formulations.engines.orbit_lp.group import Uniform
 
 PATIENCE = 2.0
 """Seconds after which trees that are not proved are given up."""

@@ -15,12 +15,10 @@ size, ``lines`` writes and reads plans.
 from __future__ import annotations
 
 from formulations.campaigns.catalog.answering import solve
-from formulations.campaigns.catalog.atlas import Atlas, Cell, atlas_of, regimes
 from formulations.campaigns.catalog.catalog import Catalog, usual_path
-from formulations.campaigns.catalog.entry import Entry
 from formulations.campaigns.catalog.lines import read_lines, write_lines
-from formulations.campaigns.catalog.tuner import TunerRange, TunerTable
-from formulations.campaigns.catalog.tuning import tuned
+from formulations.campaigns.catalog.tuner import Entry, TunerRange, TunerTable
+from formulations.campaigns.catalog.tuning import Atlas, Cell, atlas_of, regimes, tuned
 
 __all__ = [
     "Atlas",

@@ -13,7 +13,7 @@ import msgspec
 from ccl.errors import CclError, FormatError
 from ccl.serialization.topoloom import result_from_json, result_to_json, shaped
 from formulations.campaigns.catalog.catalog import Catalog
-from formulations.campaigns.catalog.entry import Entry
+from formulations.campaigns.catalog.tuner import Entry
 
 FORMAT = "topoloom-catalog/1"
 

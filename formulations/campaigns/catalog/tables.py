@@ -4,14 +4,27 @@ SQLite in write-ahead mode: readers never wait, writers wait for one another up 
 write that has returned is in the log and the log is synced (``synchronous=FULL``), so that neither
 ``kill -9`` nor a loss of power takes it away; one that was cut off leaves no trace. Every use opens
 the file anew and closes it: nothing is shared between threads, or inherited by a fork.
+
+What brings the tables of earlier versions up to those of today.
+
+What makes two problems one question: the same bytes and, where these are fixed, the same chunks.
+
+Where chunks are automatic a plan may cut them, and so may its result: what it answers is the
+problem in equal parts (`Collective.cut`). The question is the uncut problem, and a plan of it says
+in how many parts it is.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +51,144 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from ccl.bound import Bound
+from ccl.collective import Collective, made_of, make_collective
 from ccl.errors import CatalogError
-from formulations.campaigns.catalog.migrations import among_which_plans
+from ccl.problem import Problem
+from ccl.result import PROOF_TOLERANCE, Status
+from ccl.serialization.topoloom import topology_to_json
+from ccl.symmetry.canonical import Canonical, canonical
+from ccl.topology import Topology
+from formulations.campaigns.catalog.packed import bounds_in, problem_bytes, problem_in
+
+_DIGITS = 12
+"""Digits of a size that count: sums in another order may differ in the last."""
+
+
+def uncut(collective: Collective) -> Collective:
+    """Return what `Collective.cut` has made this of; itself where its chunks are fixed."""
+    if collective.whole:
+        return collective
+    named = made_of(collective)
+    if named is not None:
+        kind, ranks, size = collective.kind, collective.ranks, collective.size
+        return collective if named[0] == 1 else make_collective(kind, ranks, size, root=named[1])
+    chunks = collective.chunks
+    parts = math.gcd(*(len(tuple(alike)) for _, alike in groupby(chunks)))
+    if parts == 1:
+        return collective
+    merged = tuple(replace(each, size=each.size * parts) for each in chunks[::parts])
+    return replace(collective, chunks=merged)
+
+
+def asked_by(problem: Problem) -> Problem:
+    """Return the problem that stands for the question of a problem, in its own names."""
+    return _with(problem, uncut(problem.collective))
+
+
+def parts_of(problem: Problem) -> int:
+    """Return into how many parts the chunks of the question are cut in a problem."""
+    collective = problem.collective
+    return len(collective.chunks) // len(uncut(collective).chunks)
+
+
+def in_parts(problem: Problem, parts: int) -> Problem:
+    """Return the question of a problem with every chunk in `parts` parts."""
+    one = uncut(problem.collective)
+    made = one if parts == 1 else one.cut(parts)
+    return _with(problem, made)
+
+
+def form_of(problem: Problem) -> Canonical:
+    """Return the canonical form of the question of a problem; fixed chunks have a digest apart."""
+    asked = asked_by(problem)
+    found = canonical(asked.topology, asked.collective, windows=asked.windows)
+    return replace(found, digest=fixed(found.digest)) if asked.collective.whole else found
+
+
+def fixed(digest: str) -> str:
+    """Return the digest of the question in which the chunks of another are to stay whole."""
+    return hashlib.sha256(f"{digest}, whole".encode()).hexdigest()[: len(digest)]
+
+
+def size_of(problem: Problem) -> float:
+    """Return the bytes of a problem as a catalog counts them."""
+    return float(f"{problem.collective.size:.{_DIGITS}g}")
+
+
+def exact(topology: Topology) -> str:
+    """Return what tells one drawing of a cluster from others."""
+    text = json.dumps(topology_to_json(topology), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _with(problem: Problem, collective: Collective) -> Problem:
+    """Return a problem with another collective, itself where that is its own."""
+    same = collective == problem.collective
+    return problem if same else replace(problem, collective=collective)
+
+
+_COLUMNS = (
+    "questions ADD COLUMN whole BOOLEAN NOT NULL DEFAULT 0",
+    "plans ADD COLUMN parts INTEGER NOT NULL DEFAULT 1",
+    "plans ADD COLUMN whole_bound FLOAT",
+    "plans ADD COLUMN chunk FLOAT NOT NULL DEFAULT 0",
+)
+
+
+def among_which_plans(connection: Connection) -> None:
+    """Say whether chunks were fixed, and among which plans a plan is proved.
+
+    One chunk per shard was what nobody had asked for, so that these are automatic now. What was
+    called optimal may have met a bound for whole chunks only.
+    """
+    columns = connection.exec_driver_sql("PRAGMA table_info(questions)")
+    if "whole" in {row[1] for row in columns}:
+        return  # The tables are new: they were made as they are today.
+    for each in _COLUMNS:
+        connection.exec_driver_sql(f"ALTER TABLE {each}")
+    for number, digest, content in connection.exec_driver_sql(
+        "SELECT id, digest, content FROM questions"
+    ).all():
+        problem = problem_in(content)
+        if uncut(problem.collective) != problem.collective:
+            whole = replace(problem, collective=replace(problem.collective, whole=True))
+            connection.exec_driver_sql(
+                "UPDATE questions SET whole = 1, digest = ?, content = ? WHERE id = ?",
+                (fixed(digest), problem_bytes(whole), number),
+            )
+        _state_proofs(connection, number, problem)
+
+
+def _state_proofs(connection: Connection, question: int, problem: Problem) -> None:
+    """Write the bounds and the status of the plans of a question anew."""
+    share = problem.collective.chunk_size / problem.collective.size
+    for number, size, makespan, status, content in connection.exec_driver_sql(
+        "SELECT id, size, makespan, status, content FROM plans WHERE question = ?", (question,)
+    ).all():
+        try:
+            proof = _proof(bounds_in(content), makespan, Status(status))
+        except CatalogError:
+            continue  # Whoever asks for it finds it damaged, and drops it.
+        connection.exec_driver_sql(
+            "UPDATE plans SET bound = ?, whole_bound = ?, status = ?, chunk = ? WHERE id = ?",
+            (*proof, share * size, number),
+        )
+
+
+def _proof(
+    bounds: Sequence[Bound], makespan: float, status: Status
+) -> tuple[float, float | None, str]:
+    """Return the bound, that for whole chunks and the status of a plan of `makespan` µs."""
+    every = max(each.makespan for each in bounds if not each.whole_chunks)
+    whole = max((each.makespan for each in bounds if each.whole_chunks), default=0.0)
+    met = makespan / (1 + PROOF_TOLERANCE)
+    if every >= met:
+        status = Status.OPTIMAL
+    elif whole >= met:
+        status = Status.WHOLE
+    return every, whole if whole > every else None, str(status)
+
 
 PATIENCE = 60.0
 """Seconds that a writer waits for another."""

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from formulations.jobs.child_end import leave
+from formulations.jobs.child import leave
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -16,7 +16,7 @@ if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
     os.environ.update(ONE_THREAD)
     os.execv(sys.executable, [sys.executable, "-m", "formulations.campaigns.sweeps"])
 
-from formulations.campaigns.sweeps.child import serve  # noqa: E402  once it is certain to stay
+from formulations.campaigns.sweeps.rows import serve  # noqa: E402  once it is certain to stay
 
 # A terminal sends Ctrl-C to all; whoever asks ends this process.
 signal.signal(signal.SIGINT, signal.SIG_IGN)

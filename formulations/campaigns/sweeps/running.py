@@ -225,7 +225,7 @@ def _solve(
     if not left:
         return
     # Loading Dask takes half a second, which nobody waits for whose rows are all there.
-    from formulations.campaigns.sweeps.cluster import solvers  # noqa: PLC0415
+    from formulations.campaigns.sweeps.pool import solvers  # noqa: PLC0415
 
     with solvers(scheduler, workers) as client:
         _fed(client, left, told, stop)

@@ -20,10 +20,16 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import ProblemError
 from ccl.options import option_fields
 from ccl.serialization.quantity import format_size
-from formulations.analyses.comparison.asked import checked_method, parse_method
-from formulations.analyses.comparison.table import Method
-from formulations.campaigns.sweeps.clusters import Cluster, Source, clusters_of, digest
-from formulations.campaigns.sweeps.listed import sizes_of, texts_of, values_of
+from formulations.analyses.comparison.table import Method, checked_method, parse_method
+from formulations.campaigns.sweeps.clusters import (
+    Cluster,
+    Source,
+    clusters_of,
+    digest,
+    sizes_of,
+    texts_of,
+    values_of,
+)
 from formulations.campaigns.sweeps.spec import Kind, Solver, Spec
 from formulations.core.registry import formulation
 

@@ -12,6 +12,13 @@ rows that share no part with others:
 Rows are links and shared limits that bind. Where ways are links, the rows into a rank are a group
 and this is the paper's program of that rank and step; ways over switches share ports, and groups
 are as large as these make them. The step takes the largest z and the latency of its longest way.
+
+Trees of a broadcast in parts: every point of a shard takes one way into each rank.
+
+The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one after
+the other. A point x of the shard takes into each rank the way in whose stretch x lies; as every
+neighbour that sends has the whole shard one step before, these ways are a tree. Between two ends
+of stretches it is the same tree, so the stretches of all ranks cut the shard into its trees.
 """
 
 from __future__ import annotations
@@ -28,10 +35,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ccl.errors import Infeasible
+from ccl.forest import Tree
 from ccl.result import ModelSize
-from formulations.core.shared_limits import binding, numbers
+from formulations.core.refusals import binding, numbers
 from formulations.engines.epoch_grid.arcs import no_way
-from formulations.engines.interval_overlay import CLOSE, exact_parts
+from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.routes import Moves
 from formulations.solvers.cvxpy_highs import Backend
 
@@ -193,3 +201,22 @@ def _rows(moves: Moves) -> tuple[Any, np.ndarray]:
         rows.append(sparse.csr_array(links[numbers(topology, limit)].sum(axis=0)[None, :]))
         rates.append(limit.bandwidth)
     return sparse.csr_array(sparse.vstack(rows)), np.array(rates)
+
+
+def trees_of(moves: Moves, steps: Steps) -> tuple[Tree, ...]:
+    """Return the trees of all sources; the weights of each add up to 1."""
+    sources = sorted({source for source, _ in steps.parts})
+    return tuple(tree for source in sources for tree in _of_root(moves, steps, source))
+
+
+def _of_root(moves: Moves, steps: Steps, source: int) -> list[Tree]:
+    ranks = [
+        int(rank)
+        for rank in np.argsort(steps.distance[source], kind="stable")
+        if (source, int(rank)) in steps.parts
+    ]
+    taken = refined([steps.parts[source, rank] for rank in ranks])
+    return [
+        Tree(source, tuple(moves.routes[move] for move in ways), weight)
+        for ways, weight in taken.items()
+    ]

@@ -1,4 +1,9 @@
-"""Trees of one root that fill a load: exactly, by multiplicative weights, or a few of these."""
+"""Trees of one root that fill a load: exactly, by multiplicative weights, or a few of these.
+
+From a problem to trees of one root: rate, root and halves, then `blink.packer`.
+
+The form of Blink, with and without switches.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +12,91 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
-from ccl.errors import LimitReached
-from ccl.forest import Tree
+from ccl.errors import LimitReached, ProblemError
+from ccl.forest import Forest, Tree
+from ccl.problem import Problem
+from ccl.result import Result, Status, Stop
 from formulations.core.run import Run
-from formulations.engines.blink.few import chosen
-from formulations.engines.blink.options import Options
-from formulations.engines.blink.weights import Graph, Pool, from_root, weighted
-from formulations.engines.forestcoll.network import Ints, Network
-from formulations.engines.forestcoll.packing import Packed, pack
-from formulations.engines.forestcoll.plans import best_forest, load_of
-from formulations.engines.forestcoll.search import Rate
-from formulations.engines.forestcoll.splitting import Way, Ways, split
+from formulations.engines.blink.roots import (
+    Graph,
+    Pool,
+    best_root,
+    chosen,
+    from_root,
+    of_root,
+    same_both_ways,
+    shared_halves,
+    turned_round,
+    weighted,
+)
+from formulations.engines.forestcoll.plans import best_forest, halves, load_of, shared_rates, turned
+from formulations.engines.forestcoll.search import (
+    BYTES,
+    Ints,
+    Network,
+    Rate,
+    forest_rate,
+    network_of,
+    rate_of,
+)
+from formulations.engines.forestcoll.splitting import Packed, Way, Ways, pack, split
 from formulations.engines.interval_overlay import exact_parts, refined
+
+Packing = Literal["exact", "multiplicative weights"]
+Halves = Literal["at once", "in turn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Root, packing and number of trees."""
+
+    all_reduce_root: int | None = field(
+        default=None,
+        metadata={
+            "label": "Root of an all-reduce",
+            "min": 0,
+            "help": "Rank that adds up and spreads all data; empty: the best one",
+        },
+    )
+    packing: Packing = field(
+        default="exact",
+        metadata={
+            "label": "Packing",
+            "help": "exact: trees at the rate of the worst cut; multiplicative weights: the "
+            "paper's approximation, then a program for what each tree carries",
+        },
+    )
+    trees: int = field(
+        default=0,
+        metadata={
+            "label": "Trees at most",
+            "min": 0,
+            "max": 1000,
+            "help": "Chosen by an integer program, as fast as so many can be; 0: any number",
+        },
+    )
+    rounds: int = field(
+        default=1000,
+        metadata={
+            "label": "Rounds of multiplicative weights",
+            "min": 1,
+            "max": 100_000,
+            "help": "More come nearer to the best rate",
+        },
+    )
+    halves: Halves = field(
+        default="at once",
+        metadata={
+            "label": "Halves of an all-reduce",
+            "help": "at once: trees go up and down at the same time and share the links, as the "
+            "paper packs them; in turn: the best trees of a broadcast alone, up and then down",
+        },
+    )
+
 
 GRACE = 2.0
 """Seconds that packing may take whatever the limit: loading compiled code may have used it up."""
@@ -188,3 +263,83 @@ def _take(ways: list[tuple[Way, Fraction]], share: Fraction) -> list[tuple[Way, 
         if there > part:
             ways.insert(0, (way, there - part))
     return taken
+
+
+def solve_blink(run: Run, options: Options) -> Result:
+    """Offer the trees of one root.
+
+    Raises
+    ------
+    ProblemError
+        If the root asked for is no rank.
+    LimitReached
+        If there was no time for any trees.
+    """
+    packer = Packer(run, options)
+    whole = run.problem.collective.kind == "all-reduce"
+    forest = _all_reduce(packer) if whole else _half(packer)
+    run.note(f"{len(forest.trees)} trees of one root, {forest.depth} GPUs deep")
+    run.offer(forest, message="a forest")
+    best = run.best
+    met = best is not None and best.status is Status.THROUGHPUT
+    return run.finish(Stop.RATE if met else run.reached if run.enough else Stop.CONSTRUCTED)
+
+
+def _half(packer: Packer) -> Forest:
+    """Return the trees of a broadcast or a reduction."""
+    run = packer.run
+    rate = forest_rate(run.problem)
+    run.bounds = tuple(sorted((*run.bounds, rate.bound), key=lambda each: -each.makespan))
+    trees = packer.trees(rate)
+    return Forest(_turned(trees) if rate.reduces else trees, reduces=rate.reduces)
+
+
+def _all_reduce(packer: Packer) -> Forest:
+    """Return trees that go up to a root and down again."""
+    run = packer.run
+    network = network_of(halves(run.problem)[1])
+    root = best_root(network, _asked(run.problem, packer.options.all_reduce_root))
+    nbytes = network.share * int(network.weight.sum()) / BYTES
+    run.note(
+        f"root {run.problem.topology.ranks[root.rank]}: at most {float(root.into):.6g} GB/s up and "
+        f"{float(root.out):.6g} GB/s down; {float(nbytes / root.into + nbytes / root.out):.6g} µs "
+        "if each half had the links alone, one after the other"
+    )
+    back = same_both_ways(network)
+    rates = _alone(network, root.rank)
+    whole = None
+    if packer.options.halves == "at once":
+        shares = shared_halves(network, root.rank, backend=run.backend, left=lambda: run.left)
+        run.met(shares.size)
+        run.note(f"both halves at once take {shares.makespan:.6g} µs in the steady state")
+        whole = float(nbytes) / shares.makespan
+        rates = shared_rates(run.problem, shares, backend=run.backend) or rates
+    up, down = rates
+    if back is None:
+        return Forest(_turned(packer.trees(up)), reduces=True, spread=packer.trees(down))
+    if whole is None or packer.plain or len(network.gpus) < len(network.weight):
+        spread = packer.trees(down)
+    else:
+        spread = packer.both_ways(down, back, whole)
+    return Forest(_turned(spread), reduces=True, spread=spread)
+
+
+def _alone(network: Network, rank: int) -> tuple[Rate, Rate]:
+    """Return the rates up and down, each alone on the links."""
+    up, down = (
+        rate_of(each, sinks=each.sinks, reduces=False)
+        for each in (of_root(turned_round(network), rank), of_root(network, rank))
+    )
+    return up, down
+
+
+def _asked(problem: Problem, rank: int | None) -> int | None:
+    ranks = len(problem.topology.ranks)
+    if rank is not None and rank >= ranks:
+        msg = f"root {rank} is no rank of {problem.topology}; ranks go from 0 to {ranks - 1}"
+        raise ProblemError(msg)
+    return rank
+
+
+def _turned(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    return tuple(turned(tree) for tree in trees)

@@ -3,19 +3,139 @@
 A message starts with its step, or when the links of its way are free; a step begins when all of
 the one before is there. A chunk that goes over devices that store on its way is kept by each of
 them, so a later message to one of them is not sent.
+
+From a closed form to a verified schedule, with the formula beside it.
+
+A form only spreads. A sum to one rank is the mirrored form on reversed links read backwards; a sum
+that all want is added up first and spread from where it is, unless the form exchanges partial
+sums. Schedules keep the order that the steps give the links and what each send waits for; the
+replay then lets steps overlap. Where sums are exchanged a step begins when the one before is over,
+as what a rank sends on is what it has added up by then.
+
+A pattern on a problem: its walks on the links, forwards and backwards, and their formula.
+
+Ways between any two GPUs: moves that join them, or a chain of moves over devices that store.
+
+Two GPUs may be joined by several moves over different switches; a message takes the one on which
+it is there first. Where none joins them the chunk goes the quickest chain, and each device on it
+keeps a copy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
-from formulations.engines.closed_forms.messages import Messages
-from formulations.engines.closed_forms.ways import Ways
-from formulations.engines.kernels.stepping import walk
-from formulations.engines.list_scheduling.routes import Moves
-from formulations.engines.list_scheduling.timed import TimedMoves
+from ccl.closed_form import ClosedForm
+from ccl.collective import Chunk, Collective
+from ccl.errors import Infeasible
+from ccl.problem import Problem
+from ccl.result import Result, Stop
+from ccl.schedule import Schedule
+from ccl.topology import Topology
+from formulations.core.refusals import no_stores
+from formulations.core.run import Run
+from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
+from formulations.engines.closed_forms.phases import Pattern
+from formulations.engines.epoch_grid.arcs import no_way
+from formulations.engines.kernels.placing import walk
+from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
+from formulations.engines.list_scheduling.timed import (
+    TimedMoves,
+    backwards,
+    in_epochs,
+    quickest_hop,
+)
+from formulations.engines.reverse_time import adding, no_mirror
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Moves sorted by the devices that they join.
+
+    Parameters
+    ----------
+    moves
+        All of them.
+    nbytes
+        Bytes of the chunk that decides which chain is the quickest.
+    """
+
+    moves: Moves
+    nbytes: float
+
+    @property
+    def _devices(self) -> int:
+        return len(self.moves.topology.devices)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Moves sorted by source, destination and delay, shape (moves,)."""
+        moves = self.moves
+        return np.lexsort((moves.delay(self.nbytes), moves.dst, moves.src))
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Keys of the pairs of devices that moves join, and where the moves of each begin."""
+        moves = self.moves
+        keys = (moves.src * self._devices + moves.dst)[self.order]
+        return np.unique(keys, return_index=True)
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """Where the moves of each pair of devices begin in `order`, shape (pairs + 1,)."""
+        return np.append(self._pairs[1], len(self.order))
+
+    def joined(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        """Return the number of each pair of devices among `pairs`, -1 where no move joins them."""
+        keys = self._pairs[0]
+        asked = src * self._devices + dst
+        found = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        return np.where(keys[found] == asked, found, -1)
+
+    def chains(self, src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs along the way of each two devices, flat and where each one begins.
+
+        Raises
+        ------
+        Infeasible
+            If no way leads from one to the other.
+        """
+        direct = self.joined(src, dst)
+        apart = np.flatnonzero(direct < 0)
+        if not len(apart):
+            return direct, np.arange(len(direct) + 1)
+        asked, back = np.unique(np.stack([src[apart], dst[apart]]), axis=1, return_inverse=True)
+        found = self._quickest(asked)
+        chains = [np.array([pair]) for pair in direct.tolist()]
+        for turn, number in zip(apart.tolist(), np.ravel(back).tolist(), strict=True):
+            chains[turn] = found[number]
+        first = np.cumsum([0, *map(len, chains)])
+        return np.concatenate(chains), first
+
+    def _quickest(self, asked: np.ndarray) -> list[np.ndarray]:
+        """Return the chain of pairs for each column of sources and destinations."""
+        moves, count = self.moves, self._devices
+        best = self.order[self._pairs[1]]
+        weights = np.maximum(moves.delay(self.nbytes)[best], np.finfo(float).tiny)
+        graph = sparse.csr_array((weights, (moves.src[best], moves.dst[best])), shape=(count,) * 2)
+        sources, which = np.unique(asked[0], return_inverse=True)
+        far, before = csgraph.dijkstra(graph, indices=sources, return_predecessors=True)
+        chains = []
+        for row, dst in zip(which.tolist(), asked[1].tolist(), strict=True):
+            if not np.isfinite(far[row, dst]):
+                raise Infeasible(no_way(moves.topology.devices[dst].name))
+            stops = [dst]
+            while stops[-1] != sources[row]:
+                stops.append(int(before[row, stops[-1]]))
+            ends = np.array(stops[::-1])
+            chains.append(self.joined(ends[:-1], ends[1:]))
+        return chains
 
 
 @dataclass(frozen=True)
@@ -186,3 +306,191 @@ def _alone(
     ends = np.zeros(int(step.max()) + 1)
     np.maximum.at(ends, step[first], held + besides)
     return ends
+
+
+MOST_PLACES = 50_000_000
+"""Chunks times devices above which there is not enough memory."""
+
+PERSONAL = frozenset({"gather", "scatter", "all-to-all"})
+"""Kinds whose chunks have one destination each."""
+
+
+def refuses(problem: Problem) -> str | None:
+    """Say in words what no closed form takes, or None."""
+    chunks, devices = len(problem.collective.chunks), len(problem.topology.devices)
+    if chunks * devices > MOST_PLACES:
+        return f"{chunks:,} chunks on {devices:,} devices are too many to be followed one by one"
+    if len(problem.topology.ranks) < 2:
+        return "it has fewer than 2 GPUs"
+    return no_stores(problem) or no_mirror(problem)
+
+
+def answer(run: Run, pattern: Pattern) -> Result:
+    """Offer the schedule of a form.
+
+    Raises
+    ------
+    Infeasible
+        If no way leads from one place to another.
+    """
+    # They load numba and SciPy's graphs, which a menu of formulations does without.
+    from formulations.engines.list_scheduling.timed import in_epochs, one_after  # noqa: PLC0415
+
+    collective = run.problem.collective
+    form = Form(run.problem, pattern)
+    if not collective.reduces:
+        walks = [form.spread(task_of(collective, pattern.order))]
+        timed = walks[0].timed
+        plan = in_epochs(form.problem, form.moves, timed)
+    elif len(collective.chunks[0].destinations) == 1:
+        walks = [form.added(task_of(collective.reversed(), form.back_order))]
+        timed, _ = form.turned(walks[0])
+        plan = in_epochs(form.problem, form.moves, timed)
+    elif pattern.exchange is not None:
+        walks = [form.exchanged()]
+        plan = form.in_steps(walks[0])
+    else:
+        walks = [form.added(form.rooted(form.back_order)), form.spread(form.rooted(pattern.order))]
+        first, last = form.turned(walks[0])
+        second = replace(walks[1].timed, start=walks[1].timed.start + last)
+        plan = in_epochs(form.problem, form.moves, one_after(first, second))
+    run.closed_form = form.closed(walks)
+    run.offer(plan)
+    return run.finish(Stop.CONSTRUCTED)
+
+
+def task_of(collective: Collective, order: np.ndarray) -> Task:
+    """Return what a collective without sums spreads, in places of an order."""
+    place = np.argsort(order)
+    holders = np.array([chunk.holders[0] for chunk in collective.chunks])
+    goals = np.array([chunk.destinations[0] for chunk in collective.chunks])
+    alone = collective.kind in PERSONAL
+    return Task(
+        places=len(order),
+        chunk=np.arange(len(holders)),
+        root=place[holders],
+        goal=place[goals] if alone else np.full(len(goals), EVERYONE),
+    )
+
+
+class Form:
+    """A pattern on a problem."""
+
+    def __init__(self, problem: Problem, pattern: Pattern) -> None:
+        self.problem = adding(problem) if problem.collective.reduces else problem
+        self.pattern = pattern
+        chunks = self.problem.collective.chunks
+        self.nbytes = np.array([chunk.size for chunk in chunks], dtype=float)
+        self.moves = moves_of(self.problem.topology)
+        self.back = (
+            mirrored(moves_of(self.problem.topology.reversed()))
+            if problem.collective.reduces
+            else self.moves
+        )
+
+    @property
+    def back_order(self) -> np.ndarray:
+        """Rank at each place on reversed links."""
+        return self.pattern.order if self.pattern.back is None else self.pattern.back
+
+    def _walked(
+        self, moves: Moves, order: np.ndarray, messages: Messages, *, task: Task | None
+    ) -> Walk:
+        topology: Topology = moves.topology
+        place = np.array([topology.index[topology.ranks[rank]] for rank in order.tolist()])
+        there = np.empty((0, 0))
+        if task is not None:
+            there = np.full((len(self.nbytes), len(topology.devices)), np.inf)
+            there[task.chunk, place[task.root]] = 0.0
+        ways = Ways(moves, float(self.nbytes.max()))
+        return walked(
+            ways,
+            messages,
+            place,
+            nbytes=self.nbytes,
+            there=there,
+            one_port=self.pattern.one_port,
+        )
+
+    def spread(self, task: Task) -> Walk:
+        """Walk the messages of a task."""
+        return self._walked(self.moves, self.pattern.order, self.pattern.spread(task), task=task)
+
+    def added(self, task: Task) -> Walk:
+        """Walk those that add up what the task spreads, on reversed links, first step last."""
+        spread = self.pattern.turned or self.pattern.spread
+        return self._walked(self.back, self.back_order, spread(task), task=task)
+
+    def turned(self, walk: Walk) -> tuple[TimedMoves, float]:
+        """Read a walk on reversed links backwards; return it and its makespan in µs."""
+        return backwards(self.moves, self.back, walk.timed, self.nbytes)
+
+    def rooted(self, order: np.ndarray) -> Task:
+        """Return what an all-reduce spreads, in places of an order, once its sums are there."""
+        many, places = len(self.nbytes), len(order)
+        roots = self.pattern.roots
+        root = np.arange(many) * places // many if roots is None else roots
+        root = np.argsort(order)[self.pattern.order[root]]
+        return Task(places, np.arange(many), root, np.full(many, EVERYONE))
+
+    def exchanged(self) -> Walk:
+        """Walk the messages of an all-reduce that exchanges partial sums."""
+        exchange = self.pattern.exchange
+        assert exchange is not None
+        messages = exchange(self.rooted(self.pattern.order))
+        return self._walked(self.moves, self.pattern.order, messages, task=None)
+
+    def in_steps(self, walk: Walk) -> Schedule:
+        """Return a schedule in which each step begins when the one before is over."""
+        tau = quickest_hop(self.problem, self.moves, walk.timed, self.nbytes)
+        sends, horizon = [], 0
+        for step in range(len(walk.ends)):
+            timed = walk.timed.chosen(np.flatnonzero(walk.step == step))
+            plan = self._alone(timed, tau)
+            sends += [
+                replace(each, epoch=each.epoch + horizon, chunk=int(timed.chunk[each.chunk]))
+                for each in plan.sends
+            ]
+            horizon += plan.horizon
+        return Schedule(tuple(sends), tau, horizon)
+
+    def _alone(self, timed: TimedMoves, tau: float) -> Schedule:
+        """Return the schedule of one step: its sends wait for links only."""
+        topology = self.problem.topology
+        rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
+        ends = zip(
+            self.moves.src[timed.move].tolist(), self.moves.dst[timed.move].tolist(), strict=True
+        )
+        chunks = tuple(
+            Chunk(float(self.nbytes[chunk]), (rank[src],), (rank[dst],))
+            for chunk, (src, dst) in zip(timed.chunk.tolist(), ends, strict=True)
+        )
+        step = Collective("custom", len(topology.ranks), float(len(chunks)), chunks)
+        numbered = replace(timed, chunk=np.arange(len(timed)))
+        return in_epochs(Problem(topology, step), self.moves, numbered, epoch_duration=tau)
+
+    def closed(self, walks: Sequence[Walk]) -> ClosedForm:
+        """Return the formula, and what becomes of it step after step."""
+        formula = self.pattern.formula
+        costs = np.maximum.reduce([walk.costs for walk in walks])
+        alpha, beta = costs.max(axis=0).tolist()
+        makespan = (
+            formula.makespan(alpha, beta)
+            if formula.by_host is None
+            else formula.by_host(*costs.ravel().tolist())
+        )
+        fullest = max(walks, key=lambda walk: walk.crowd)
+        busiest = None
+        if fullest.crowd > 1:
+            busiest = self.problem.topology.links[fullest.busiest].ends
+        return ClosedForm(
+            expression=formula.expression,
+            alpha=alpha,
+            beta=beta,
+            makespan=makespan,
+            alone=sum(float(walk.alone.sum()) for walk in walks),
+            in_steps=sum(float(walk.ends[-1]) for walk in walks),
+            steps=sum(len(walk.ends) for walk in walks),
+            busiest=busiest,
+            crowd=max(1, fullest.crowd),
+        )

@@ -5,7 +5,7 @@ gives the plan to begin with. What is proved for a quotient holds for symmetric 
 no bound; what is proved of the whole side is one where its model has every plan: where every way
 is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
 which moves do not; there a second model, whose solutions may
-(`formulations.engines.cp_sat.waiting`), proves the bound.
+(`formulations.engines.cp_sat.model`), proves the bound.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from ccl.bound import Bound
 from ccl.errors import SolveError
 from ccl.result import PROOF_TOLERANCE, Stop
 from ccl.topology import Topology
+from formulations.core.refusals import binding
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.core.shared_limits import binding
 from formulations.engines.cp_sat.client import Effort, Ending, News, close_gap
 from formulations.engines.epoch_grid.arcs import LONGEST_WAY
-from formulations.engines.list_scheduling.multistart import Task, passes
-from formulations.engines.list_scheduling.quotient import Quotient
+from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.routes import Moves
 from formulations.engines.list_scheduling.search import After, Finder, Side
 from formulations.engines.list_scheduling.timed import TimedMoves

@@ -18,8 +18,7 @@ from typing import IO, Any
 
 from ortools.sat.python import cp_model
 
-from formulations.engines.cp_sat.model import Model
-from formulations.engines.cp_sat.waiting import Waiting
+from formulations.engines.cp_sat.model import Model, Waiting
 
 
 class _Heard(cp_model.CpSolverSolutionCallback):

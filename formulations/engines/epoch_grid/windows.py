@@ -14,9 +14,9 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.result import ModelSize
-from formulations.core.model_size import Anatomy
+from formulations.core.registry import Anatomy
 from formulations.engines.epoch_grid.arcs import Hops, no_way
-from formulations.engines.epoch_grid.demand import Demand
+from formulations.engines.epoch_grid.plans import Demand
 
 
 @dataclass(frozen=True)

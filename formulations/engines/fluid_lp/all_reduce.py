@@ -48,8 +48,8 @@ from scipy import sparse
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology
-from formulations.engines.fluid_lp.costs import default_costs
 from formulations.engines.fluid_lp.multicast import product
+from formulations.engines.fluid_lp.plain import default_costs
 from formulations.engines.fluid_lp.stepwise import PER_MICRO, in_each_step
 from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps
 from formulations.solvers.cvxpy_highs import Backend

@@ -56,8 +56,7 @@ from scipy import sparse
 from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Group
-from formulations.engines.orbit_lp.group import Acting, acting
-from formulations.engines.orbit_lp.loads import Load, Uniform, loads_of
+from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, loads_of
 from formulations.engines.steady_state.graph import FluidGraph, graph_of, without_copies
 from formulations.solvers.cvxpy_highs import Backend
 

@@ -3,11 +3,19 @@
 Where every w of a column in use is 0 or 1, it holds an arborescence from its origin: the tree of
 the column, with weight lambda as a fraction. The other origins of a class have its images. A
 fractional w is a combination of trees only where nothing relays, and is not taken apart here.
+
+What the two Dantzig-Wolfe decompositions share as formulations: options, refusals, the run.
+
+Forests of a fluid solution: the trees of every root, weights exact.
+
+A problem that is one forest has a single group for each root, all spread or all added up, or is a
+sum for everybody, whose in-trees and out-trees of a root carry its share.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,16 +25,114 @@ from ccl.errors import LimitReached
 from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
+from ccl.topology import Topology
+from formulations.core.refusals import no_crumbs, no_stores
+from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.arborescences import fractions
-from formulations.engines.fluid_lp.costs import CostKind, link_costs
 from formulations.engines.fluid_lp.dantzig_wolfe import (
     Column,
     Decomposition,
     OriginClass,
     decompose,
 )
-from formulations.engines.fluid_lp.forests import nearest_forest
+from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
+from formulations.engines.reverse_time import adding, no_mirror
+from formulations.engines.steady_state.demands import Demands, demands_of, refusal
+from formulations.engines.steady_state.graph import graph_of, without_copies
+
+
+def no_forest(demands: Demands) -> str | None:
+    """Say in words why one forest cannot carry the demands, or None."""
+    if bool(demands.spreads) + bool(demands.sums) + bool(demands.free) > 1:
+        return "some chunks are added up and others are not, which no forest does at once"
+    if demands.free:
+        return None
+    groups = (*demands.spreads, *demands.sums)
+    if len({each.root for each in groups}) < len(groups):
+        return "chunks of one rank have different destinations, and its trees take all data alike"
+    return None
+
+
+def joined_forest(
+    trees: tuple[Tree, ...], spread: tuple[Tree, ...], shares: list[Fraction]
+) -> Forest:
+    """Return the forest of an all-reduce.
+
+    Parameters
+    ----------
+    trees, spread
+        In-trees and out-trees, whose weights add up to 1 for each root that has a share.
+    shares
+        What each rank adds up of all data, 1 in all.
+    """
+
+    def weighed(some: tuple[Tree, ...]) -> tuple[Tree, ...]:
+        kept = (each for each in some if shares[each.root])
+        return tuple(replace(each, weight=each.weight * shares[each.root]) for each in kept)
+
+    return Forest(weighed(trees), reduces=True, spread=weighed(spread))
+
+
+def nearest_forest(problem: Problem) -> Forest:
+    """Return a forest of the fewest hops: a first plan, which proves nothing.
+
+    Raises
+    ------
+    ProblemError
+        If sums would have to lie in a memory.
+    """
+    demands = demands_of(problem)
+    sums = adding(problem).topology if problem.collective.reduces else problem.topology
+    whole = Fraction(1)
+    if demands.free:
+        ranks = range(len(problem.topology.ranks))
+        every = tuple(ranks)
+        inward = tuple(_nearest(sums, root, every, whole, reduces=True) for root in ranks)
+        outward = tuple(
+            _nearest(problem.topology, root, every, whole, reduces=False) for root in ranks
+        )
+        return joined_forest(inward, outward, [Fraction(1, len(every))] * len(every))
+    reduces = bool(demands.sums)
+    topology = sums if reduces else problem.topology
+    groups = demands.sums or demands.spreads
+    trees = (_nearest(topology, g.root, g.others, whole, reduces=reduces) for g in groups)
+    return Forest(tuple(trees), reduces=reduces)
+
+
+def _nearest(
+    topology: Topology, root: int, others: tuple[int, ...], weight: Fraction, *, reduces: bool
+) -> Tree:
+    """Return a tree of shortest ways; switches are crossed, what stores is where ways meet."""
+    around = topology.reversed() if reduces else topology
+    start = around.ranks[root]
+    came: dict[str, str] = {start: start}
+    queue = [start]
+    for name in queue:
+        for link in around.links_out[name]:
+            if link.dst not in came:
+                came[link.dst] = name
+                queue.append(link.dst)
+    routes: dict[str, tuple[str, ...]] = {}
+    for rank in others:
+        name = around.ranks[rank]
+        while name != start and name not in routes:
+            way = [name, came[name]]
+            while not around.device(way[-1]).stores:
+                way.append(came[way[-1]])
+            routes[name] = tuple(reversed(way))
+            name = way[-1]
+    order = {name: i for i, name in enumerate(queue)}
+    ways = [routes[name] for name in sorted(routes, key=order.__getitem__)]
+    if reduces:
+        ways = [way[::-1] for way in reversed(ways)]
+    return Tree(root, tuple(ways), weight)
+
+
+def carried_shares(shares: np.ndarray) -> list[float]:
+    """Return the shares of ranks of which more than rounding is left."""
+    return [each if each > 1e-7 * shares.sum() else 0.0 for each in shares.tolist()]
+
 
 MARGIN = 1e-9
 """Share by which the bound is lowered, for the rounding of a solver that works in floats."""
@@ -161,3 +267,68 @@ def _images(
             ways = [way[::-1] for way in reversed(ways)]
         trees.append(Tree(rank, tuple(ways), weight))
     return trees
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is wanted beside the best rate."""
+
+    costs: CostKind = field(default="gpus", metadata=COST_ROW)
+
+
+GROUPS = {
+    "conservation": "what flows into a vertex for one destination flows out of it, or stays there",
+    "usage": "what crosses an edge is as much as any flow that shares it",
+}
+"""What the constraints of a subproblem say."""
+
+
+def anatomy(problem: Problem, options: Options) -> Anatomy:
+    """Count the first subproblem; the master has a row for each link and each subproblem."""
+    del options
+    demands = demands_of(problem)
+    group = (*demands.spreads, *demands.sums)[0]
+    topology = problem.topology if demands.spreads else problem.topology.reversed()
+    graph = without_copies(graph_of(topology))
+    goals = len(group.others)
+    rows = {"conservation": graph.vertices * goals, "usage": graph.edges * goals}
+    note = "each of its subproblems, solved again and again; the master's columns come of them"
+    return Anatomy(graph.edges * (1 + goals), 4 * graph.edges * goals, rows, note)
+
+
+def decomposed(
+    name: str, title: str, *, reference: str, mirrored: bool, mathematics: str
+) -> Formulation:
+    """Return the decomposition per origin, or mirrored per class of origins."""
+
+    def run(run: Run, options: Options) -> Result:
+        """Decompose, and offer the forest of the columns."""
+        return solve_by_columns(run, options.costs, mirrored=mirrored)
+
+    return Formulation(
+        name=name,
+        title=title,
+        reference=reference,
+        collectives=frozenset({"all-gather", "reduce-scatter", "broadcast", "reduce", "custom"}),
+        options=Options,
+        refuses=_refuses,
+        run=run,
+        model="columns",
+        anatomy=anatomy,
+        groups=GROUPS,
+        whole_chunks=False,
+        mathematics=mathematics,
+    )
+
+
+def _refuses(problem: Problem) -> str | None:
+    """Leave what no forest says to others."""
+    reason = no_stores(problem) or no_mirror(problem) or no_crumbs(problem) or refusal(problem)
+    if reason is not None:
+        return reason
+    demands = demands_of(problem)
+    if demands.free:
+        return "a sum for everybody has no origin of its own: use thesis-fluid or orbit-trees"
+    if any(len(each.others) == 1 for each in (*demands.spreads, *demands.sums)):
+        return "some data goes from one rank to one other, which takes no tree: use orbit-lp"
+    return no_forest(demands)

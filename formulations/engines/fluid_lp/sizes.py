@@ -1,4 +1,7 @@
-"""How many variables and rows fluid models have (`fluid_lp.plain`), uncompiled."""
+"""How many variables and rows fluid models have (`fluid_lp.plain`), uncompiled.
+
+How many variables and rows the model of steps has: `fluid_lp.stepwise`, uncompiled.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from ccl.problem import Problem
-from formulations.core.model_size import Anatomy
-from formulations.engines.epoch_grid.too_short import Need, by_hops
+from formulations.core.registry import Anatomy
+from formulations.engines.epoch_grid.grid_bound import Need, by_hops
 from formulations.engines.reverse_time import adding
 from formulations.engines.steady_state.demands import Group, demands_of
 from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps, without_copies
@@ -127,3 +130,33 @@ def _stream(graph: FluidGraph, groups: Sequence[Group]) -> Anatomy:
     rows = {"conservation": graph.vertices * roots}
     nonzeros = (2 * graph.edges + graph.rows.nnz) * roots
     return Anatomy(graph.edges * roots, nonzeros, rows)
+
+
+STEP_GROUPS = {
+    "conservation": "what flows into a vertex for one destination flows out of it, or stays there",
+    "usage": "a chunk crosses an edge if any flow of it does",
+    "room": "what a link or a shared limit carries in a step fits into it",
+    "switch": "a chunk leaves what may neither copy nor store once",
+}
+"""What the constraints say."""
+
+
+def count_steps(problem: Problem, steps: int) -> Anatomy:
+    """Count the model of so many steps."""
+    graph = in_steps(without_copies(graph_of(problem.topology)), steps)
+    chunks = problem.collective.chunks
+    pairs = sum(len({*each.destinations} - {*each.holders}) for each in chunks)
+    carrying = np.flatnonzero(graph.link >= 0)
+    stores = np.array([each.stores for each in graph.topology.devices])[graph.device]
+    held = ~graph.copies & ~stores
+    leaving = int(held[graph.src[carrying]].sum())
+    rows = {
+        "conservation": graph.vertices * pairs,
+        "usage": len(carrying) * pairs,
+        "room": steps * graph.rows.shape[0],
+        "switch": int(held.sum()) * len(chunks),
+    }
+    variables = len(carrying) * len(chunks) + graph.edges * pairs
+    nonzeros = 2 * graph.edges * pairs + 2 * len(carrying) * pairs
+    nonzeros += (graph.rows.nnz + leaving) * len(chunks)
+    return Anatomy(variables, nonzeros, rows)

@@ -33,10 +33,9 @@ from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.schedule import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Hops
-from formulations.engines.epoch_grid.demand import demand
-from formulations.engines.epoch_grid.plans import schedule
-from formulations.engines.fluid_lp.costs import default_costs
+from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.fluid_lp.multicast import product, spread
+from formulations.engines.fluid_lp.plain import default_costs
 from formulations.engines.steady_state.demands import demands_of
 from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps, without_copies
 from formulations.solvers.cvxpy_highs import Backend

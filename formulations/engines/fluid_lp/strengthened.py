@@ -1,32 +1,133 @@
 """Relaxations made stronger until what they say can be done (thesis, section 3.1).
 
 A relaxation, (3.13) or (3.14), is solved. Its usage is checked group by group against the graph of
-all duplicates (`formulations.engines.fluid_lp.realise`). Where a group's usage falls short, the
-switches at the links that lack something have cheated: they become duplicates, and the relaxation
-is solved again. When no group falls short the relaxation's optimum is that of the duplicates. If a
-device copies that is no destination of a group, that group is checked with labels too
-(`formulations.engines.fluid_lp.subsets`): flows that cannot be combined may have been, and the next
-round says of all data for whom they are. The thesis would split single vertices by subsets of
-destinations there; all of them are split here, which ends the loop at once. Every round ends with
-at least one more switch that is duplicates, so there are at most as many as switches, and two.
+all duplicates (`formulations.engines.fluid_lp.strengthened`). Where a group's usage falls short,
+the switches at the links that lack something have cheated: they become duplicates, and the
+relaxation is solved again. When no group falls short the relaxation's optimum is that of the
+duplicates. If a device copies that is no destination of a group, that group is checked with labels
+too (`formulations.engines.fluid_lp.multicast`): flows that cannot be combined may have been, and
+the next round says of all data for whom they are. The thesis would split single vertices by subsets
+of destinations there; all of them are split here, which ends the loop at once. Every round ends
+with at least one more switch that is duplicates, so there are at most as many as switches, and two.
 
 What is proved: the makespan and the weighted data are optimal together, and the parts can be done.
+
+Whether what a relaxation says of a group's usage can carry the group, and where it cannot.
+
+Thesis, section 3.1, "finding provably optimal algorithms": a relaxation's usage w is checked
+against what the data needs. For a group with usage w[l] of each link l,
+
+    minimise    sum over l of x[l]
+    subject to  the rows of an exact side of the group (duplicates, or labels)
+                usage of l by the side <= w[l] + x[l],   x >= 0
+
+is zero if w carries the group. Else the links with x > 0 are where the relaxation cheated. Groups
+are checked one by one, since w is split among them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.engines.fluid_lp.costs import default_costs
-from formulations.engines.fluid_lp.multicast import Copies
-from formulations.engines.fluid_lp.plain import FluidSolution, Model, Part, plain_refusal
-from formulations.engines.fluid_lp.realise import Check, check
+from formulations.engines.fluid_lp.multicast import Copies, labelled, spread
+from formulations.engines.fluid_lp.plain import (
+    FluidSolution,
+    Model,
+    Part,
+    default_costs,
+    plain_refusal,
+)
 from formulations.engines.steady_state.graph import FluidGraph, without_copies
 from formulations.solvers.cvxpy_highs import Backend
+
+SHORT = 1e-5
+"""Share of a group by which usage may be short: the solver's rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What came of a check.
+
+    Parameters
+    ----------
+    short
+        Bytes that each link would have to carry more, shape (links,).
+    part
+        The group as an exact side has it, in bytes.
+    holds
+        Whether the usage carries the group.
+    """
+
+    short: np.ndarray
+    part: Part
+    holds: bool
+
+
+def usage_of(part: Part, number: int) -> np.ndarray:
+    """Return the bytes of a group on each link, all steps and duplicates together."""
+    links = len(part.graph.topology.links)
+    return np.asarray(part.graph.rows[:links] @ part.w[:, number])
+
+
+def check(
+    part: Part,
+    number: int,
+    graph: FluidGraph,
+    *,
+    labels: bool,
+    backend: Backend,
+    time_limit: float | None = None,
+) -> Check:
+    """Check the usage of a group with labels, or with duplicates.
+
+    Parameters
+    ----------
+    part
+        Of a solved program.
+    number
+        Which of its groups.
+    graph
+        Of the same cluster: with labels the bare one, else that of duplicates.
+    labels
+        Whether data is labelled by its destinations.
+    backend
+        The solver.
+    time_limit
+        Seconds for it.
+
+    Raises
+    ------
+    ProblemError
+        If there are too many labels.
+    LimitReached
+        If the solver gave up.
+    """
+    group, usage = part.groups[number], usage_of(part, number)
+    amounts, links = np.ones(1), len(usage)
+    side = (
+        labelled(graph, [group], amounts)
+        if labels
+        else spread(graph, [group], amounts, copies="exact")
+    )
+    short = cp.Variable(links, nonneg=True)
+    loads = cp.Constant(graph.rows[:links]) @ side.total
+    fits = loads <= usage / group.nbytes + short
+    program = cp.Problem(cp.Minimize(np.ones(links) @ short), [fits, *side.rules])
+    backend.solve(program, time_limit=time_limit)
+    lacks = np.asarray(short.value, dtype=float)
+
+    def values(variable: cp.Variable | None) -> np.ndarray | None:
+        return None if variable is None else np.asarray(variable.value, dtype=float) * group.nbytes
+
+    carried, flows, split = values(side.w), values(side.f), values(side.split)
+    assert carried is not None
+    found = Part(graph, (group,), part.reduces, carried, flows, side.owner, side.goal, split)
+    return Check(lacks * group.nbytes, found, bool(lacks.max(initial=0.0) <= SHORT))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,27 +9,194 @@ is sent is committed: links are busy, v will have the chunk, expectations follow
 before a link copies, other moves that begin in the same way go along in the same transmission.
 
 Moves and their times are those of `formulations.engines.list_scheduling.routes`, events and what is
-busy those of `formulations.engines.kernels.events`.
+busy those of `formulations.engines.kernels.dispatch`.
 
 The functions here are compiled by numba and know only arrays;
 `formulations.engines.list_scheduling.multistart` calls them.
+
+Events of methods in continuous time, compiled: what comes free, arrives or is taken.
+
+An event is that a chunk has arrived at a device, or that a link is free again. Links are merged
+into resources, of which each serves one chunk at a time; without symmetry a link is a resource. A
+shared limit that binds is filled up by the moves under it at the rates of their links.
+
+`formulations.engines.kernels.dispatch` and `formulations.engines.kernels.dispatch` decide what is
+sent.
+
+One trial of matching links with chunks, compiled: whatever is free takes something at once.
+
+At an event every move that has become possible is looked at, the quickest first and equal ones in
+random order. If all that it crosses is free, it takes one of the chunks that its source holds and
+its destination wants and has not been sent: one that fewest devices have or, as asked for, any
+of them with the same chance. No chunk goes to a device that does not want it.
+
+Moves and their times are those of `formulations.engines.list_scheduling.routes`, events and what is
+busy those of `formulations.engines.kernels.dispatch`; `formulations.engines.list_scheduling.search`
+calls this.
 """
 
 from __future__ import annotations
 
+import heapq
+from typing import NamedTuple
+
 import numpy as np
 
-from formulations.engines.kernels.arrays import NEVER, Net, State, Weights, Work
-from formulations.engines.kernels.events import (
-    SAME,
-    end_of,
-    first_events,
-    happened,
-    idle,
-    let_through,
-    occupy,
+from formulations.engines.kernels.arrays import (
+    NEVER,
+    Net,
+    State,
+    Weights,
+    Work,
+    allocating,
+    inner,
+    kernel,
 )
-from formulations.engines.kernels.kernels import allocating, inner, kernel
+
+SAME = 1e-9
+"""Times closer than this share of a long hop are one moment."""
+
+
+@allocating
+def first_events(net, work, state):
+    """Return the events of the beginning: what is there, and when links are free."""
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    events = [(0.0, 0)]
+    for chunk in range(len(work.nbytes)):
+        for device in range(devices):
+            if work.there[chunk, device] < NEVER:
+                when = work.there[chunk, device]
+                heapq.heappush(events, (when, resources + chunk * devices + device))
+    for resource in range(resources):
+        if state.free[resource] > 0:
+            watch(net, state, events, resource)
+    return events
+
+
+@allocating
+def happened(net, work, state, events, looked, until):
+    """Take the events of this moment; fill in the moves that they touch and count them."""
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    state.tally[3] += 1
+    turn = state.tally[3]
+    many = np.int64(0)
+    while len(events) and events[0][0] <= until:
+        _, what = heapq.heappop(events)
+        if what < 0:
+            many = _released(net, state, looked, many, -1 - what)
+        elif what < resources:
+            many = _touch(net, state, looked, many, what)
+        else:
+            chunk, device = divmod(what - resources, devices)
+            state.held[device, state.holds[device]] = chunk
+            state.holds[device] += 1
+            for move in range(net.out[device], net.out[device + 1]):
+                if state.mark[move] != turn:
+                    state.mark[move] = turn
+                    looked[many] = move
+                    many += 1
+    return many
+
+
+@inner
+def _touch(net, state, looked, many, resource):
+    """Add the moves over a resource to those that are looked at."""
+    for place in range(net.user_first[resource], net.user_first[resource + 1]):
+        move = net.users[place]
+        if state.mark[move] != state.tally[3]:
+            state.mark[move] = state.tally[3]
+            looked[many] = move
+            many += 1
+    return many
+
+
+@inner
+def _released(net, state, looked, many, resource):
+    """Give back what a resource took of its shared limits, and touch what is under them."""
+    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+        limit = net.caps[cap]
+        # The next over it may have been let through already, for when it is free.
+        state.load[limit] -= state.rate[resource]
+        for place in range(net.under_first[limit], net.under_first[limit + 1]):
+            many = _touch(net, state, looked, many, net.under[place])
+    return many
+
+
+@inner
+def idle(net, work, state, move, chunk, now, moment):
+    """Whether all that the move crosses is free in time."""
+    nbytes = work.nbytes[chunk]
+    for place in range(net.first[move], net.first[move + 1]):
+        resource = net.resource[place]
+        begin = now + net.lead[place] + nbytes * net.drag[place]
+        if state.free[resource] > begin + moment:
+            return False
+        if not let_through(net, state, place):
+            return False
+    return True
+
+
+@inner
+def let_through(net, state, place):
+    """Whether the shared limits of a crossing have room for it."""
+    resource = net.resource[place]
+    for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+        limit = net.caps[cap]
+        if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
+            return False
+    return True
+
+
+@allocating
+def occupy(net, work, state, events, move, chunk, now):
+    """Send a chunk: what the move crosses is busy; note it and return when it is there."""
+    devices = work.wants.shape[1]
+    resources = len(net.user_first) - 1
+    nbytes, dst = work.nbytes[chunk], net.dst[move]
+    group = state.tally[2]
+    for place in range(net.first[move], net.first[move + 1]):
+        resource = net.resource[place]
+        if state.together[net.link[place]] == group:
+            continue
+        state.together[net.link[place]] = group
+        begin = now + net.lead[place] + nbytes * net.drag[place]
+        state.free[resource] = begin + nbytes * net.beta[place]
+        watch(net, state, events, resource)
+        if net.cap_first[resource] < net.cap_first[resource + 1]:
+            state.rate[resource] = 1 / net.beta[place]
+            heapq.heappush(events, (state.free[resource], -1 - resource))
+            for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
+                state.load[net.caps[cap]] += 1 / net.beta[place]
+    arrival = now + net.latency[move] + nbytes * net.slowest[move]
+    state.there[chunk, dst] = arrival
+    state.spread[chunk] += 1
+    heapq.heappush(events, (arrival, resources + chunk * devices + dst))
+    sent = state.tally[0]
+    state.move[sent], state.chunk[sent] = move, chunk
+    state.start[sent], state.group[sent] = now, group
+    state.tally[0] += 1
+    return arrival
+
+
+@allocating
+def watch(net, state, events, resource):
+    """Note the moments from which on moves over a resource may start."""
+    for place in range(net.early_first[resource], net.early_first[resource + 1]):
+        heapq.heappush(events, (max(0.0, state.free[resource] - net.early[place]), resource))
+
+
+@inner
+def end_of(work, state):
+    """Return when the last chunk is where it is wanted."""
+    last = 0.0
+    for chunk in range(work.wants.shape[0]):
+        for device in range(work.wants.shape[1]):
+            if work.wants[chunk, device]:
+                last = max(last, state.there[chunk, device])
+    return last
+
 
 SCANNED = 12
 """Chunks that are looked over in the time of a step."""
@@ -269,3 +436,102 @@ def _joins(net, work, state, move, chunk, now, moment):
         if state.free[resource] > begin + moment or not let_through(net, state, place):
             return False
     return not shared
+
+
+class Rules(NamedTuple):
+    """How one trial decides.
+
+    Parameters
+    ----------
+    seed
+        Of its random numbers.
+    pace
+        Place of each move among the different durations, the quickest 0, shape (n,).
+    rarest
+        Whether what fewest devices have goes first.
+    wait
+        Chance that a move which is not among the quickest lets its turn pass.
+    step
+        µs after which it is looked at again.
+    limit
+        µs after which the trial is given up.
+    scale
+        µs of a long hop, by which times are measured.
+    """
+
+    seed: int
+    pace: np.ndarray
+    rarest: bool
+    wait: float
+    step: float
+    limit: float
+    scale: float
+
+
+@kernel
+def match(net: Net, work: Work, rules: Rules, state: State) -> float:
+    """Run one trial; what is sent stands in `state` afterwards.
+
+    Returns
+    -------
+    float
+        Makespan in µs, infinite if the trial was given up or nothing leads to a destination.
+    """
+    np.random.seed(rules.seed)  # noqa: NPY002  numba has this one
+    events = first_events(net, work, state)
+    looked = np.empty(len(net.src), np.int64)
+    moment = rules.scale * SAME
+    now = 0.0
+    while state.tally[1] > 0 and len(events):
+        # A link may be free for a later start than another was noted for.
+        now = max(now, events[0][0])
+        if now >= rules.limit:
+            return NEVER
+        many = happened(net, work, state, events, looked, now + moment)
+        keys = rules.pace[looked[:many]] + np.random.random(many)  # noqa: NPY002
+        state.tally[4] += many
+        for place in np.argsort(keys):
+            move = looked[place]
+            chunk = _drawn(net, work, state, move, rules.rarest, now, moment)
+            if chunk < 0:
+                continue
+            if rules.pace[move] > 0 and np.random.random() < rules.wait:  # noqa: NPY002
+                heapq.heappush(events, (now + rules.step, net.resource[net.first[move]]))
+                continue
+            state.tally[1] -= 1
+            state.tally[2] += 1
+            state.lacking[chunk] -= 1
+            occupy(net, work, state, events, move, chunk, now)
+    return end_of(work, state)
+
+
+@inner
+def _drawn(net, work, state, move, rarest, now, moment):
+    """Return a chunk that the move can take, -1 if there is none."""
+    src, dst = net.src[move], net.dst[move]
+    chunk, equal, known, free = -1, 0, -1, False
+    state.tally[4] += state.holds[src]
+    place = 0
+    while place < state.holds[src]:
+        each = state.held[src, place]
+        if state.lacking[each] == 0:
+            # Nobody lacks it any more: it need not be looked at again.
+            state.holds[src] -= 1
+            state.held[src, place] = state.held[src, state.holds[src]]
+            continue
+        place += 1
+        if state.there[each, dst] < NEVER or not work.wants[each, dst]:
+            continue
+        if work.kind[each] != known:
+            known = work.kind[each]
+            free = idle(net, work, state, move, each, now, moment)
+        if not free:
+            continue
+        if chunk >= 0 and rarest and state.spread[each] != state.spread[chunk]:
+            if state.spread[each] < state.spread[chunk]:
+                chunk, equal = each, 1
+            continue
+        equal += 1
+        if np.random.random() * equal < 1:  # noqa: NPY002
+            chunk = each
+    return chunk

@@ -30,7 +30,7 @@ import numpy as np
 
 from ccl.errors import Infeasible, SolveError
 from ccl.topology import Topology
-from formulations.core.shared_limits import betas
+from formulations.core.refusals import betas
 from formulations.engines.epoch_grid.arcs import no_way, ways
 
 MOST_MOVES = 3_000_000

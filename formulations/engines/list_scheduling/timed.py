@@ -18,7 +18,7 @@ import numpy as np
 
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
-from formulations.core.shared_limits import binding, numbers
+from formulations.core.refusals import binding, numbers
 from formulations.engines.kernels.placing import place
 from formulations.engines.list_scheduling.routes import Moves
 

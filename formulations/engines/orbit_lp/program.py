@@ -1,7 +1,7 @@
 """The orbit linear program as one CVXPY model.
 
     minimise    R
-    subject to  the rows of each block (`formulations.engines.orbit_lp.blocks`)
+    subject to  the rows of each block (`formulations.engines.orbit_lp.program`)
                 sum over blocks of busy[i, a] W[a] <= scale[i] R       for orbits i of capacity rows
                 sum over orbits of roots of n[o] x[o] = 1              where roots are free: then
                                                                        conservation has x[o] times
@@ -12,19 +12,303 @@ which it is near 1; `scale` is 1 but where sensitivities ask what a little more 
 
 Source: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
 objectives.
+
+The rows of the orbit linear program, root by root, as arrays.
+
+Sets: A, a group of symmetries of a problem; o, one item (a root with its data) of each orbit of A,
+n[o] items long; a, the orbits of edges under A_o, the elements that fix o; d, one rank of each
+orbit of A_o on those that want o's data; a', the orbits of edges under A_od.
+
+Variables: W[o, a], share of o's data that *each* edge of a carries; F[o, d, a'], share of what is
+on its way to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
+
+    sum over a' of |a'| / |I| ([head(a') = I] - [tail(a') = I]) F[o, d, a']
+        = [d in I] - [o in I]                                                conservation
+    F[o, d, a'] <= W[o, a] where a contains a'                               what is on its way
+    sum over o of n[o] nbytes[o] (sum over a of edges of a in i) W[o, a] / (|i| b[i]) <= R
+
+with i the orbits of A on capacity rows. Pairs need no F: W itself is conserved, with what each
+rank gets as demand.
+
+Edges into o and out of d are left out, and those on no way from o to d: with duplicates that is
+half of them.
+
+An optimum can be averaged over A and is then constant on orbits, so nothing is lost; with any
+subgroup of A the program only grows. Orbits are orbits of edges, never pairs of orbits of ends.
+
+Source: averaging over a group as in Bödi, Herr and Joswig, Algorithms for highly symmetric linear
+and integer programs (Mathematical Programming 137, 2013); chapter 5 of the thesis does it for the
+origins, not for destinations and links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 
-from formulations.engines.orbit_lp.blocks import Block
+from formulations.engines.orbit_lp.group import Acting, Load, numbered
+from formulations.engines.steady_state.graph import FluidGraph
 from formulations.solvers.cvxpy_highs import Backend
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What is on its way from an item's root to one destination, or of pairs to all of them.
+
+    Parameters
+    ----------
+    rank
+        The destination, or -1 for all.
+    acting
+        The group that fixes item and destination.
+    edges
+        Orbit a' of each edge of the graph, -1 where none is needed.
+    balance
+        Conservation, shape (orbits of vertices, orbits of edges).
+    demand
+        Its right hand side, shape (orbits of vertices,).
+    part
+        Orbit a that contains each a'.
+    """
+
+    rank: int
+    acting: Acting
+    edges: np.ndarray
+    balance: sparse.csr_array
+    demand: np.ndarray
+    part: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The rows of one orbit of items.
+
+    Parameters
+    ----------
+    load, item
+        Number of the load, and of the representative in it.
+    root
+        Rank that has it.
+    many
+        n[o], how many items it stands for.
+    nbytes
+        Of its data, in bytes.
+    free
+        Orbit of the root, where roots share the data as they like, else -1.
+    spreads
+        Whether it has F.
+    graph
+        What it flows on.
+    acting
+        The group that fixes it.
+    edges
+        Orbit a of each edge of the graph, -1 where none is needed.
+    count
+        Edges of each a.
+    ways
+        One for each orbit of destinations; of pairs a single one.
+    """
+
+    load: int
+    item: int
+    root: int
+    many: int
+    nbytes: float
+    free: int
+    spreads: bool
+    graph: FluidGraph
+    acting: Acting
+    edges: np.ndarray
+    count: np.ndarray
+    ways: tuple[Way, ...]
+
+    @property
+    def columns(self) -> int:
+        """Number of its variables."""
+        return len(self.count) + sum(len(each.part) for each in self.ways if self.spreads)
+
+    def busy(self, rows: np.ndarray) -> sparse.csr_array:
+        """Return us that each orbit of capacity rows is busy with one of each variable.
+
+        Parameters
+        ----------
+        rows
+            Orbit of each capacity row of the graph.
+
+        Returns
+        -------
+        sparse.csr_array
+            Shape (orbits of rows, orbits of edges).
+        """
+        orbits = int(rows.max()) + 1
+        row, edge = self.graph.rows.nonzero()
+        used = self.edges[edge] >= 0
+        row, edge = row[used], edge[used]
+        size = np.bincount(rows, minlength=orbits)
+        rate = np.zeros(orbits)
+        rate[rows] = self.graph.rates
+        table = counted(rows[row], self.edges[edge], (orbits, len(self.count)))
+        times = self.many * self.nbytes * 1e-3 / (size * rate)
+        return sparse.csr_array(sparse.diags_array(times) @ table)
+
+    def cost(self, per_link: np.ndarray) -> np.ndarray:
+        """Return bytes times cost of one of each variable, all its images together."""
+        used = self.edges >= 0
+        costs = self.graph.costs(per_link)[used]
+        each = np.bincount(self.edges[used], costs, minlength=len(self.count))
+        return np.asarray(self.many * self.nbytes * each)
+
+
+def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> Iterator[Block]:
+    """Yield the blocks of a load.
+
+    Parameters
+    ----------
+    number
+        Of the load, in the group.
+    load
+        What flows.
+    graph
+        What it flows on, already reversed where the load is.
+    acting
+        Symmetries of the problem.
+    """
+    orbits = acting.items(number, load)
+    _, first, many = np.unique(orbits, return_index=True, return_counts=True)
+    for item, length in zip(first.tolist(), many.tolist(), strict=True):
+        fixing = acting.fixing(number, load, item=item)
+        vertices, edges = fixing.orbits(graph)
+        origin = int(graph.origins[load.roots[item]])
+        shares = load.shares(item, len(acting.gpus))
+        if load.spreads:
+            ways = list(_ways(origin, shares, graph=graph, fixing=fixing))
+            some = np.any([each.edges >= 0 for each in ways], axis=0)
+            # Images of the ways use the other edges of the same orbits.
+            used = np.isin(edges, edges[some])
+        else:
+            ways = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
+            used = ways[0].edges >= 0
+        edges = _renumbered(edges, used)
+        yield Block(
+            load=number,
+            item=item,
+            root=int(load.roots[item]),
+            many=length,
+            nbytes=float(load.nbytes[item]),
+            free=int(acting.ranks[load.roots[item]]) if load.free else -1,
+            spreads=load.spreads,
+            graph=graph,
+            acting=fixing,
+            edges=edges,
+            count=np.bincount(edges[used]),
+            ways=tuple(replace(each, part=_inside(each.edges, edges)) for each in ways),
+        )
+
+
+def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Way]:
+    """Yield one way for each orbit of destinations of an item that spreads."""
+    wanting = np.flatnonzero(shares)
+    _, first = np.unique(fixing.ranks[wanting], return_index=True)
+    for rank in wanting[first].tolist():
+        acting, goal = fixing.fixing_rank(rank), int(graph.goals[rank])
+        demand = np.zeros(graph.vertices)
+        demand[[goal, origin]] = 1.0, -1.0
+        vertices, edges = acting.orbits(graph)
+        keep = (graph.dst != origin) & (graph.src != goal)
+        keep &= _reached(graph.src, graph.dst, vertices, keep=keep, start=origin)[graph.src]
+        keep &= _reached(graph.dst, graph.src, vertices, keep=keep, start=goal)[graph.dst]
+        yield _way(
+            acting, rank, graph=graph, orbits=(vertices, _renumbered(edges, keep)), demand=demand
+        )
+
+
+def _dealt(
+    origin: int,
+    shares: np.ndarray,
+    *,
+    graph: FluidGraph,
+    fixing: Acting,
+    orbits: tuple[np.ndarray, np.ndarray],
+) -> Way:
+    """Return the one way of an item of which each rank gets its own."""
+    demand = np.zeros(graph.vertices)
+    demand[graph.goals] = shares
+    demand[origin] -= shares.sum()
+    vertices, edges = orbits
+    kept = _renumbered(edges, graph.dst != origin)
+    return _way(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
+
+
+def _way(
+    acting: Acting,
+    rank: int,
+    *,
+    graph: FluidGraph,
+    orbits: tuple[np.ndarray, np.ndarray],
+    demand: np.ndarray,
+) -> Way:
+    vertices, edges = orbits
+    size = np.bincount(vertices)
+    kept = np.flatnonzero(edges >= 0)
+    shape = len(size), int(edges.max()) + 1
+    entering = counted(vertices[graph.dst[kept]], edges[kept], shape)
+    leaving = counted(vertices[graph.src[kept]], edges[kept], shape)
+    return Way(
+        rank=rank,
+        acting=acting,
+        edges=edges,
+        balance=sparse.csr_array(sparse.diags_array(1 / size) @ (entering - leaving)),
+        demand=np.bincount(vertices, demand) / size,
+        part=np.empty(0, dtype=np.int64),
+    )
+
+
+def _reached(
+    src: np.ndarray, dst: np.ndarray, vertices: np.ndarray, *, keep: np.ndarray, start: int
+) -> np.ndarray:
+    """Return which vertices can be reached over some edges from one that is alone in its orbit.
+
+    Orbits are reached as a whole, so the search is among orbits.
+    """
+    many = int(vertices.max()) + 1
+    pairs = np.unique(vertices[src[keep]] * many + vertices[dst[keep]])
+    ones = np.ones(len(pairs), dtype=np.int8)
+    joined = sparse.csr_array((ones, (pairs // many, pairs % many)), shape=(many, many))
+    found = csgraph.breadth_first_order(
+        joined, int(vertices[start]), directed=True, return_predecessors=False
+    )
+    reached = np.zeros(many, dtype=bool)
+    reached[found] = True
+    return np.asarray(reached[vertices])
+
+
+def _renumbered(edges: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """Return the orbits of edges numbered among those that are kept, -1 for the others."""
+    found = np.full(len(edges), -1)
+    found[keep] = numbered(edges[keep])
+    return found
+
+
+def _inside(fine: np.ndarray, coarse: np.ndarray) -> np.ndarray:
+    """Return the coarse orbit of each fine one."""
+    part = np.empty(int(fine.max()) + 1, dtype=np.int64)
+    kept = fine >= 0
+    part[fine[kept]] = coarse[kept]
+    return part
+
+
+def counted(row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """Return how often each pair of a row and a column occurs."""
+    keys, times = np.unique(row * shape[1] + column, return_counts=True)
+    place = keys // shape[1], keys % shape[1]
+    return sparse.csr_array((times.astype(float), place), shape=shape)
+
 
 SLACK = 1e-9
 """How much longer than the least time may be taken where cost is least, relative."""

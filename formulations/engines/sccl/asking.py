@@ -1,19 +1,193 @@
-"""Instances asked from here: a child process decides one after the other."""
+"""Instances asked from here: a child process decides one after the other.
+
+From steps to µs and back: what is sent in which step, thrifty, in order and on time.
+
+A plan in steps is a `TimedMoves` whose starts are the numbers of the steps. SCCL lets every step
+begin when the one before has ended everywhere. Here sends keep the order of the steps on every
+link and wait for nothing else than what they send and the links that they cross: the replay of a
+schedule does the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from ccl.errors import SolveError
 from ccl.result import ModelSize
 from formulations.engines.cp_sat.client import Effort, TimedChild
+from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedMoves
 from formulations.engines.sccl.instance import Puzzle
-from formulations.engines.sccl.timing import thrifty
+
+
+def thrifty(task: Task, plan: TimedMoves) -> TimedMoves:
+    """Leave out the sends of a plan in steps that bring nobody what it needs."""
+    moves = task.moves
+    kept: list[int] = []
+    used: set[tuple[int, int]] = set()
+    for turn in np.argsort(-plan.start, kind="stable").tolist():
+        chunk, move = int(plan.chunk[turn]), int(plan.move[turn])
+        dst = int(moves.dst[move])
+        if task.wants[chunk, dst] or (chunk, dst) in used:
+            used.add((chunk, int(moves.src[move])))
+            kept.append(turn)
+    return plan.chosen(np.array(sorted(kept), dtype=np.int64))
+
+
+def in_rounds(task: Task, room: tuple[Fraction, ...]) -> Task:
+    """Return the task as if every way took a round, and time were counted in rounds.
+
+    A resource that carries b chunks in a round is held for 1 / b of it.
+    """
+    moves = task.moves
+    beta = np.array([float(1 / each) for each in room])[task.resource[moves.link]]
+    slowest = np.maximum.reduceat(beta, moves.first[:-1])
+    still = np.zeros(len(beta))
+    return replace(
+        task,
+        moves=replace(
+            moves, beta=beta, lead=still, drag=still, latency=1.0 - slowest, slowest=slowest
+        ),
+        nbytes=np.ones(len(task.nbytes)),
+        there=np.where(np.isfinite(task.there), 0.0, np.inf),
+        free=np.zeros(len(task.free)),
+    )
+
+
+def in_steps(task: Task, room: tuple[Fraction, ...], plan: TimedMoves) -> TimedMoves:
+    """Return the plan in steps of one round each that keeps the order of a plan in time."""
+    loads: defaultdict[tuple[int, int], int] = defaultdict(int)
+    there = {(int(chunk), int(at)): 0 for chunk, at in np.argwhere(np.isfinite(task.there))}
+    start = np.zeros(len(plan))
+    for turns, chunk, src, crossed in _transmissions(task, plan):
+        step = there[chunk, src]
+        while any(loads[each, step] + 1 > room[each] for each in crossed):
+            step += 1
+        for each in crossed:
+            loads[each, step] += 1
+        for turn in turns:
+            start[turn] = step
+            there[chunk, int(task.moves.dst[plan.move[turn]])] = step + 1
+    return replace(plan, start=start)
+
+
+def steps_of(plan: TimedMoves) -> int:
+    """Return how many steps a plan in steps has."""
+    return int(plan.start.max(initial=-1.0)) + 1
+
+
+def on_time(task: Task, plan: TimedMoves) -> TimedMoves:
+    """Return a plan in steps as one in µs, each send as early as the order of steps lets it.
+
+    Of a step that is sent first what can start first, and of that what is sent on the soonest.
+    """
+    clock = _Clock(task, plan)
+    for step in range(steps_of(plan)):
+        clock.run(step)
+    return replace(plan, start=clock.start)
+
+
+class _Clock:
+    """Starts transmissions, step after step."""
+
+    def __init__(self, task: Task, plan: TimedMoves) -> None:
+        self.task, self.plan = task, plan
+        self.there, self.free = task.there.copy(), task.free.copy()
+        self.start = np.zeros(len(plan))
+        self.use = _next_uses(task, plan)
+        self.steps: defaultdict[int, list[_Waiting]] = defaultdict(list)
+        for turns, chunk, src, _ in _transmissions(task, plan):
+            moves, nbytes = task.moves, task.nbytes[chunk]
+            places = np.concatenate([_places(task, int(plan.move[turn])) for turn in turns])
+            resource = task.resource[moves.link[places]]
+            begin = moves.lead[places] + nbytes * moves.drag[places]
+            end = begin + nbytes * moves.beta[places]
+            some = _Waiting(turns, chunk, src, resource, begin, end)
+            self.steps[int(plan.start[turns[0]])].append(some)
+
+    def run(self, step: int) -> None:
+        """Start all transmissions of a step."""
+        waiting = [
+            (self._soonest(each), min(self.use[each.turns]), number)
+            for number, each in enumerate(self.steps[step])
+        ]
+        heapq.heapify(waiting)
+        while waiting:
+            promised, use, number = heapq.heappop(waiting)
+            each = self.steps[step][number]
+            soonest = self._soonest(each)
+            # Others have taken its links since: it waits again, as starts only become later.
+            if soonest > promised:
+                heapq.heappush(waiting, (soonest, use, number))
+            else:
+                self._begin(each, soonest)
+
+    def _soonest(self, each: _Waiting) -> float:
+        free = float((self.free[each.resource] - each.begin).max())
+        return max(float(self.there[each.chunk, each.src]), free)
+
+    def _begin(self, each: _Waiting, start: float) -> None:
+        moves = self.task.moves
+        np.maximum.at(self.free, each.resource, start + each.end)
+        for turn in each.turns:
+            move = int(self.plan.move[turn])
+            self.start[turn] = start
+            took = moves.latency[move] + self.task.nbytes[each.chunk] * moves.slowest[move]
+            self.there[each.chunk, moves.dst[move]] = start + took
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A transmission: its sends, chunk and sender, and when it holds which resources, in µs."""
+
+    turns: list[int]
+    chunk: int
+    src: int
+    resource: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+
+def _next_uses(task: Task, plan: TimedMoves) -> np.ndarray:
+    """Return the step in which what each send brings is sent on first, shape (n,)."""
+    moves, last = task.moves, float(steps_of(plan))
+    onwards: dict[tuple[int, int], float] = {}
+    sent = list(zip(plan.chunk.tolist(), plan.move.tolist(), plan.start.tolist(), strict=True))
+    for chunk, move, step in sent:
+        key = chunk, int(moves.src[move])
+        onwards[key] = min(onwards.get(key, last), step)
+    return np.array([onwards.get((chunk, int(moves.dst[move])), last) for chunk, move, _ in sent])
+
+
+def _transmissions(
+    task: Task, plan: TimedMoves
+) -> Iterator[tuple[list[int], int, int, tuple[int, ...]]]:
+    """Yield transmissions by start: their sends, the chunk, its sender and the resources."""
+    moves = task.moves
+    members: dict[int, list[int]] = {}
+    for turn in np.lexsort((plan.group, plan.start)).tolist():
+        members.setdefault(int(plan.group[turn]), []).append(turn)
+    for turns in members.values():
+        links = {
+            int(link) for turn in turns for link in moves.link[_places(task, int(plan.move[turn]))]
+        }
+        crossed = tuple(sorted(int(task.resource[link]) for link in links))
+        yield turns, int(plan.chunk[turns[0]]), int(moves.src[plan.move[turns[0]]]), crossed
+
+
+def _places(task: Task, move: int) -> np.ndarray:
+    first = task.moves.first
+    return np.arange(first[move], first[move + 1])
+
 
 MOST_SENDS = 300_000
 """Most sends that a model may choose among: 3 kB for each, and half a minute before the search."""

@@ -28,7 +28,7 @@ from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.reverse_time import parts
 from formulations.engines.sccl.asking import Decided, Solver
-from formulations.engines.sccl.rates import Least, least_of
+from formulations.engines.sccl.instance import Least, least_of
 from formulations.engines.sccl.search import Wish, solve
 
 NAME = "sccl"

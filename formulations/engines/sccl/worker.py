@@ -4,6 +4,29 @@ As `formulations.engines.cp_sat.worker`, but it answers one request after the ot
 line:
 ``status`` (found, impossible or undecided), the sends and the rounds of the steps. It ends at once
 when the pipe that requests come through is closed.
+
+A collective in S steps of R rounds together, as a constraint program.
+
+Step s = 0 .. S-1 takes ``r[s] >= 1`` rounds, and ``sum of r[s] = R``. For every chunk c that
+several devices need and every way w from a device u to a device v a literal ``x[c, w, s]``; for
+every chunk and device ``has[c, v, s]``, whether it is there when step s begins:
+
+    has[c, v, 0] = 1 for holders, 0 for others
+    has[c, v, s + 1] = has[c, v, s] + sum of x[c, w, s] into v      so it comes once at most
+    has[c, v, S] = 1                                                for every v that needs c
+    x[c, w, s] <= has[c, u, s]                                      what is sent is there
+    sum of what crosses link e in step s <= b[e] * r[s]             b chunks in a round
+
+Of a chunk that one device needs there is no reason to have two: those with the same holders are a
+flow of whole amounts ``f[w, s]``, with ``h[v, s]`` of them at v when step s begins:
+
+    h[v, s + 1] = h[v, s] - sum of f[w, s] out of v + sum of f[w, s] into v
+    sum of f[w, s] out of v <= h[v, s]           no bound for holders, and none come back to them
+    h[v, S] = the number that v needs
+
+A way that leaves too few steps, from a holder or to who needs the chunk, is left out. Ways of one
+chunk over copying devices load the links that they share once. Rooms b are fractions p / q, so
+that the last row is ``q * load <= p * r[s]``.
 """
 
 from __future__ import annotations
@@ -14,13 +37,153 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import LinearExprT
 
 from formulations.engines.cp_sat.worker import say
-from formulations.engines.sccl.model import Model
+
+
+class Model:
+    """The program of one request, as `sccl.instance.Puzzle.request` writes it."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        self.asked = request
+        self.model = cp_model.CpModel()
+        self.steps: int = request["steps"]
+        spare = request["rounds"] - self.steps
+        self.rounds = [self.model.new_int_var(1, 1 + spare, "") for _ in range(self.steps)]
+        self.model.add(sum(self.rounds) == request["rounds"])
+        self.copied: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        self.flowing: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        self._load: dict[tuple[int, int], list[LinearExprT]] = defaultdict(list)
+        for place, chunk in enumerate(request["copied"]):
+            self._copy(place, chunk["have"], chunk["want"])
+        for place, flow in enumerate(request["flows"]):
+            self._flow(place, flow["have"], dict(flow["want"]))
+        self._fits()
+
+    def _ways(
+        self, have: Sequence[int], want: Sequence[int]
+    ) -> dict[int, dict[int, tuple[list[int], list[int]]]]:
+        """Return for each step and device the ways out of it and into it that may be of use."""
+        asked, far = self.asked, self.asked["far"]
+        holders = set(have)
+        early = [min(far[u][v] for u in have) for v in range(len(far))]
+        late = [min(far[v][w] for w in want) for v in range(len(far))]
+        found: dict[int, dict[int, tuple[list[int], list[int]]]] = {
+            step: defaultdict(lambda: ([], [])) for step in range(self.steps)
+        }
+        for move, (u, v) in enumerate(zip(asked["src"], asked["dst"], strict=True)):
+            if v in holders:
+                continue
+            for step in range(early[u], self.steps - late[v]):
+                found[step][u][0].append(move)
+                found[step][v][1].append(move)
+        return found
+
+    def _copy(self, place: int, have: Sequence[int], want: Sequence[int]) -> None:
+        model, ways = self.model, self._ways(have, want)
+        holders, wanted = set(have), set(want)
+        for step, devices in ways.items():
+            for _, into in devices.values():
+                for move in into:
+                    self.copied[place, move, step] = model.new_bool_var("")
+        for device in range(len(self.asked["far"])):
+            if device in holders:
+                continue
+            self._come(place, device, ways, needed=device in wanted)
+        for step in ways:
+            self._carry(place, step, {move for _, into in ways[step].values() for move in into})
+
+    def _come(
+        self,
+        place: int,
+        device: int,
+        ways: Mapping[int, Mapping[int, tuple[list[int], list[int]]]],
+        *,
+        needed: bool,
+    ) -> None:
+        """Let a chunk come to a device once, and be sent on from then."""
+        model = self.model
+        every: list[cp_model.IntVar] = []
+        here = model.new_constant(0)
+        for step in range(self.steps):
+            out, into = ways[step].get(device, ([], []))
+            for move in out:
+                model.add(self.copied[place, move, step] <= here)
+            came = [self.copied[place, move, step] for move in into]
+            every += came
+            if came and step + 1 < self.steps:
+                then = model.new_bool_var("")
+                model.add(sum(came) + here == then)
+                here = then
+        if needed:
+            # Without any way into it this is a contradiction, as it should be.
+            model.add_exactly_one(every)
+        elif every:
+            model.add_at_most_one(every)
+
+    def _carry(self, place: int, step: int, moves: set[int]) -> None:
+        """Count what one chunk loads in a step."""
+        asked, model = self.asked, self.model
+        alike: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
+        for move in sorted(moves):
+            sent = self.copied[place, move, step]
+            for cross in range(asked["first"][move], asked["first"][move + 1]):
+                share, resource = asked["share"][cross], asked["resource"][cross]
+                if share < 0:
+                    self._load[resource, step].append(sent)
+                else:
+                    alike[resource, share].append(sent)
+        by_resource: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+        for (resource, _), users in alike.items():
+            used = users[0]
+            if len(users) > 1:
+                used = model.new_bool_var("")
+                model.add_max_equality(used, users)
+            by_resource[resource].append(used)
+        for resource, several in by_resource.items():
+            self._load[resource, step] += several
+
+    def _flow(self, place: int, have: Sequence[int], want: Mapping[int, int]) -> None:
+        model, ways = self.model, self._ways(have, list(want))
+        holders, many = set(have), sum(want.values())
+        sent = self.flowing
+        for step, devices in ways.items():
+            for _, into in devices.values():
+                for move in into:
+                    sent[place, move, step] = model.new_int_var(0, many, "")
+                    self._cross(move, step, sent[place, move, step])
+        for device in range(len(self.asked["far"])):
+            if device in holders:
+                continue
+            here = model.new_constant(0)
+            for step in range(self.steps):
+                out, into = ways[step].get(device, ([], []))
+                gone = sum(sent[place, move, step] for move in out)
+                if out:
+                    model.add(gone <= here)
+                then = (
+                    model.new_int_var(0, many, "")
+                    if step + 1 < self.steps
+                    else model.new_constant(want.get(device, 0))
+                )
+                model.add(then == here - gone + sum(sent[place, move, step] for move in into))
+                here = then
+
+    def _cross(self, move: int, step: int, load: LinearExprT) -> None:
+        asked = self.asked
+        for cross in range(asked["first"][move], asked["first"][move + 1]):
+            self._load[asked["resource"][cross], step].append(load)
+
+    def _fits(self) -> None:
+        for (resource, step), loads in self._load.items():
+            top, below = self.asked["room"][resource]
+            self.model.add(below * sum(loads) <= top * self.rounds[step])
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

@@ -3,19 +3,261 @@
 A chunk goes only over devices on some shortest way from a holder to a destination (section 4.1),
 shortest by links' costs or by the number of moves: each is allowed, as the paper leaves open which
 is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
+
+What is routed: chunks, neighbours of a shard joined (section 5.2), on a logical topology.
+
+A sum to one rank is the mirror of a spreading: its ways are found from the rank that adds up to
+those that contribute, on moves taken from end to beginning, and turned back when they are ordered
+(section 4.3).
+
+The logical topology: the moves between devices that store which a sketch leaves (section 3).
+
+A move is a way from one device that stores to another; where it crosses switches it is one edge of
+a switch's hyper-edge, and the physical links that it shares with other moves are its ports.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from ccl.errors import Infeasible, SolveError
-from formulations.engines.taccl.parts import Part
+from ccl.collective import Chunk, Collective
+from ccl.errors import Infeasible, ProblemError, SolveError
+from ccl.sketch import Sketch
+from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.reverse_time import Half, halves
+
+
+@dataclass(frozen=True)
+class Logical:
+    """Moves as arrays; n moves. Devices and links are numbered as in the topology.
+
+    Parameters
+    ----------
+    moves
+        All moves of the topology.
+    kept
+        Numbers of those that the sketch leaves, shape (n,).
+    turned
+        Whether every move is taken from its end to its beginning, as for sums.
+    relays
+        Names of the relays of each GPU that has any.
+    """
+
+    moves: Moves
+    kept: np.ndarray
+    turned: bool
+    relays: dict[str, frozenset[str]]
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices."""
+        return len(self.moves.topology.devices)
+
+    @cached_property
+    def src(self) -> np.ndarray:
+        """Device where each move begins, shape (n,)."""
+        ends = self.moves.dst if self.turned else self.moves.src
+        return np.asarray(ends[self.kept])
+
+    @cached_property
+    def dst(self) -> np.ndarray:
+        """Device where each move ends, shape (n,)."""
+        ends = self.moves.src if self.turned else self.moves.dst
+        return np.asarray(ends[self.kept])
+
+    @cached_property
+    def latency(self) -> np.ndarray:
+        """Sum of alphas in µs, shape (n,)."""
+        return np.asarray(self.moves.latency[self.kept])
+
+    @cached_property
+    def slowest(self) -> np.ndarray:
+        """µs per byte of the slowest link, shape (n,)."""
+        return np.asarray(self.moves.slowest[self.kept])
+
+    @cached_property
+    def beta(self) -> sparse.csr_array:
+        """µs per byte for which each move holds each link, shape (links, n)."""
+        moves = self.moves
+        column = np.full(len(moves), -1)
+        column[self.kept] = np.arange(len(self.kept))
+        used = column[moves.of_link] >= 0
+        shape = (len(moves.topology.links), len(self.kept))
+        place = (moves.link[used], column[moves.of_link[used]])
+        return sparse.csr_array((moves.beta[used], place), shape=shape)
+
+    @cached_property
+    def host(self) -> np.ndarray:
+        """Number of each device's host, -1 where it has none, shape (devices,)."""
+        names = {name: number for number, name in enumerate(self.moves.topology.hosts)}
+        return np.array([names.get(each.host or "", -1) for each in self.moves.topology.devices])
+
+    @cached_property
+    def away(self) -> np.ndarray:
+        """Whether each move leads from a host to another, shape (n,)."""
+        return leaves(self.host[self.src], self.host[self.dst])
+
+    @cached_property
+    def switched(self) -> np.ndarray:
+        """Whether each move crosses devices that cannot store, shape (n,)."""
+        return np.asarray(np.diff(self.moves.first)[self.kept] > 1)
+
+    def delay(self, nbytes: float) -> np.ndarray:
+        """µs that each move of `nbytes` takes, shape (n,)."""
+        return np.asarray(self.latency + nbytes * self.slowest)
+
+    def between(self, src: str, dst: str) -> np.ndarray:
+        """Places of the moves that join a pair of GPUs, in the direction in which they send."""
+        index = self.moves.topology.index
+        near, far = (dst, src) if self.turned else (src, dst)
+        return np.flatnonzero((self.src == index[near]) & (self.dst == index[far]))
+
+
+def leaves(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    """Whether hosts by number differ; a device without a host is in nobody's."""
+    return np.asarray((src != dst) & (src >= 0) & (dst >= 0))
+
+
+def logical(moves: Moves, sketch: Sketch, *, turned: bool = False) -> Logical:
+    """Return the moves that a sketch leaves.
+
+    Raises
+    ------
+    Infeasible
+        If it leaves none.
+    """
+    topology = moves.topology
+    dropped = [topology.link_index[pair] for pair in sketch.without]
+    bad = np.zeros(len(topology.links), dtype=bool)
+    bad[dropped] = True
+    keep = ~np.logical_or.reduceat(bad[moves.link], moves.first[:-1])
+    if sketch.between is not None:
+        joined = np.zeros((len(topology.devices),) * 2, dtype=bool)
+        for src, dst in sketch.between:
+            joined[topology.index[src], topology.index[dst]] = True
+        names = {name: number for number, name in enumerate(topology.hosts)}
+        host = np.array([names.get(each.host or "", -1) for each in topology.devices])
+        away = leaves(host[moves.src], host[moves.dst])
+        keep &= ~away | joined[moves.src, moves.dst]
+    if not keep.any():
+        msg = f"the sketch leaves no way between two GPUs of {topology}; leave out fewer links"
+        raise Infeasible(msg)
+    relays: dict[str, set[str]] = {}
+    for gpu, relay in sketch.relays:
+        relays.setdefault(gpu, set()).add(relay)
+    frozen = {gpu: frozenset(each) for gpu, each in relays.items()}
+    return Logical(moves, np.flatnonzero(keep), turned, frozen)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A collective without sums on a logical topology; c parents.
+
+    Parameters
+    ----------
+    logical
+        What can be sent.
+    collective
+        What has to be, parents in place of their chunks.
+    members
+        Numbers, in the whole collective, of the chunks of each parent.
+    """
+
+    logical: Logical
+    collective: Collective
+    members: tuple[tuple[int, ...], ...]
+
+    @property
+    def turned(self) -> bool:
+        """Whether ways lead from the end to the beginning."""
+        return self.logical.turned
+
+    @cached_property
+    def nbytes(self) -> np.ndarray:
+        """Bytes of each parent, shape (c,)."""
+        return np.array([chunk.size for chunk in self.collective.chunks], dtype=float)
+
+    @cached_property
+    def holds(self) -> np.ndarray:
+        """Whether each device has each parent, shape (c, devices)."""
+        return self._marked([chunk.holders for chunk in self.collective.chunks])
+
+    @cached_property
+    def wants(self) -> np.ndarray:
+        """Whether each device needs each parent and lacks it, shape (c, devices)."""
+        wanted = self._marked([chunk.destinations for chunk in self.collective.chunks])
+        return np.asarray(wanted & ~self.holds)
+
+    def _marked(self, ranks: list[tuple[int, ...]]) -> np.ndarray:
+        topology = self.logical.moves.topology
+        place = np.array([topology.index[name] for name in topology.ranks])
+        marked = np.zeros((len(ranks), len(topology.devices)), dtype=bool)
+        for number, each in enumerate(ranks):
+            marked[number, place[list(each)]] = True
+        return marked
+
+
+def parts_of(moves: Moves, collective: Collective, sketch: Sketch) -> list[Part]:
+    """Return what is routed: the collective, the mirror of a sum, or both halves of one for many.
+
+    Raises
+    ------
+    ProblemError
+        If the sketch asks for other chunks than there are.
+    Infeasible
+        If the sketch leaves no way.
+    """
+    if not collective.reduces:
+        whole = Half(collective, tuple(range(len(collective.chunks))))
+        return [_part(logical(moves, sketch), whole, collective, sketch)]
+    found = []
+    for half in halves(collective):
+        if half is not None:
+            turned = half.collective.reduces
+            spread = half.collective.reversed() if turned else half.collective
+            ways = logical(moves, sketch, turned=turned)
+            found.append(_part(ways, Half(spread, half.numbers), collective, sketch))
+    return found
+
+
+def _part(ways: Logical, half: Half, whole: Collective, sketch: Sketch) -> Part:
+    chunks, members = [], []
+    for alike in _shards(half, whole):
+        many = len(alike)
+        if sketch.chunks is not None and many != sketch.chunks * sketch.instances:
+            msg = (
+                f"the sketch has {sketch.chunks} chunks per shard in {sketch.instances} instances "
+                f"and the collective {many}; ask for {sketch.chunks * sketch.instances}"
+            )
+            raise ProblemError(msg)
+        for begin in range(0, many, sketch.instances):
+            joined = alike[begin : begin + sketch.instances]
+            size = sum(half.collective.chunks[each].size for each in joined)
+            chunks.append(replace(half.collective.chunks[joined[0]], size=size))
+            members.append(tuple(half.numbers[each] for each in joined))
+    return Part(ways, replace(half.collective, chunks=tuple(chunks)), tuple(members))
+
+
+def _shards(half: Half, whole: Collective) -> list[list[int]]:
+    """Return the places of the chunks that come from the same ranks and go to the same."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for place, (number, chunk) in enumerate(zip(half.numbers, half.collective.chunks, strict=True)):
+        found.setdefault((_shard(chunk), _shard(whole.chunks[number])), []).append(place)
+    return list(found.values())
+
+
+def _shard(chunk: Chunk) -> tuple[object, ...]:
+    return chunk.holders, chunk.destinations, chunk.priority, chunk.tenant
+
 
 MOST_PAIRS = 40_000_000
 """Chunks times moves above which nothing is built."""

@@ -2,7 +2,7 @@
 
 Its mathematics is the docstring of `formulations.models.te_ccl_milp`; its variables are laid out
 in `formulations.engines.epoch_grid.windows`, its rows in
-`formulations.engines.te_ccl.chunk_constraints` and `formulations.engines.epoch_grid.memory`.
+`formulations.engines.te_ccl.chunk_constraints` and `formulations.engines.epoch_grid.epochs`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ from ccl.result import ModelSize
 from ccl.schedule import Schedule, Send
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops
-from formulations.engines.epoch_grid.demand import Demand
-from formulations.engines.epoch_grid.grid_bound import Crossing, crossing
-from formulations.engines.epoch_grid.memory import Memory
-from formulations.engines.epoch_grid.plans import schedule
-from formulations.engines.epoch_grid.too_short import Need, by_bound, few, proved_short, too_short
+from formulations.engines.epoch_grid.epochs import Memory
+from formulations.engines.epoch_grid.grid_bound import (
+    Crossing,
+    Need,
+    by_bound,
+    crossing,
+    few,
+    proved_short,
+    too_short,
+)
+from formulations.engines.epoch_grid.plans import Demand, schedule
 from formulations.engines.epoch_grid.windows import Cells, Windows
-from formulations.engines.te_ccl.chunk_constraints import ChunkRows
-from formulations.engines.te_ccl.memory_constraints import Keeping
+from formulations.engines.te_ccl.chunk_constraints import ChunkRows, Keeping
 from formulations.solvers.cvxpy_highs import Ending, Outcome, Report
 from formulations.solvers.sparse_rows import rows
 

@@ -11,7 +11,7 @@ from ccl.errors import Infeasible, LimitReached, SolveError
 from ccl.schedule import Schedule, Send
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.plans import schedule
-from formulations.engines.te_ccl.round_state import Rounds, State, first_state
+from formulations.engines.te_ccl.round_milp import Rounds, State, first_state
 
 SENDS = 1_500
 """Most sends in the model of a round that is longer than the largest delay; HiGHS solves these in

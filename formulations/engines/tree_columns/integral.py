@@ -25,11 +25,10 @@ import numpy as np
 from scipy import sparse
 
 from ccl.symmetry import automorphisms
-from formulations.engines.tree_columns.master import Pool
-from formulations.engines.tree_columns.multicast import Column, Floats, Ints, Side
+from formulations.engines.tree_columns.master import Pool, Units, Weights
 from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.search import Optimum
-from formulations.engines.tree_columns.weights import Units, Weights
+from formulations.engines.tree_columns.task import Column, Floats, Ints, Side
 from formulations.solvers.cvxpy_highs import Backend, Ending
 
 MOST = 1500

@@ -7,28 +7,98 @@ search ends with a proof. Prices between those of the best bound and the newest 
 
 While trees of least depth do nearly as well as any, only these are taken, because a tree's depth
 is what the first data waits. Afterwards a second objective may choose among forests of the same
-R. At last the weights are made exact from the basis (`formulations.engines.tree_columns.weights`).
+R. At last the weights are made exact from the basis (`formulations.engines.tree_columns.master`).
 
 Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
+
+Of all forests of the best rate, one that is less deep or moves less weighted data.
+
+R is fixed, and the same master minimises what its trees cost: hops from the root to the last
+device, or bytes times costs of links. For costs of links the cheapest missing tree is again an
+arborescence, whose lengths are prices and costs together, so the minimum is exact. For depth it is
+not: trees of least depth and trees that pay for a hop are tried, which is good, not always best.
+
+Trees of links as a forest of routes.
+
+Trees to begin with: steps of Frank and Wolfe on a smooth maximum of the loads.
+
+The rows are priced by how full they are, exp(sharpness * load); the cheapest trees at these prices
+get a share of the data, as much as lowers the smooth maximum most. The sharpness grows, so the
+loads come near the best ones, and the trees that were used are a pool in which the master finds
+far better combinations than it would from its own first prices, which see a row or two at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
+from ccl.errors import LimitReached
+from ccl.forest import Forest, Tree
 from ccl.problem import Problem
 from formulations.core.preparing import clock
-from formulations.engines.tree_columns.master import Master, Pool
-from formulations.engines.tree_columns.multicast import Floats
+from formulations.engines.tree_columns.master import Master, Pool, Weights, exact_weights
 from formulations.engines.tree_columns.price import Found, Prices
-from formulations.engines.tree_columns.task import Task, task_of
-from formulations.engines.tree_columns.warm import warmed
-from formulations.engines.tree_columns.weights import Weights, exact_weights
+from formulations.engines.tree_columns.task import Column, Floats, Side, Task, task_of
 from formulations.solvers.cvxpy_highs import Backend
+from formulations.solvers.incremental_lp import Solved
+
+WARM_ROUNDS = 20
+"""Steps at most."""
+
+WIDE, NARROW = 0.5, 0.02
+"""Share of the largest load by which loads may stay below it and still count, first and last."""
+
+ENOUGH = 1e-4
+"""Steps end when the largest load falls by less than this share of it in three of them."""
+
+GOLDEN = (5**0.5 - 1) / 2
+
+
+def warmed(loads: Floats, step: Callable[[Floats], Floats], *, done: Callable[[], bool]) -> None:
+    """Take steps.
+
+    Parameters
+    ----------
+    loads
+        µs of each row to begin with, shape (rows,).
+    step
+        Finds trees at prices of the rows, keeps them, and returns their loads.
+    done
+        Whether to stop.
+    """
+    largest = [float(loads.max())]
+    for number in range(WARM_ROUNDS):
+        width = max(NARROW, WIDE / (number + 1) ** 0.7)
+        sharpness = np.log(len(loads) + 1) / (loads.max() * width)
+        prices = np.exp(sharpness * (loads - loads.max()))
+        other = step(prices / prices.sum())
+        loads = loads + _share(loads, other, sharpness) * (other - loads)
+        largest.append(float(loads.max()))
+        if done() or (number > 3 and largest[-4] - largest[-1] < ENOUGH * largest[-1]):
+            return
+
+
+def _share(loads: Floats, other: Floats, sharpness: float) -> float:
+    """Return how far to go from one to the other, by golden section."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        values = [_smooth(loads + each * (other - loads), sharpness) for each in (left, right)]
+        if values[0] < values[1]:
+            high = right
+        else:
+            low = left
+    return (low + high) / 2
+
+
+def _smooth(loads: Floats, sharpness: float) -> float:
+    largest = loads.max()
+    return float(largest + np.log(np.exp(sharpness * (loads - largest)).sum()) / sharpness)
+
 
 PROVED = 1e-9
 """A time within this share of the bound is the best."""
@@ -240,3 +310,161 @@ def best_trees(
     deadline = np.inf if seconds is None else clock() + seconds
     task = task_of(problem, symmetric=symmetric)
     return Search(task, backend or Backend(), deadline=deadline).run()
+
+
+def forest_of(found: Optimum) -> Forest:
+    """Return the forest of an optimum, with its group of symmetries if that has any."""
+    task, pool = found.task, found.pool
+    trees: dict[bool, list[Tree]] = {False: [], True: []}
+    for place, share in sorted(found.weights.shares.items()):
+        wish = task.wishes[pool.wishes[place]]
+        side = task.sides[wish.side]
+        weight = share if wish.partner is None else share / task.symmetry.order
+        trees[side.reduces].append(_tree(side, pool.columns[place], rank=wish.root, weight=weight))
+    group = task.symmetry if task.symmetry.order > 1 else None
+    if trees[True] and trees[False]:
+        return Forest(tuple(trees[True]), True, tuple(trees[False]), symmetry=group)
+    reduces = bool(trees[True])
+    return Forest(tuple(trees[reduces]), reduces, symmetry=group)
+
+
+def depth_of(side: Side, column: Column) -> int:
+    """Return the most hops from the root of a tree to a device, switches not counted."""
+    depth = {column.root: 0}
+    for vertex in column.order:
+        stores = side.topology.devices[side.vertices[vertex]].stores
+        depth[vertex] = depth[int(column.parents[vertex])] + stores
+    return max(depth.values())
+
+
+def _tree(side: Side, column: Column, *, rank: int, weight: Fraction) -> Tree:
+    """Write a tree as routes from one device that stores to the next."""
+    topology = side.topology
+    names = [topology.devices[vertex].name for vertex in side.vertices.tolist()]
+    brought: dict[int, tuple[str, ...]] = {column.root: (names[column.root],)}
+    routes = []
+    for vertex in column.order:
+        before = brought[int(column.parents[vertex])]
+        route = (*before, *(topology.links[link].dst for link in column.way(vertex)))
+        if topology.device(names[vertex]).stores:
+            routes.append(route)
+            route = route[-1:]
+        brought[vertex] = route
+    if side.reduces:
+        routes = [route[::-1] for route in reversed(routes)]
+    return Tree(rank, tuple(routes), weight)
+
+
+ROUNDS = 40
+"""Most times that the master is solved."""
+
+SECOND_SHARES = (0.02, 0.2, 1.0)
+"""Of what a way costs on average, what a hop of depth costs when trees are sought."""
+
+GAIN = 1e-7
+"""Share of the costs that a tree must promise to come in."""
+
+
+class Second:
+    """A second objective at a fixed rate.
+
+    Parameters
+    ----------
+    found
+        The best rate; its master is used up.
+    costs
+        Of a byte on each link, shape (links,); None for depth.
+    deadline
+        On the clock of `formulations.core.preparing`.
+    """
+
+    def __init__(self, found: Optimum, *, costs: Floats | None, deadline: float) -> None:
+        self.found, self.costs, self.deadline = found, costs, deadline
+        self.master, self.pool, self.task = found.master, found.pool, found.task
+        self.scale = 1.0
+        # The last trees of the search came in no more.
+        self.master.grow()
+        first = np.concatenate([self._cost(place) for place in range(len(self.pool))])
+        self.scale = float(max(first.max(), 1e-30))
+        self.paid = list(first / self.scale)
+
+    def _cost(self, place: int) -> Floats:
+        """Return what a tree costs, in units, shape (1,)."""
+        wish = self.pool.wishes[place]
+        column, nbytes = self.pool.columns[place], self.task.nbytes[wish]
+        if self.costs is None:
+            side = self.task.sides[self.task.wishes[wish].side]
+            return np.array([depth_of(side, column) / self.scale])
+        return np.array([float(self.costs[column.links].sum()) * nbytes / self.scale])
+
+    def run(self) -> Optimum:
+        """Return the optimum with other weights; the old one where nothing was gained in time."""
+        program, head = self.master.program, self.master.head
+        program.fix(0, float(self.found.time) / self.master.unit)
+        program.minimise(np.concatenate([np.zeros(head), self.paid]))
+        weights = None
+        for _ in range(ROUNDS):
+            left = self.deadline - clock()
+            try:
+                solved = program.solve(time_limit=max(left, 0.01) if np.isfinite(left) else None)
+            except LimitReached:
+                break
+            weights = solved
+            if left <= 0 or not self._grown(solved):
+                break
+        if weights is None:
+            return self.found
+        exact = exact_weights(self.master, weights, time=self.found.time)
+        return replace(self.found, weights=exact) if exact.basic else self.found
+
+    def _grown(self, solved: Solved) -> int:
+        """Add trees that would lower the costs; return how many."""
+        before = len(self.pool)
+        pays = solved.duals[: len(self.task.wishes)]
+        prices = self.master.prices(solved) / self.master.unit
+        extra = None if self.costs is None else self.costs / self.scale
+        at = Prices(self.task, prices, extra=extra)
+        found = at.cheapest()
+        if self.costs is not None:
+            self._taken(at, found, pays)
+        elif (flat := at.breadth()) is not None:
+            self._taken(at, flat, pays)
+            for share in SECOND_SHARES:
+                tried = at.shallow(found, share)
+                if tried is not None:
+                    self._taken(at, tried, pays)
+        new = len(self.pool) - before
+        self.master.grow(np.array(self.paid[before:]))
+        return new
+
+    def _taken(self, at: Prices, found: Found, pays: Floats) -> None:
+        """Keep the trees that cost less than the master pays for them."""
+        for place, parents in enumerate(found.parents):
+            if found.costs[place] > pays[place] - GAIN:
+                continue
+            wish = self.task.wishes[place]
+            side = self.task.sides[wish.side]
+            root = int(side.ranks[wish.root])
+            column = at.sides[wish.side].column(root, parents)
+            if self.costs is None:
+                depth = depth_of(side, column) / self.scale
+                if found.costs[place] + depth > pays[place] - GAIN:
+                    continue
+            number = self.pool.add(place, column)
+            if number == len(self.paid):
+                self.paid.append(float(self._cost(number)[0]))
+
+
+def refined(found: Optimum, *, costs: Floats | None = None, deadline: float = np.inf) -> Optimum:
+    """Return a forest of the same rate that is less deep, or of least cost where costs are given.
+
+    Parameters
+    ----------
+    found
+        The best rate; its master is used up.
+    costs
+        Of a byte on each link, shape (links,); None for depth.
+    deadline
+        On the clock of `formulations.core.preparing`.
+    """
+    return Second(found, costs=costs, deadline=deadline).run()

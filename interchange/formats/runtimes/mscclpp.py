@@ -398,9 +398,7 @@ def _gpu(number: int, rank: PutRank) -> dict[str, Any]:
                     key = cells.rank, cells.buffer, op.kind or "memory"
                     remote.setdefault(key, len(remote))
     blocks = [_block(n, ops, places, remote=remote) for n, ops in enumerate(rank.blocks)]
-    kinds = [
-        kind for kind in _WRITTEN_KINDS if any(each.kind == kind for each in rank.channels)
-    ]
+    kinds = [kind for kind in _WRITTEN_KINDS if any(each.kind == kind for each in rank.channels)]
     return {
         "id": number,
         "input_chunks": rank.input,

@@ -16,8 +16,7 @@ from ccl.verify import verify
 from ccl.window import Window
 from formulations import failures
 from formulations.analyses.best_rate import optimum
-from formulations.analyses.failures.nouns import Failures
-from formulations.analyses.failures.parts import PARTS, parts_of, with_hosts
+from formulations.analyses.failures.nouns import PARTS, Failures, parts_of, with_hosts
 from formulations.analyses.failures.study import Study, without
 from gallery import open_cluster
 from tests.ccl.clusters import MB, gpus, line, ring, star

@@ -16,8 +16,7 @@ from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from ccl.window import Window
 from formulations import solve, stragglers
-from formulations.analyses.failures.replays import replayed, slower
-from formulations.analyses.failures.stragglers import LagStudy
+from formulations.analyses.failures.study import LagStudy, replayed, slower
 from gallery import open_cluster
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
 

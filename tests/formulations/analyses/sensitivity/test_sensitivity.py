@@ -17,11 +17,15 @@ from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations.analyses.best_rate import optimum
 from formulations.analyses.sensitivity.choosing import BestRates
-from formulations.analyses.sensitivity.classes import classes_of, link_classes
-from formulations.analyses.sensitivity.cutting_planes import Plane, Rates, Undecided
+from formulations.analyses.sensitivity.cutting_planes import (
+    Plane,
+    Rates,
+    Undecided,
+    classes_of,
+    link_classes,
+)
 from formulations.analyses.sensitivity.priced import ProgramRates, TreeRates
-from formulations.analyses.sensitivity.sensitivity import told
-from formulations.analyses.sensitivity.slopes import Slopes
+from formulations.analyses.sensitivity.sensitivity import Slopes, told
 from gallery import open_cluster
 
 STEP = Fraction(1, 1000)

@@ -21,7 +21,7 @@ from formulations.campaigns import catalog as kept_plans
 from formulations.campaigns.catalog import Catalog
 from formulations.campaigns.catalog import tables as tables_module
 from formulations.campaigns.catalog.packed import problem_bytes
-from formulations.campaigns.catalog.questions import form_of
+from formulations.campaigns.catalog.tables import form_of
 from gallery import open_cluster
 
 

@@ -23,8 +23,8 @@ from formulations.campaigns.catalog import (
     tuned,
     write_lines,
 )
-from formulations.campaigns.catalog.filling import fill
-from formulations.campaigns.catalog.scaling import scaled, sized
+from formulations.campaigns.catalog.answering import fill
+from formulations.campaigns.catalog.tuning import scaled, sized
 from gallery import open_cluster
 
 SMALL = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)

@@ -13,9 +13,8 @@ from ccl.errors import FormatError
 from ccl.problem import Problem
 from formulations import solve
 from formulations.campaigns.sweeps import kept
-from formulations.campaigns.sweeps.child import solved_values
 from formulations.campaigns.sweeps.kept import is_sweep, keeping, open_result, read_rows
-from formulations.campaigns.sweeps.rows import packed, schema, unpacked, unsolved
+from formulations.campaigns.sweeps.rows import packed, schema, solved_values, unpacked, unsolved
 from formulations.campaigns.sweeps.spec import read_spec
 from formulations.campaigns.sweeps.tasks import tasks_of
 from tests.ccl.clusters import star

@@ -92,7 +92,7 @@ def test_nothing_listens_and_nothing_stays(two):
 def test_the_same_sweep_again_solves_nothing(two, monkeypatch):
     """Not even Dask is started."""
     found, _, _ = two
-    monkeypatch.setattr("formulations.campaigns.sweeps.cluster.solvers", None)
+    monkeypatch.setattr("formulations.campaigns.sweeps.pool.solvers", None)
 
     again = formulations.sweep(SPEC, into=found.folder)
 
@@ -102,7 +102,7 @@ def test_the_same_sweep_again_solves_nothing(two, monkeypatch):
 def test_a_changed_spec_keeps_the_rows_that_still_belong(two, monkeypatch, tmp_path):
     """Rows that no longer do are left out, and are there again when the spec is."""
     found, _, _ = two
-    monkeypatch.setattr("formulations.campaigns.sweeps.cluster.solvers", None)
+    monkeypatch.setattr("formulations.campaigns.sweeps.pool.solvers", None)
 
     less = formulations.sweep(SPEC | {"formulations": "direct"}, into=found.folder)
     assert less.rows == tuple(each for each in found.rows if each.formulation == "direct")
@@ -120,7 +120,7 @@ def test_what_is_to_stop_stops_and_keeps_its_rows(tmp_path):
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("formulations.campaigns.sweeps.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("formulations.campaigns.sweeps.pool.PATIENCE", 0.2)
 
     with pytest.raises(SolveError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
         formulations.sweep(SPEC, "tcp://127.0.0.1:9", into=tmp_path)

@@ -5,8 +5,14 @@ import pytest
 
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.serialization.documents import document, write_document
-from formulations.campaigns.sweeps.clusters import clusters_of, digest, made
-from formulations.campaigns.sweeps.listed import sizes_of, texts_of, values_of
+from formulations.campaigns.sweeps.clusters import (
+    clusters_of,
+    digest,
+    made,
+    sizes_of,
+    texts_of,
+    values_of,
+)
 from formulations.campaigns.sweeps.spec import Candidate, read_spec
 from formulations.campaigns.sweeps.tasks import tasks_of
 from gallery import open_cluster

@@ -6,7 +6,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import formulation, solve
-from formulations.engines.closed_forms.double_tree import double_tree, spread
+from formulations.engines.closed_forms.trees import double_tree, spread
 from gallery import open_cluster
 
 SIZE = 1e6

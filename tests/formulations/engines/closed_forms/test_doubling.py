@@ -7,7 +7,7 @@ import pytest
 from ccl.problem import Problem
 from formulations import formulation
 from formulations.engines.closed_forms.doubling import partners
-from formulations.engines.closed_forms.orders import arranged
+from formulations.engines.closed_forms.hosts import arranged
 from formulations.engines.closed_forms.routing import joined
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (

@@ -11,9 +11,8 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Link, Topology, device
 from formulations import formulation
-from formulations.engines.closed_forms.cycles import ring_of
-from formulations.engines.closed_forms.lanes import side_by_side
-from formulations.engines.closed_forms.routing import joined
+from formulations.engines.closed_forms.rings import side_by_side
+from formulations.engines.closed_forms.routing import joined, ring_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (
     BETA,

@@ -13,11 +13,10 @@ from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
-from formulations.engines.closed_forms.messages import EVERYONE, Messages, Task
-from formulations.engines.closed_forms.orders import arranged, fitted
+from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
+from formulations.engines.closed_forms.hosts import arranged, fitted
 from formulations.engines.closed_forms.routing import Joined, joined, levels, nearest
-from formulations.engines.closed_forms.steps import Walk, walked
-from formulations.engines.closed_forms.ways import Ways
+from formulations.engines.closed_forms.steps import Walk, Ways, walked
 from formulations.engines.list_scheduling.routes import moves_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import asked, solved

@@ -5,7 +5,7 @@ import pytest
 
 from ccl.errors import ProblemError
 from ccl.topology import Topology, device, duplex
-from formulations.engines.fluid_lp.costs import COST_KINDS, default_costs, link_costs
+from formulations.engines.fluid_lp.plain import COST_KINDS, default_costs, link_costs
 from gallery import open_cluster
 
 

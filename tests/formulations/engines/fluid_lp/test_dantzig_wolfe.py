@@ -11,10 +11,9 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Topology, device, duplex
 from formulations import solve
-from formulations.engines.fluid_lp.costs import link_costs
 from formulations.engines.fluid_lp.dantzig_wolfe import decompose
-from formulations.engines.fluid_lp.plain import solve_plain
-from formulations.engines.orbit_lp.loads import Uniform
+from formulations.engines.fluid_lp.plain import link_costs, solve_plain
+from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.orbit_lp.lp import solve_orbits
 from gallery import open_cluster
 

@@ -7,7 +7,7 @@ argument in its test.
 import pytest
 
 from ccl.errors import Infeasible
-from formulations.engines.orbit_lp.loads import Uniform
+from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.orbit_lp.lp import solve_orbits
 from gallery import open_cluster
 

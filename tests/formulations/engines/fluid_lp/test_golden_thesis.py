@@ -1,7 +1,7 @@
 """Every cell of the thesis' tables 6.3 to 6.8 that can be right is reproduced, the others refuted.
 
 The cluster and the costs are inferred from the cells of one and two nodes (`gallery.evaluated`,
-`formulations.engines.fluid_lp.costs`); all others are out of sample.
+`formulations.engines.fluid_lp.plain`); all others are out of sample.
 """
 
 import pytest
@@ -10,8 +10,7 @@ from benchmarks.fluid_tables import matches, optimum
 from benchmarks.thesis_tables import CELLS, Cell
 from ccl.collective import all_gather
 from ccl.problem import Problem
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.fluid_lp.plain import solve_plain
+from formulations.engines.fluid_lp.plain import link_costs, solve_plain
 from gallery import open_cluster
 
 PRINTED = [cell for cell in CELLS if cell.latency]

@@ -9,8 +9,7 @@ from ccl.collective import Chunk, custom
 from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
 from ccl.topology import Device, Link, Topology, device, duplex
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.fluid_lp.plain import FluidSolution, solve_plain
+from formulations.engines.fluid_lp.plain import FluidSolution, link_costs, solve_plain
 from tests.formulations.engines.fluid_lp.clusters import (
     ask,
     boxes,

@@ -13,7 +13,7 @@ from ccl.result import Status, Stop
 from ccl.topology import Topology
 from ccl.verify import verify
 from formulations import formulation, solve
-from formulations.engines.fluid_lp.forests import nearest_forest
+from formulations.engines.fluid_lp.dantzig_wolfe_plan import nearest_forest
 from formulations.engines.fluid_lp.plain import solve_plain
 from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import ask, boxes, butterfly, small_pcie, star

@@ -8,8 +8,7 @@ from ccl.steady import steady_makespan
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.forestcoll.all_reduce import shared_forest, shares_of
-from formulations.engines.forestcoll.plans import forest_of
+from formulations.engines.forestcoll.plans import forest_of, shared_forest, shares_of
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 from tests.formulations.engines.forestcoll.clusters import random_cluster

@@ -12,9 +12,8 @@ from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
-from formulations.engines.forestcoll.network import refusal
 from formulations.engines.forestcoll.plans import halves
-from formulations.engines.forestcoll.search import fixed_rate, forest_rate
+from formulations.engines.forestcoll.search import fixed_rate, forest_rate, refusal
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 from tests.formulations.engines.forestcoll.clusters import random_cluster, worst_cut

@@ -17,13 +17,11 @@ from ccl.steady import steady_makespan
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.forestcoll.network import arcs_of
-from formulations.engines.forestcoll.packing import pack
 from formulations.engines.forestcoll.plans import fixed_forest, forest_of, load_of
-from formulations.engines.forestcoll.search import forest_rate
-from formulations.engines.forestcoll.splitting import Load, split
+from formulations.engines.forestcoll.search import arcs_of, forest_rate
+from formulations.engines.forestcoll.splitting import Load, pack, split
 from formulations.engines.kernels.maxflow import carries, flows_to
-from formulations.engines.kernels.splitting import split_off
+from formulations.engines.kernels.packing import split_off
 from tests.formulations.engines.forestcoll.clusters import random_cluster
 from tests.formulations.engines.forestcoll.test_rates import asked
 

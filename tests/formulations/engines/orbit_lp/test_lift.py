@@ -7,10 +7,9 @@ from ccl.collective import Chunk, custom, make_collective
 from ccl.problem import Problem
 from ccl.result import Status
 from formulations import solve
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.orbit_lp.lift import Lift
-from formulations.engines.orbit_lp.loads import Uniform
-from formulations.engines.orbit_lp.lp import solve_orbits
+from formulations.engines.fluid_lp.plain import link_costs
+from formulations.engines.orbit_lp.group import Uniform
+from formulations.engines.orbit_lp.lp import Lift, solve_orbits
 from gallery import open_cluster
 
 CLUSTERS = ("dgx-a100:hosts=2,fabric=rail-only", "ndv2", "torus:shape=3x3", "thesis-2.3")

@@ -11,9 +11,8 @@ from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device, duplex
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.fluid_lp.plain import solve_plain
-from formulations.engines.orbit_lp.loads import Uniform, loads_of
+from formulations.engines.fluid_lp.plain import link_costs, solve_plain
+from formulations.engines.orbit_lp.group import Uniform, loads_of
 from formulations.engines.orbit_lp.lp import solve_orbits
 from gallery import open_cluster
 

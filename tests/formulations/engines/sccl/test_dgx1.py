@@ -16,9 +16,8 @@ from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs
 from formulations.engines.sccl import front, pareto
-from formulations.engines.sccl.asking import Decided, Outcome, Solver
-from formulations.engines.sccl.question import Question
-from formulations.engines.sccl.timing import on_time
+from formulations.engines.sccl.asking import Decided, Outcome, Solver, on_time
+from formulations.engines.sccl.search import Question
 from gallery import open_cluster
 
 CHUNK = 25e3

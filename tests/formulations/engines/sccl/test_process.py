@@ -11,8 +11,7 @@ from formulations.engines.cp_sat.client import Effort
 from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.sccl.asking import MOST_SENDS, Decided, Solver
-from formulations.engines.sccl.instance import Puzzle
-from formulations.engines.sccl.rates import rooms
+from formulations.engines.sccl.instance import Puzzle, rooms
 from gallery import open_cluster
 
 EFFORT = Effort(seconds=20)

@@ -17,11 +17,9 @@ from formulations.engines.cp_sat.client import Effort
 from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs
-from formulations.engines.sccl.asking import Decided, Solver
-from formulations.engines.sccl.instance import Puzzle
-from formulations.engines.sccl.rates import rooms
+from formulations.engines.sccl.asking import Decided, Solver, on_time
+from formulations.engines.sccl.instance import Puzzle, rooms
 from formulations.engines.sccl.search import named
-from formulations.engines.sccl.timing import on_time
 from gallery import open_cluster
 
 

@@ -11,13 +11,10 @@ from ccl.sketch import Sketch
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from formulations.engines.list_scheduling.routes import moves_of
-from formulations.engines.taccl.contiguity import Contiguity
-from formulations.engines.taccl.demands import demands_of
-from formulations.engines.taccl.greedy import route
-from formulations.engines.taccl.hops import Sends, end, times
-from formulations.engines.taccl.pairs import pairs_of
-from formulations.engines.taccl.parts import parts_of
-from formulations.engines.taccl.program import Paths
+from formulations.engines.taccl.hops import Contiguity, Sends, end, times
+from formulations.engines.taccl.pairs import pairs_of, parts_of
+from formulations.engines.taccl.program import Paths, demands_of
+from formulations.engines.taccl.search import route
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 

@@ -4,8 +4,7 @@ import networkx
 import numpy as np
 import pytest
 
-from formulations.engines.kernels.arborescence import arborescences, breadth, shallow
-from formulations.engines.kernels.relays import FAR
+from formulations.engines.kernels.arborescence import FAR, arborescences, breadth, shallow
 
 
 def drawn(seed, *, ties):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from formulations.engines.tree_columns.exact import PRIME, solved
+from formulations.engines.tree_columns.master import PRIME, solved
 
 
 @pytest.mark.parametrize(

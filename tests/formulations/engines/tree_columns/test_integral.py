@@ -7,8 +7,7 @@ import pytest
 from ccl.verify import verify
 from formulations import solve
 from formulations.engines.tree_columns.integral import integral
-from formulations.engines.tree_columns.plan import forest_of
-from formulations.engines.tree_columns.search import best_trees
+from formulations.engines.tree_columns.search import best_trees, forest_of
 from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import ask
 

@@ -13,13 +13,10 @@ from ccl.steady import steady_makespan
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve
-from formulations.engines.fluid_lp.costs import link_costs
-from formulations.engines.fluid_lp.plain import solve_plain
+from formulations.engines.fluid_lp.plain import link_costs, solve_plain
 from formulations.engines.forestcoll.search import forest_rate
-from formulations.engines.tree_columns.plan import forest_of
 from formulations.engines.tree_columns.price import Prices
-from formulations.engines.tree_columns.search import best_trees
-from formulations.engines.tree_columns.second import refined
+from formulations.engines.tree_columns.search import best_trees, forest_of, refined
 from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import (
     around,

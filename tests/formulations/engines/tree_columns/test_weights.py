@@ -7,10 +7,10 @@ import numpy as np
 
 from ccl.collective import make_collective
 from ccl.problem import Problem
+from formulations.engines.tree_columns.master import exact_weights
 from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.search import Search
 from formulations.engines.tree_columns.task import task_of
-from formulations.engines.tree_columns.weights import exact_weights
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 
