@@ -23,7 +23,7 @@ from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.quantity import format_size, parse_size
-from designer.page import text
+from designer.shell import text
 from formulations import DEFAULT, available, start
 from gallery import catalog, open_cluster
 

@@ -23,7 +23,7 @@ from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
 from designer.cli.compare import crossover_words, missing_words
-from designer.page import text
+from designer.shell import text
 from formulations import available
 from formulations.analyses.comparison import Comparison, Method, parse_methods, start_comparison
 from gallery import open_cluster

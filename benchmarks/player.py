@@ -25,7 +25,7 @@ from rich.table import Table
 from ccl.explain.told import phrases
 from ccl.layout import layout
 from gallery import open_cluster
-from widgets.pages.player import standalone_html
+from widgets.pages.writers import standalone_html
 from widgets.shown.scene import drawing
 
 SIZE = 1e6

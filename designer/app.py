@@ -15,23 +15,24 @@ from typing import TYPE_CHECKING, Any
 from dash import Dash, set_props
 
 from ccl.errors import CclError
-from designer.callbacks import register
-from designer.compare.running import Comparisons
-from designer.drawn.files import drawing_of
-from designer.page import ids
-from designer.page.layout import Extra, page
-from designer.page.notes import note
-from designer.serving.address import Names, address, bound, names
-from designer.serving.guard import ALIVE
-from designer.serving.protect import protect
-from designer.serving.reading import Apart
-from designer.serving.server import run
-from designer.solves.line import Limits
-from designer.solves.places import jobs_at
-from designer.solves.solving import Jobs
-from designer.stored.answering import keeping
-from designer.stored.holdings import Holdings
-from designer.whatif.running import Studies
+from designer.jobs.line import Limits
+from designer.jobs.solving import Jobs
+from designer.layout import page
+from designer.places import jobs_at
+from designer.server.address import Names, address, bound, names
+from designer.server.guard import ALIVE
+from designer.server.protect import protect
+from designer.server.reading import Apart
+from designer.server.server import run
+from designer.shell import ids
+from designer.shell.markup import Extra
+from designer.shell.notes import note
+from designer.views.catalog.answering import keeping
+from designer.views.catalog.holdings import Holdings
+from designer.views.compare.running import Comparisons
+from designer.views.draw.files import drawing_of
+from designer.views.whatif.running import Studies
+from designer.wiring import register
 from formulations import start, start_comparison
 from gallery import open_cluster
 
@@ -209,16 +210,16 @@ def _views(
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []
     if sweeps:
-        from designer.callbacks.sweeps import register as register_sweeps  # noqa: PLC0415
-        from designer.sweeps.page import view as view_of_sweeps  # noqa: PLC0415
-        from designer.sweeps.shelf import Shelf  # noqa: PLC0415
+        from designer.views.sweeps.callbacks import register as register_sweeps  # noqa: PLC0415
+        from designer.views.sweeps.page import view as view_of_sweeps  # noqa: PLC0415
+        from designer.views.sweeps.shelf import Shelf  # noqa: PLC0415
 
         shelf = Shelf(sweeps)
         register_sweeps(app, shelf)
         views.append(view_of_sweeps(shelf.names))
     if holdings is not None:
-        from designer.callbacks.stored import register as register_stored  # noqa: PLC0415
-        from designer.stored.page import view as view_of_catalog  # noqa: PLC0415
+        from designer.views.catalog.callbacks import register as register_stored  # noqa: PLC0415
+        from designer.views.catalog.page import view as view_of_catalog  # noqa: PLC0415
 
         register_stored(app, holdings, apart)
         views.append(view_of_catalog())

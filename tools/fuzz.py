@@ -32,7 +32,7 @@ from ccl.errors import CclError, FormatError  # noqa: E402
 from ccl.problem import Problem  # noqa: E402
 from ccl.serialization.documents import document  # noqa: E402
 from ccl.topology import Topology  # noqa: E402
-from designer.drawn.importing import Found, opened  # noqa: E402
+from designer.views.draw.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402
 from gallery import open_cluster  # noqa: E402
 from interchange.formats.catalogue import readers, writers  # noqa: E402

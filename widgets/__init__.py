@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from widgets.lessons.lesson import Lesson
     from widgets.notebook.canvas import TopologyWidget
     from widgets.notebook.comparison import Comparison
-    from widgets.notebook.cut_view import CutView
-    from widgets.notebook.difference import DifferenceView
-    from widgets.notebook.gap_plot import GapPlot
-    from widgets.notebook.link_load import LinkLoad
+    from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
     from widgets.notebook.player import SchedulePlayer
-    from widgets.notebook.prices import PriceView
     from widgets.notebook.solve_panel import SolvePanel
     from widgets.pages.saving import save
 
@@ -68,13 +64,13 @@ _css_dist: list[dict[str, Any]] = []
 _HOMES = {
     "BreakASend": "widgets.lessons.breaking",
     "Comparison": "widgets.notebook.comparison",
-    "CutView": "widgets.notebook.cut_view",
-    "DifferenceView": "widgets.notebook.difference",
+    "CutView": "widgets.notebook.link_load",
+    "DifferenceView": "widgets.notebook.link_load",
     "GapChart": "widgets.dash",
-    "GapPlot": "widgets.notebook.gap_plot",
+    "GapPlot": "widgets.notebook.link_load",
     "Lesson": "widgets.lessons.lesson",
     "LinkLoad": "widgets.notebook.link_load",
-    "PriceView": "widgets.notebook.prices",
+    "PriceView": "widgets.notebook.link_load",
     "QuantityField": "widgets.dash",
     "SchedulePair": "widgets.dash",
     "SchedulePlayer": "widgets.notebook.player",

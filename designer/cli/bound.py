@@ -21,7 +21,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
-from designer.page import text
+from designer.shell import text
 
 
 def bound(

@@ -14,7 +14,7 @@ from designer.cli import regimes
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark, whole_chunk_rows
 from designer.cli.stored import FileOption, opened
-from designer.page import text
+from designer.shell import text
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog, Entry

@@ -34,8 +34,8 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, remark
 from designer.cli.solve import INTERRUPTED, interruptible
-from designer.page import text
-from widgets.words.cuts import cut_words
+from designer.shell import text
+from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.comparison import Comparison, ComparisonJob, Method

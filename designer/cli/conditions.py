@@ -17,7 +17,7 @@ from ccl.serialization.text import read_bytes
 from ccl.tenants import tenants
 from designer.cli.asked import ask
 from designer.cli.show import remark
-from designer.page import text
+from designer.shell import text
 from formulations import prioritised
 
 if TYPE_CHECKING:

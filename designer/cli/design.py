@@ -12,8 +12,8 @@ from designer.cli.show import remark
 from designer.cli.stored import USUAL
 from designer.cli.stored import opened as opened_catalog
 from designer.cli.worker import installed
-from designer.serving.address import LOOPBACK, bound, names
-from designer.solves.line import Limits
+from designer.jobs.line import Limits
+from designer.server.address import LOOPBACK, bound, names
 from interchange.formats.own.fragment import fragment_of, is_link, share_of
 
 ClusterOption = Annotated[
@@ -95,7 +95,7 @@ def design(  # noqa: PLR0913  one for each flag
     if queue is not None:
         installed()
     from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
-    from designer.drawn.files import drawing_of  # noqa: PLC0415
+    from designer.views.draw.files import drawing_of  # noqa: PLC0415
 
     drawing = None if opened is None else drawing_of(opened.topology, opened.positions)
     if host not in (*LOOPBACK, "::1"):

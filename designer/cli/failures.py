@@ -21,8 +21,8 @@ from designer.cli.asked import (
     positive,
 )
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.page import text
-from widgets.words.cuts import cut_words
+from designer.shell import text
+from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:
     from ccl.problem import Problem

@@ -19,8 +19,8 @@ from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.drawn import exchange
-from designer.page import text
+from designer.shell import text
+from designer.views.draw import exchange
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Question, Written, replayed
 from interchange.formats.merging import merge

@@ -16,7 +16,7 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json, print_table
-from designer.page import text
+from designer.shell import text
 from formulations import available, explain
 from formulations import formulation as described
 from formulations.analyses.explanation.explanation import Explanation

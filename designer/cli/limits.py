@@ -20,8 +20,8 @@ from designer.cli.asked import (
     positive,
 )
 from designer.cli.show import print_json, print_table
-from designer.page import text
-from widgets.words.cuts import cut_words
+from designer.shell import text
+from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:
     from ccl.bound import Cut

@@ -18,8 +18,8 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
-from designer.page import text
-from widgets.words.cuts import cut_words
+from designer.shell import text
+from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.best_rate import Optimum

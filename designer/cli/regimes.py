@@ -23,7 +23,7 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, print_table, remark
 from designer.cli.stored import FileOption, opened
-from designer.page import text
+from designer.shell import text
 
 if TYPE_CHECKING:
     from ccl.topology import Topology

@@ -22,7 +22,7 @@ from designer.cli.asked import JsonOption
 from designer.cli.compare import WIDE
 from designer.cli.show import print_facts, print_json, remark
 from designer.cli.solve import INTERRUPTED
-from designer.page import text
+from designer.shell import text
 
 if TYPE_CHECKING:
     from formulations.campaigns.sweeps.rows import Row

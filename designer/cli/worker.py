@@ -10,8 +10,8 @@ import typer
 from ccl.errors import SolverMissing
 from designer.cli.asked import MemoryOption, SolvesOption, memory_in
 from designer.cli.show import remark
-from designer.page import text
-from designer.solves.line import Limits
+from designer.jobs.line import Limits
+from designer.shell import text
 from formulations import memory_each
 
 URL = "redis://127.0.0.1:6379/0"

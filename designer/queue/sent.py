@@ -19,7 +19,8 @@ from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.topoloom import problem_to_json, result_from_json
-from designer.page.text import count, ordinal
+from designer.jobs.line import MOST_WAITING, Limits
+from designer.jobs.solving import Jobs
 from designer.queue.broker import (
     ASKED,
     KEPT,
@@ -31,9 +32,8 @@ from designer.queue.broker import (
     reaching,
 )
 from designer.queue.tasks import NAME, QUEUE, make_app
-from designer.solves.line import MOST_WAITING, Limits
-from designer.solves.solving import Jobs
-from designer.stored.answering import answering
+from designer.shell.text import count, ordinal
+from designer.views.catalog.answering import answering
 from formulations import Progress, ended
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from widgets.pages.player import standalone_html
+from widgets.pages.writers import standalone_html
 from widgets.shown.scene import cuts, drawing, scene
 
 SYSTEM_CHROMIUM = Path("/usr/bin/chromium")

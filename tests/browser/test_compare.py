@@ -20,7 +20,7 @@ from formulations import compare
 from formulations.analyses.comparison import comparison_from_json
 from gallery import open_cluster
 from widgets import canvas_file
-from widgets.shown import pair
+from widgets.shown import scene as pair
 from widgets.shown.scene import drawing
 
 pytestmark = pytest.mark.browser

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ccl.serialization.topoloom import topology_to_json
-from designer.page import about
-from designer.solves.request import Request, problem_of
+from designer.shell.request import Request, problem_of
+from designer.views.solve import about
 from formulations import available, explain
 from gallery import open_cluster
 

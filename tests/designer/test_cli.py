@@ -18,7 +18,7 @@ from ccl.serialization.topoloom import topology_to_json
 from designer.app import Offer
 from designer.cli import main
 from designer.cli.entry import application
-from designer.solves.line import Limits
+from designer.jobs.line import Limits
 from gallery import catalog, open_cluster
 from tests.ccl.documents import solved
 

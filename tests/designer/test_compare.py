@@ -15,7 +15,8 @@ import pytest
 from ccl.errors import CclError, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_to_json
-from designer.compare.asked import (
+from designer.jobs.line import Limits
+from designer.views.compare.asked import (
     MOST_SIZES,
     changed_since,
     read_asked,
@@ -23,16 +24,15 @@ from designer.compare.asked import (
     sizes_words,
     usual_methods,
 )
-from designer.compare.detail import detail
-from designer.compare.exports import export, export_csv, export_json
-from designer.compare.page import method_rows, notes, status
-from designer.compare.running import MOST_KEPT, Comparisons, Standing
-from designer.compare.table import bar, table
-from designer.solves.line import Limits
+from designer.views.compare.detail import detail
+from designer.views.compare.exports import export, export_csv, export_json
+from designer.views.compare.page import method_rows, notes, status
+from designer.views.compare.running import MOST_KEPT, Comparisons, Standing
+from designer.views.compare.table import bar, table
 from formulations import available, compare
 from formulations.analyses.comparison import Comparison, News, comparison_from_json
 from formulations.core.run import Progress
-from widgets.shown.pair import key_of
+from widgets.shown.scene import key_of
 
 REQUEST = {"collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0}
 METHODS = ("direct", "ring", "tree")

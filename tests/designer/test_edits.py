@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccl.errors import CclError
-from designer.drawn import edits
+from designer.views.draw import edits
 
 
 def test_a_field_of_devices_is_edited_for_all_of_them(drawn):

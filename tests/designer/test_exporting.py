@@ -11,9 +11,8 @@ import pytest
 from ccl.errors import CclError
 from ccl.serialization.documents import parse_document
 from ccl.serialization.topoloom import result_to_json
-from designer.drawn import exchange, exporting
-from designer.page import export_card
-from designer.page.forms import option_rows
+from designer.views.draw import exchange, export_card, exporting
+from designer.views.solve.forms import option_rows
 from interchange.formats.format import Written
 
 ASKED = {"collective": "all-gather", "size": "4MB", "chunks": 1, "root": 0, "formulation": "auto"}

@@ -11,8 +11,8 @@ from ccl.collective import Chunk, custom
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.documents import document, document_text
-from designer.drawn import files
-from designer.solves.request import problem_of, read_request
+from designer.shell.request import problem_of, read_request
+from designer.views.draw import files
 
 ASKED = {"collective": "broadcast", "size": "3MB", "chunks": 2, "root": 1, "formulation": "ring"}
 

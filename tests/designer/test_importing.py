@@ -13,9 +13,9 @@ from ccl.result import Stop
 from ccl.serialization.documents import document, document_text
 from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
-from designer.callbacks.importing import changes_of
-from designer.drawn import exchange, files, importing
-from designer.page import import_card, ways_card
+from designer.views.draw import exchange, files, import_card, importing
+from designer.views.draw.import_callbacks import changes_of
+from designer.views.solve import ways_card
 from gallery import open_cluster
 from interchange.formats.format import Question, Report
 

@@ -11,8 +11,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from ccl.symmetry import automorphisms
-from designer.page import live_card, tree_card
-from designer.solves import answers, live, results
+from designer.views.solve import answers, live, live_card, results, tree_card
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
 

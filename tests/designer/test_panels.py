@@ -8,13 +8,13 @@ import pytest
 
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_to_json
-from designer.drawn import clusters
-from designer.drawn.presets import LINK_TYPES, link_type
-from designer.page import forms, table
-from designer.page.inspector import inspector
-from designer.page.table import Sorting
-from designer.solves.assess import assess, can_solve, formulation_choices, same_question
-from designer.solves.request import read_request
+from designer.shell.presets import LINK_TYPES, link_type
+from designer.shell.request import read_request
+from designer.views.draw import clusters, table
+from designer.views.draw.inspector import inspector
+from designer.views.draw.table import Sorting
+from designer.views.solve import forms
+from designer.views.solve.assess import assess, can_solve, formulation_choices, same_question
 from formulations import Formulation, formulation, option_fields
 from gallery import catalog
 

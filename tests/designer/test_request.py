@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccl.errors import CclError, ProblemError
-from designer.solves.request import problem_of, read_request
+from designer.shell.request import problem_of, read_request
 
 ASKED = {
     "collective": "all-to-all",

@@ -12,11 +12,11 @@ from ccl.bound import Bound, Cut
 from ccl.result import Status, Stop
 from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import device
-from designer.page import solve_card, text
-from designer.solves import results
-from designer.solves.answers import answer, shown
-from designer.solves.solving import State
-from widgets.words.nouns import BOUND_LABELS
+from designer.jobs.solving import State
+from designer.shell import text
+from designer.views.solve import results, solve_card
+from designer.views.solve.answers import answer, shown
+from widgets.words.comparison import BOUND_LABELS
 
 
 def texts(component):

@@ -9,9 +9,9 @@ from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.serialization.documents import document
 from ccl.window import Window
-from designer.callbacks import sharing as wired
-from designer.drawn import sharing
-from designer.drawn.files import drawing_of
+from designer.views.draw import sharing
+from designer.views.draw import sharing_callbacks as wired
+from designer.views.draw.files import drawing_of
 from formulations import formulation, option_fields
 from interchange.formats.own import fragment as module
 from interchange.formats.own.fragment import Share, Solving, TooLarge, fragment_of, share_of

@@ -17,8 +17,8 @@ from ccl.serialization.sketches import sketch_from_json, sketch_to_json
 from ccl.serialization.topoloom import topology_to_json
 from ccl.sketch import Sketch
 from designer.cli.entry import main
-from designer.page import forms
-from designer.solves import sketch as drawn
+from designer.views.solve import forms
+from designer.views.solve import sketch as drawn
 from formulations import Formulation, formulation
 from formulations.core import registry
 from formulations.engines.taccl.sketching import default_sketch

@@ -10,11 +10,11 @@ import pytest
 
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
-from designer.page.solve_card import QUEUED, running
-from designer.solves import line
-from designer.solves.line import Limits
-from designer.solves.request import Request
-from designer.solves.solving import Jobs
+from designer.jobs import line
+from designer.jobs.line import Limits
+from designer.jobs.solving import Jobs
+from designer.shell.request import Request
+from designer.views.solve.solve_card import QUEUED, running
 
 
 @dataclass

@@ -13,14 +13,14 @@ from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.topology import Topology
-from designer.callbacks.stored import exported, plan_in, plan_opened
-from designer.page.solve_card import running
-from designer.solves.request import Request
-from designer.solves.solving import Jobs
-from designer.stored import page
-from designer.stored.answering import answering, keeping
-from designer.stored.holdings import Holdings, made
-from designer.stored.plans import plans, ranges
+from designer.jobs.solving import Jobs
+from designer.shell.request import Request
+from designer.views.catalog import page
+from designer.views.catalog.answering import answering, keeping
+from designer.views.catalog.callbacks import exported, plan_in, plan_opened
+from designer.views.catalog.holdings import Holdings, made
+from designer.views.catalog.plans import plans, ranges
+from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import Method, News, Row
 from formulations.campaigns.catalog import Catalog, tuned
@@ -275,7 +275,7 @@ def test_a_cluster_without_plans_says_what_to_do(holdings):
 def test_a_table_that_nobody_waits_for_is_given_up(holdings, filled, monkeypatch):
     """It is made anew when it is asked for again."""
     look = holdings.look(filled[1])
-    monkeypatch.setattr("designer.stored.holdings.GIVEN_UP", -1.0)
+    monkeypatch.setattr("designer.views.catalog.holdings.GIVEN_UP", -1.0)
     given_up = holdings.tuned(look.token, "broadcast", 2)
     given_up.future.exception(10)
     assert made(given_up) is None

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from designer.page import text
+from designer.shell import text
 
 
 @pytest.mark.parametrize(

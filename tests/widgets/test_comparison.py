@@ -15,7 +15,7 @@ from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
 from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
 from widgets.notebook.comparison import SchedulePlayers
-from widgets.shown import pair
+from widgets.shown import scene as pair
 from widgets.shown.props import PAIR_PROPS
 from widgets.text import duration, share
 from widgets.words.comparison import HEADS, line_of, table_html, table_text

@@ -19,7 +19,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.schedule import Schedule, Send
 from ccl.topology import Topology, device, duplex
-from widgets.pages.player import standalone_html
+from widgets.pages.writers import standalone_html
 from widgets.shown.props import PAIR_PROPS, PROPS
 from widgets.shown.scene import drawing
 

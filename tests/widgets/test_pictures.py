@@ -19,18 +19,15 @@ from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from designer.drawn.exchange import write
+from designer.views.draw.exchange import write
 from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
-from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO
-from widgets.pictures.curves import bend_around, curve_between
-from widgets.pictures.cutting import Region
-from widgets.pictures.moving import Moment, place, tokens
-from widgets.pictures.playback import Playback
-from widgets.pictures.region import outline
-from widgets.pictures.shapes import Box, Dot, Rect, Stroke, Words
+from widgets.pictures.curves import Box, Dot, Rect, Stroke, Words, bend_around, curve_between
+from widgets.pictures.cutting import Region, outline
+from widgets.pictures.playback import Moment, Playback, place, tokens
 from widgets.pictures.stage import Stage
+from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO
 from widgets.pictures.view import View, short_name
 from widgets.shown.scene import scene
 

@@ -13,13 +13,13 @@ from PIL import Image, ImageChops
 from ccl.errors import FormatError
 from ccl.serialization.documents import document
 from ccl.topology import Topology, device
-from designer.drawn.exchange import write
+from designer.views.draw.exchange import write
 from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair
-from widgets.pictures.colors import DARK, LIGHT, OKABE_ITO, rgb
 from widgets.pictures.raster import unwritten
 from widgets.pictures.stage import Stage
+from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO, rgb
 from widgets.pictures.view import View
 
 

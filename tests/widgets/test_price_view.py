@@ -6,7 +6,7 @@ import pytest
 
 from ccl.prices import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
-from widgets.notebook.prices import PriceView, price_svg
+from widgets.notebook.link_load import PriceView, price_svg
 from widgets.shown.prices import MOST_GROUPS, price_marks, price_words
 
 

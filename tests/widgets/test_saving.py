@@ -22,12 +22,12 @@ from formulations import compare, solve
 from interchange.formats.own.fragment import share_of
 from tests.ccl.clusters import ring
 from widgets.pages import comparison as comparison_page
-from widgets.pages import player as export
+from widgets.pages import writers as export
 from widgets.pages.comparison import comparison_html
-from widgets.pages.player import standalone_html
 from widgets.pages.saving import Saving, html, link, save
+from widgets.pages.writers import standalone_html
+from widgets.pictures.atlas import comparison_picture, course_picture
 from widgets.pictures.axes import Axis
-from widgets.pictures.charts import comparison_picture, course_picture
 from widgets.pictures.svg import svg
 from widgets.shown.course import course
 from widgets.shown.scene import drawing, scene

@@ -17,8 +17,7 @@ from widgets import canvas_file
 from widgets.charts.comparison import comparison_figure, crossover_words
 from widgets.notebook.still import beside
 from widgets.pages.saving import html, save
-from widgets.shown.pair import choices, films, first_pair, row_of
-from widgets.shown.scene import drawing
+from widgets.shown.scene import choices, drawing, films, first_pair, row_of
 from widgets.words.comparison import table_html, table_text
 
 Positions = Mapping[str, tuple[float, float]]

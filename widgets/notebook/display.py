@@ -18,9 +18,9 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology
 from widgets.notebook.still import TEXT, beside, words
-from widgets.pictures.bound import bound_svg
+from widgets.pictures.view import bound_svg
 from widgets.shown.scene import moves
-from widgets.words.nouns import bound_words
+from widgets.words.comparison import bound_words
 
 MOST_PLAYED = 100_000
 """Transfers of a plan that is played unasked; a page holds them all."""
@@ -76,7 +76,7 @@ def _(noun: Topology | Problem) -> MimeBundle | None:
 
 @_shown.register
 def _(noun: Result) -> MimeBundle | None:
-    from widgets.notebook.cut_view import CutView  # noqa: PLC0415 - as above
+    from widgets.notebook.link_load import CutView  # noqa: PLC0415 - as above
     from widgets.notebook.player import SchedulePlayer  # noqa: PLC0415 - as above
 
     if moves(noun.timeline) <= MOST_PLAYED:
@@ -87,7 +87,7 @@ def _(noun: Result) -> MimeBundle | None:
 
 @_shown.register
 def _(noun: Prices) -> MimeBundle | None:
-    from widgets.notebook.prices import PriceView  # noqa: PLC0415 - as above
+    from widgets.notebook.link_load import PriceView  # noqa: PLC0415 - as above
 
     return _bundle(PriceView(noun))
 
@@ -100,14 +100,14 @@ def _(noun: Bound) -> MimeBundle | None:
 
 @_shown.register
 def _(noun: Difference) -> MimeBundle | None:
-    from widgets.notebook.difference import DifferenceView  # noqa: PLC0415 - as above
+    from widgets.notebook.link_load import DifferenceView  # noqa: PLC0415 - as above
 
     return _bundle(DifferenceView(noun))
 
 
 @_shown.register
 def _(noun: Prices) -> MimeBundle | None:
-    from widgets.notebook.prices import PriceView  # noqa: PLC0415 - as above
+    from widgets.notebook.link_load import PriceView  # noqa: PLC0415 - as above
 
     return _bundle(PriceView(noun))
 

@@ -1,21 +1,56 @@
-"""How busy links are over time, in a notebook; a click looks at a link in a player."""
+"""How busy links are over time, in a notebook; a click looks at a link in a player.
+
+The gap plot in a notebook.
+
+What links are worth (`ccl.prices`) in a notebook: on the drawing, and as bars beside it.
+
+Two plans of one problem in a notebook: where one sends more, and what differs in words.
+
+The bounds of a cluster in a notebook: a list to choose from, what proves each on the drawing.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+import anywidget
 import ipywidgets
 import plotly.graph_objects as go
+import traitlets
 
+from ccl.bound import Bound, Path
+from ccl.explain.difference import Difference
+from ccl.layout import layout
+from ccl.prices import Prices
+from ccl.problem import Problem
 from ccl.result import Result
 from ccl.schedule import Schedule
-from widgets import text
-from widgets.charts.load import MOST_ROWS, ROWS, link_load, link_load_figure
+from ccl.serialization.documents import document
+from ccl.topology import Topology
+from formulations import quick_bounds
+from widgets import STATIC, text
+from widgets.charts.load import HEATS, MOST_ROWS, ROWS, link_load, link_load_figure
+from widgets.notebook.canvas import TopologyWidget
+from widgets.notebook.comparison import Positions
 from widgets.notebook.player import SchedulePlayer
-from widgets.notebook.still import beside
-from widgets.pictures.load import load_svg
+from widgets.notebook.still import WIDTH, Still, beside
+from widgets.pages.saving import Content
+from widgets.pictures.curves import Box, Ground, Picture, Rect, Shape, Words
+from widgets.pictures.cutting import Region, strongest
+from widgets.pictures.stage import Stage
+from widgets.pictures.svg import LIGHT, between, svg
+from widgets.pictures.view import View, load_svg
 from widgets.shown.classes import counted
-from widgets.shown.scene import STEPS
+from widgets.shown.course import Row, course, gap_words, thinned
+from widgets.shown.prices import TITLE, heat, price_marks, price_words
+from widgets.shown.scene import STEPS, at_least, cuts
+from widgets.words.comparison import BOUND_LABELS, bound_proof, bound_words
+
+if TYPE_CHECKING:
+    from formulations import Progress
 
 
 class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
@@ -88,3 +123,293 @@ class LinkLoad(ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         """Put a picture and the busiest links in words beside it."""
         bundle = super()._repr_mimebundle_(**options)
         return beside(bundle, told=self._words, drawn=lambda: load_svg(self.load, rows=self._rows))
+
+
+class GapPlot(anywidget.AnyWidget):
+    """Best makespan and bound of a solve over time, with the gap between them.
+
+    Give `hear` to `formulations.solve` as its ``progress``, or each news of a `SolveJob`; `end`
+    takes the result.
+    """
+
+    _esm = STATIC / "gap_plot.js"
+
+    course = traitlets.Dict({"points": [], "seconds": 0.0, "running": False}).tag(sync=True)
+    """What is drawn; see `widgets.shown.course.course`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: tuple[Row, ...] = ()
+
+    def clear(self) -> None:
+        """Forget the last solve."""
+        self._rows = ()
+        self.course = course((), seconds=0.0, running=False)
+
+    def hear(self, news: Progress) -> None:
+        """Draw one piece of news."""
+        self._add((news.seconds, news.incumbent, news.bound), running=True)
+
+    def end(self, result: Result) -> None:
+        """Draw how it ended."""
+        self._add((result.solve_time, result.makespan, result.bound.makespan), running=False)
+
+    def _add(self, row: Row, *, running: bool) -> None:
+        # The last row of a pause gives way to the next, so that a long solve stays small.
+        self._rows = thinned((*self._rows, row))
+        self.course = course(self._rows, seconds=row[0], running=running)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Put a picture and the last figures beside it."""
+        return beside(
+            super()._repr_mimebundle_(**options),
+            told=lambda: gap_words(self._rows),
+            drawn=self._picture,
+        )
+
+    def _picture(self) -> str | None:
+        """Return an SVG of the plot, None before there is a value."""
+        from widgets.pictures.atlas import course_picture  # noqa: PLC0415 - it loads Plotly
+        from widgets.pictures.svg import svg  # noqa: PLC0415
+
+        known = any(value is not None for row in self._rows for value in row[1:])
+        return svg(course_picture(self.course)) if known else None
+
+
+class PriceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """The price of each link on the drawing: µs saved for each GB/s added to it.
+
+    Parameters
+    ----------
+    prices
+        As `formulations.prices` returns them.
+    positions
+        Middle of each device by name; by default `ccl.layout.layout` is asked.
+    **traits
+        Of the `TopologyWidget`, such as ``height="400px"``.
+    """
+
+    def __init__(
+        self, prices: Prices, *, positions: Positions | None = None, **traits: Any
+    ) -> None:
+        self.prices = prices
+        where = positions or layout(prices.topology)
+        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        self.canvas = TopologyWidget(prices.topology, where, **defaults | traits)
+        """The drawing."""
+        self.canvas.set_trait("marks", price_marks(prices))
+        about = escape(price_words(prices))
+        self.about = ipywidgets.HTML(f'<span role="status">{about}</span>')
+        """What the prices are of."""
+        super().__init__([self.canvas, self.about])
+
+    def _words(self) -> str:
+        return str(self.prices)
+
+    def _picture(self) -> str | None:
+        return price_svg(self.prices)
+
+    def _held(self) -> Content:
+        return document(self.prices.topology, positions=self.canvas.positions)
+
+
+_NAME = 190.0
+"""Width of a name at most."""
+_LETTER = 6.2
+"""Width of a letter, about."""
+_BAR = 560.0
+_ROW = 17.0
+_SIDE = 12.0
+_ROWS = 24
+"""Links that are drawn, the dearest first."""
+
+
+def price_svg(prices: Prices) -> str | None:
+    """Draw the prices of the dearest links as bars; None where no link has one."""
+    dearest = prices.dearest[:_ROWS]
+    if not dearest:
+        return None
+    names = ["→".join(ends) for ends in dearest]
+    left, most = min(_NAME, max(map(len, names)) * _LETTER), prices.links[dearest[0]]
+    heats = HEATS["light"]
+    shapes: list[Shape] = []
+    for i, (name, ends) in enumerate(zip(names, dearest, strict=True)):
+        y, price = i * _ROW, prices.links[ends]
+        wide = left if len(name) * _LETTER > left else 0.0
+        shapes.append(Words((left, y + 12.5), name, 10.0, LIGHT.text, anchor="end", wide=wide))
+        bar = Rect(left + 8, y + 2, left + 8 + _BAR * price / most, y + _ROW - 2)
+        colour = between(heats.middle, heats.full, heat(price, most))
+        shapes.append(Box(bar, colour, title=f"{name}: {price:.4g} {TITLE}"))
+        at = (bar.x2 + 6, y + 12.5)
+        shapes.append(Words(at, f"{price:.3g}", 10.0, LIGHT.dim, anchor="start"))
+    end = len(names) * _ROW + 14
+    more = len(prices.dearest) - len(names)
+    note = TITLE + (f", and {more} more links" if more else "")
+    shapes.append(Words((left + 8, end), note, 10.0, LIGHT.dim, anchor="start"))
+    frame = Rect(-_SIDE, -_SIDE, left + _BAR + 60 + 2 * _SIDE, end + 2 * _SIDE)
+    about = f"{note}, the dearest first: {prices.model}"
+    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), tuple(shapes), "Prices of links", about))
+
+
+class DifferenceView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """What differs between two plans: the links that one uses more, and the sends in words.
+
+    Parameters
+    ----------
+    difference
+        As `ccl.explain.difference` returns it.
+    positions
+        Middle of each device by name; by default `ccl.layout.layout` is asked.
+    **traits
+        Of the `TopologyWidget`, such as ``height="400px"``.
+    """
+
+    def __init__(
+        self, difference: Difference, *, positions: Positions | None = None, **traits: Any
+    ) -> None:
+        self.difference = difference
+        topology = difference.problem.topology
+        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        where = positions or layout(topology)
+        self.canvas = TopologyWidget(topology, where, **defaults | traits)
+        """The drawing."""
+        self.canvas.set_trait("marks", difference_marks(difference))
+        told = escape(difference.text())
+        self.about = ipywidgets.HTML(f'<pre style="line-height:1.45">{told}</pre>')
+        """What differs in words."""
+        super().__init__([self.canvas, self.about])
+
+    def _words(self) -> str:
+        return self.difference.text()
+
+    def _held(self) -> Content:
+        return document(self.difference.problem.topology, positions=self.canvas.positions)
+
+
+def difference_marks(difference: Difference) -> dict[str, Any] | None:
+    """Mark the links over which one of the two plans sends more; None where there are none."""
+    more: tuple[list[list[str]], list[list[str]]] = ([], [])
+    for ends, (first, second) in difference.links.items():
+        more[first < second].append(list(ends))
+    groups = [
+        {"tone": {"class": i}, "links": links, "label": f"more over these in {name}"}
+        for i, (name, links) in enumerate(zip(difference.names, more, strict=True))
+        if links
+    ]
+    return {"title": "Difference", "groups": groups, "arrows": True} if groups else None
+
+
+MOST_BOUNDS = 12
+"""Bounds in the list; a cluster with many alike cuts has thousands that tie."""
+
+
+class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
+    """What no plan can be faster than, and why: choose a bound, see its cut or its way.
+
+    Parameters
+    ----------
+    shown
+        A result, whose bounds are shown; a problem, whose quick bounds are found; or a cluster.
+    bounds
+        Those of a cluster, or others than the result's or the problem's; the largest first.
+    positions
+        Middle of each device by name; by default `ccl.layout.layout` is asked.
+    **traits
+        Of the `TopologyWidget`, such as ``height="400px"``.
+    """
+
+    def __init__(
+        self,
+        shown: Result | Problem | Topology,
+        bounds: Iterable[Bound] | None = None,
+        *,
+        positions: Positions | None = None,
+        **traits: Any,
+    ) -> None:
+        topology, own = _parts(shown)
+        told = own if bounds is None else tuple(bounds)
+        self.bounds = tuple(told)[:MOST_BOUNDS]
+        """The bounds that can be chosen, the largest first."""
+        defaults = {"toolbar": False, "timeline": False, "height": "400px"}
+        self.canvas = TopologyWidget(topology, positions or layout(topology), **defaults | traits)
+        """The drawing."""
+        rows = [(self._row(each), i) for i, each in enumerate(self.bounds)]
+        self.choice = ipywidgets.RadioButtons(options=rows, layout={"width": "100%"})
+        """Which of `bounds` is drawn, by its place."""
+        self.about = ipywidgets.HTML()
+        """The chosen one in words."""
+        self.choice.observe(self._show, "value")
+        super().__init__([self.canvas, self.choice, self.about])
+        self._show()
+
+    @property
+    def topology(self) -> Topology:
+        """The cluster that is drawn."""
+        return self.canvas.topology
+
+    def _row(self, bound: Bound) -> str:
+        proof = bound_proof(bound, self.canvas.topology)
+        if bound.witness is None:
+            proof += f": {bound.reference}"
+        return f"{at_least(bound)} · {proof}"
+
+    @property
+    def chosen(self) -> Bound | None:
+        """The bound that is drawn; None where there is none at all."""
+        return self.bounds[self.choice.value] if self.bounds else None
+
+    def _show(self, _change: Any = None) -> None:
+        bound = self.chosen
+        self.canvas.cuts = [] if bound is None else cut_drawn(bound)
+        self.canvas.set_trait("marks", None if bound is None else way_drawn(bound))
+        self.about.value = f'<span role="status">{escape(self._sentence())}</span>'
+
+    def _sentence(self) -> str:
+        if self.chosen is None:
+            return "no bound is known"
+        return bound_words(self.chosen, self.canvas.topology)
+
+    def _words(self) -> str:
+        return "\n".join([self._sentence(), *(self._row(each) for each in self.bounds)])
+
+    def _picture(self) -> str:
+        return cut_svg(self.canvas.topology, self.chosen, positions=self.canvas.positions)
+
+    def _held(self) -> Content:
+        return document(self.canvas.topology, positions=self.canvas.positions)
+
+
+def cut_drawn(bound: Bound) -> list[dict[str, Any]]:
+    """Return the cut of a bound as the canvas draws it; empty where it is not one."""
+    label = f"{BOUND_LABELS[bound.kind]} · {at_least(bound)}"
+    return [
+        {**each, "label": f"{label} · {text.bandwidth(each['bandwidth'])}"}
+        for each in cuts([bound])
+    ]
+
+
+def way_drawn(bound: Bound) -> dict[str, Any] | None:
+    """Return the way of a bound as marks on the canvas; None where a cut proves it."""
+    if not isinstance(bound.witness, Path):
+        return None
+    names = list(bound.witness.devices)
+    links = [list(ends) for ends in pairwise(names)]
+    way = {"tone": {"heat": 1.0}, "devices": names, "links": links, "label": " → ".join(names)}
+    return {"title": BOUND_LABELS[bound.kind], "groups": [way], "arrows": True}
+
+
+def cut_svg(topology: Topology, bound: Bound | None, *, positions: Positions) -> str:
+    """Draw a cluster with the cut that proves a bound, if a cut does."""
+    stage = Stage.of(topology, {**layout(topology), **positions})
+    cut = None if bound is None else strongest(cut_drawn(bound))
+    region = None if cut is None else Region(stage, cut)
+    return svg(View(stage, LIGHT, width=float(WIDTH), region=region).picture())
+
+
+def _parts(shown: Result | Problem | Topology) -> tuple[Topology, tuple[Bound, ...]]:
+    """Return the cluster, and the bounds that come with what is shown."""
+    if isinstance(shown, Result):
+        return shown.problem.topology, shown.bounds
+    if isinstance(shown, Problem):
+        return shown.topology, quick_bounds(shown)
+    return shown, ()

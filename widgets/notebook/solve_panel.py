@@ -32,7 +32,7 @@ from formulations import (
     start,
 )
 from widgets.notebook.canvas import TopologyWidget
-from widgets.notebook.gap_plot import GapPlot
+from widgets.notebook.link_load import GapPlot
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
 from widgets.shown.scene import cuts, take

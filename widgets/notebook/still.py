@@ -15,7 +15,7 @@ from ccl.serialization.documents import Document, document
 from widgets.pages.saving import Content, Saving
 from widgets.pictures.options import StillOptions
 from widgets.shown.scene import moves
-from widgets.words.nouns import problem_words, result_words, topology_words
+from widgets.words.comparison import problem_words, result_words, topology_words
 
 SVG = "image/svg+xml"
 TEXT = "text/plain"

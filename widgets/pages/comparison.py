@@ -14,9 +14,8 @@ from ccl.layout import layout
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
-from widgets.pages.page import in_themes, whole_page
-from widgets.shown.pair import choices, films, first_pair, row_of
-from widgets.shown.scene import drawing, moves
+from widgets.pages.writers import in_themes, whole_page
+from widgets.shown.scene import choices, drawing, films, first_pair, moves, row_of
 from widgets.words.comparison import HEADS, Line, line_of, size_words
 
 MOST_MOVES = 150_000
@@ -143,7 +142,7 @@ def _chosen(comparison: Comparison, keys: list[str]) -> list[str]:
 
 def _plots(comparison: Comparison, theme: str) -> str:
     """Return the plot in three ways, of which one is shown at a time, without a script."""
-    from widgets.pictures.charts import comparison_picture  # noqa: PLC0415 - it loads Pillow
+    from widgets.pictures.atlas import comparison_picture  # noqa: PLC0415 - it loads Pillow
     from widgets.pictures.svg import svg  # noqa: PLC0415
 
     switches, plots = [], []
@@ -164,7 +163,7 @@ def _plots(comparison: Comparison, theme: str) -> str:
 
 def _players(drawn: Mapping[str, Any], left_out: int, *, theme: str) -> str:
     """Return where the two players will be, with a picture of the cluster until then."""
-    from widgets.pages.player import pictures  # noqa: PLC0415
+    from widgets.pages.writers import pictures  # noqa: PLC0415
 
     told = ""
     if left_out:

@@ -1,18 +1,293 @@
-"""Pictures, films and pages among the formats that are written (`interchange.formats.format`)."""
+"""Pictures, films and pages among the formats that are written (`interchange.formats.format`).
+
+One HTML file with the canvas in it: it opens from disk and asks nobody for anything.
+
+The frame of a page that opens from disk: the canvas in it, what it shows, and no request.
+
+The canvas and its state are packed with gzip, which browsers since 2023 unpack by themselves. What
+is in the body stands there until the canvas does: where scripts do not run it is all there is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import gzip
+import html
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ccl.errors import FormatError
+from ccl.errors import CclError, FormatError
 from ccl.layout import layout
 from ccl.serialization.documents import Document
+from ccl.serialization.topoloom import topology_from_json
 from interchange.formats.format import Writer, Written, one_file, replayed
-from widgets.pages.player import standalone_html
+from widgets import canvas_file, text
 from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions
 from widgets.shown.scene import cuts, drawing, scene
+
+Theme = Literal["auto", "light", "dark"]
+
+_PAGE = """<!doctype html>
+<html lang="en"{theme}>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<meta name="description" content="{about}">
+<link rel="icon" href="data:,">
+<style>
+{style}
+</style>
+<body>
+{body}
+<script type="application/gzip" id="state">{state}</script>
+<script type="application/gzip" id="canvas">{bundle}</script>
+<script type="module">
+const unpacked = (id) => {{
+  const packed = atob(document.getElementById(id).textContent);
+  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+}};
+const state = await unpacked("state").json();
+const code = new Blob([await unpacked("canvas").arrayBuffer()], {{ type: "text/javascript" }});
+const {{ mount, PlainModel }} = await import(URL.createObjectURL(code));
+{script}
+</script>
+</body>
+</html>
+"""
+
+_PAGE_STYLE = """
+:root { color-scheme: light dark; --bg: #f7f9fb; --text: #17212e; --dim: #566577; --line: #d3dbe4; --surface: #fff; --accent: #1670c9 }
+@media (prefers-color-scheme: dark) { :root { --bg: #0f141b; --text: #dfe7ef; --dim: #8e9db0; --line: #334152; --surface: #1a222d; --accent: #4aa3ff } }
+:root[data-theme=light] { color-scheme: light; --bg: #f7f9fb; --text: #17212e; --dim: #566577; --line: #d3dbe4; --surface: #fff; --accent: #1670c9 }
+:root[data-theme=dark] { color-scheme: dark; --bg: #0f141b; --text: #dfe7ef; --dim: #8e9db0; --line: #334152; --surface: #1a222d; --accent: #4aa3ff }
+html, body { margin: 0; height: 100% }
+body { background: var(--bg); color: var(--text); font: 14px/1.5 Inter, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif }
+.in-dark { display: none }
+@media (prefers-color-scheme: dark) { :root:not([data-theme=light]) .in-light { display: none } :root:not([data-theme=light]) .in-dark { display: revert } }
+:root[data-theme=dark] .in-light { display: none }
+:root[data-theme=dark] .in-dark { display: revert }
+"""  # noqa: E501  a rule a line
+
+
+def whole_page(
+    title: str,
+    body: str,
+    state: Mapping[str, Any],
+    *,
+    script: str,
+    style: str,
+    about: str,
+    theme: str,
+) -> str:
+    """Return a page.
+
+    Parameters
+    ----------
+    title, about
+        What it shows, in a few words and in a sentence.
+    body
+        HTML that stands there at first.
+    state
+        What the script finds in ``state``, plain JSON values.
+    script
+        JavaScript with ``state``, ``mount`` and ``PlainModel`` at hand.
+    style
+        CSS, beside that of all pages.
+    theme
+        ``auto``, ``light`` or ``dark``.
+
+    Raises
+    ------
+    ImportError
+        If the canvas was not built.
+    """
+    return _PAGE.format(
+        title=html.escape(title),
+        about=html.escape(about),
+        theme="" if theme == "auto" else f' data-theme="{theme}"',
+        style=_PAGE_STYLE.strip() + "\n" + style.strip(),
+        body=body,
+        script=script.strip(),
+        state=packed(json.dumps(state, separators=(",", ":")).encode()),
+        bundle=packed(canvas_file().read_bytes()),
+    )
+
+
+def packed(content: bytes) -> str:
+    """Return bytes as letters that a page unpacks; the same bytes make the same letters."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+
+
+def in_themes(make: Mapping[str, str], theme: str, *, tag: str = "div") -> str:
+    """Return what is drawn for one theme, or for both of which the reader's is shown.
+
+    Parameters
+    ----------
+    make
+        HTML by ``light`` and ``dark``.
+    theme
+        As for `whole_page`.
+    tag
+        Of the element around each of two.
+    """
+    if theme != "auto":
+        return make[theme]
+    return "".join(f'<{tag} class="in-{name}">{each}</{tag}>' for name, each in make.items())
+
+
+MOST_STILL = 20_000
+"""Transfers of a plan that the picture beside the canvas shows; of more only the cluster."""
+MOST_CELLS = 2_000
+"""Chunks of all devices in that picture: each is a shape in the page."""
+
+_STYLE = """
+#canvas { height: 100vh }
+#still { box-sizing: border-box; min-height: 100vh; padding: 16px; display: grid; grid-template-rows: auto 1fr; justify-items: center; align-items: center; gap: 8px; text-align: center }
+#still h1 { margin: 0; font-size: 16px }
+#still p { margin: 2px 0 0; color: var(--dim) }
+#still svg { max-width: 100%; height: auto; max-height: calc(100vh - 120px) }
+"""  # noqa: E501  a rule a line
+_SCRIPT = """
+document.getElementById("still").remove();
+const element = document.createElement("div");
+element.id = "canvas";
+document.body.prepend(element);
+mount(element, new PlainModel(state));
+"""
+
+
+def standalone_html(
+    drawing: Mapping[str, Any],
+    scene: Mapping[str, Any] | None = None,
+    cuts: Sequence[Mapping[str, Any]] = (),
+    *,
+    theme: str = "auto",
+    toolbar: bool = True,
+) -> str:
+    """Return a page that shows a drawing and plays its scene.
+
+    Where no script runs it shows a picture, half-way through the plan, and says what it is of.
+
+    Parameters
+    ----------
+    drawing, scene, cuts
+        As `widgets.shown.scene` makes them.
+    theme
+        ``auto``, ``light`` or ``dark``.
+    toolbar
+        Whether it can be edited with the floating tools.
+
+    Raises
+    ------
+    ImportError
+        If the canvas was not built.
+    """
+    state = {
+        "drawing": drawing,
+        "scene": scene,
+        "cuts": list(cuts),
+        "theme": theme,
+        "toolbar": toolbar,
+        "height": "100vh",
+    }
+    title = scene["title"] if scene else drawing["topology"]["name"]
+    about = _about(drawing, scene, cuts)
+    return whole_page(
+        title,
+        still(title, about, in_themes(pictures(drawing, scene, cuts), theme)),
+        state,
+        script=_SCRIPT,
+        style=_STYLE,
+        about=about,
+        theme=theme,
+    )
+
+
+def still(title: str, about: str, picture: str) -> str:
+    """Return what stands in a page until the canvas does."""
+    words = (
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>"
+        "<noscript><p>Allow scripts to play it; nothing is fetched from anywhere.</p></noscript>"
+    )
+    return f'<main id="still"><div>{words}</div><div>{picture}</div></main>'
+
+
+def pictures(
+    drawing: Mapping[str, Any],
+    scene: Mapping[str, Any] | None,
+    cuts: Sequence[Mapping[str, Any]],
+    *,
+    width: float = 1100.0,
+) -> dict[str, str]:
+    """Return a drawing as SVG by theme, with what its plan does half-way; empty if it is none.
+
+    Parameters
+    ----------
+    drawing, scene, cuts
+        As `widgets.shown.scene` makes them.
+    width
+        In pixels.
+    """
+    from widgets.pictures.cutting import Region, strongest  # noqa: PLC0415
+    from widgets.pictures.playback import (  # noqa: PLC0415
+        Moment,
+        Playback,
+    )
+    from widgets.pictures.stage import Stage  # noqa: PLC0415
+    from widgets.pictures.svg import (  # noqa: PLC0415 - it loads Pillow
+        DARK,
+        LIGHT,
+        svg,
+    )
+    from widgets.pictures.view import View  # noqa: PLC0415
+
+    try:
+        topology = topology_from_json(dict(drawing["topology"]))
+    except CclError:  # it can be edited in the page until it is one
+        return {"light": "", "dark": ""}
+    places = {name: (x, y) for name, (x, y) in drawing["positions"].items()}
+    stage = Stage.of(topology, places)
+    cut = strongest([dict(each) for each in cuts])
+    moment = None
+    if scene is not None and _drawn(scene):
+        playback = Playback(scene)
+        moment = Moment(playback, playback.makespan / 2)
+    made = {}
+    for name, look in (("light", LIGHT), ("dark", DARK)):
+        region = None if cut is None else Region(stage, cut)
+        view = View(stage, look, width=width, region=region, filled=moment is not None)
+        made[name] = svg(view.picture(moment))
+    return made
+
+
+def _drawn(scene: Mapping[str, Any]) -> bool:
+    """Whether a picture of a plan half-way is small enough."""
+    transfers = scene.get("transfers")
+    if not transfers or len(transfers) > MOST_STILL:
+        return False
+    devices = sum(each["kind"] == "gpu" for each in scene["topology"]["devices"])
+    return bool(devices * len(scene["chunks"]) <= MOST_CELLS)
+
+
+def _about(
+    drawing: Mapping[str, Any],
+    scene: Mapping[str, Any] | None,
+    cuts: Sequence[Mapping[str, Any]],
+) -> str:
+    """Say in a sentence what a page shows."""
+    topology = drawing["topology"]
+    gpus = sum(each["kind"] == "gpu" for each in topology["devices"])
+    links = len(topology["links"])
+    parts = [f"{gpus:,} GPU{'s' * (gpus != 1)}, {links:,} link{'s' * (links != 1)} one way each"]
+    if scene is not None and "makespan" in scene:
+        parts.append(f"the plan takes {text.duration(scene['makespan'])}")
+    proved = max((each["makespan"] for each in cuts), default=None)
+    if proved is not None:
+        parts.append(f"a cut proves that none takes less than {text.duration(proved)}")
+    return f"{'; '.join(parts)}."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,60 @@
-"""Axes of charts that are painted without a browser: scales, ticks, frames, markers, legends."""
+"""Axes of charts that are painted without a browser: scales, ticks, frames, markers, legends.
+
+How wide text is, so that it can be shortened or framed; measured in Pillow's built-in font.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from widgets.pictures import lettering
-from widgets.pictures.shapes import Area, Dot, Point, Rect, Shape, Stroke, Words
+from widgets.pictures.curves import Area, Dot, Point, Rect, Shape, Stroke, Words
+
+_BROADER = 1.06
+"""The fonts of screens run wider than Pillow's built-in one."""
+_BOLD = 1.05
+_TALL = 100
+"""Size that widths are measured at."""
+
+
+@lru_cache(maxsize=64)
+def font(size: float) -> Any:
+    """Return Pillow's built-in font, which needs no file of the system, of a size in pixels.
+
+    Plain layout: the same bytes come out whether or not Pillow has a shaping library.
+    """
+    from PIL import ImageFont  # noqa: PLC0415 - most start without it
+
+    found = ImageFont.load_default(size)
+    assert isinstance(found, ImageFont.FreeTypeFont), "Pillow is always built with FreeType"
+    return found
+
+
+@lru_cache(maxsize=65536)
+def width(text: str, size: float, *, bold: bool = False) -> float:
+    """Return about how wide a text is, in the unit of its size."""
+    wide: float = font(_TALL).getlength(text) / _TALL * size * _BROADER
+    return wide * _BOLD if bold else wide
+
+
+def one_line(text: str) -> str:
+    """Return a name without line breaks and signs that cannot be printed."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def shortened(text: str, size: float, most: float, *, bold: bool = False) -> str:
+    """Return a name that is at most so wide, with an ellipsis where it was cut."""
+    text = one_line(text)
+    if width(text, size, bold=bold) <= most:
+        return text
+    kept = text[:200]
+    while kept and width(kept + "…", size, bold=bold) > most:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
 
 DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dot": (1.5, 3.0), "dash": (6.0, 4.0)}
 """Lengths of strokes and gaps, in pixels, by the names that Plotly has for them."""
@@ -122,7 +169,7 @@ def _cross(at: Point, radius: float, *, turned: bool) -> tuple[Point, ...]:
 
 def widest(words: Iterable[str], size: float) -> float:
     """Return the width of the longest of some texts, in pixels."""
-    return max((lettering.width(each, size) for each in words), default=0.0)
+    return max((width(each, size) for each in words), default=0.0)
 
 
 def upright(
@@ -144,7 +191,7 @@ def across(
     for value in ticks:
         x = axis.at(value)
         yield Stroke(((x, plot.y1), (x, plot.y2)), ink.line, ink.thin, round=False)
-        half = lettering.width(told(value), ink.size) / 2
+        half = width(told(value), ink.size) / 2
         if x - half < free:
             continue
         free = x + half + 0.5 * ink.size
@@ -163,8 +210,8 @@ def legend(entries: Sequence[Entry], top: float, *, left: float, right: float, i
     shapes: list[Shape] = []
     x, y = left, top + ink.size
     for each in entries:
-        name = lettering.shortened(each.name, ink.size, right - left - key - ink.size)
-        wide = key + 0.6 * ink.size + lettering.width(name, ink.size)
+        name = shortened(each.name, ink.size, right - left - key - ink.size)
+        wide = key + 0.6 * ink.size + width(name, ink.size)
         if x > left and x + wide > right:
             x, y = left, y + 1.6 * ink.size
         middle = y - 0.35 * ink.size

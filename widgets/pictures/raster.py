@@ -11,10 +11,10 @@ from typing import Any
 
 from PIL import Image, ImageChops, ImageDraw
 
-from widgets.pictures import lettering
-from widgets.pictures.colors import rgb
+from widgets.pictures import axes as lettering
+from widgets.pictures.curves import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
 from widgets.pictures.options import PIXELS_PER_INCH
-from widgets.pictures.shapes import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
+from widgets.pictures.svg import rgb
 
 _MOST_PIXELS = 60_000_000
 """Of the larger picture."""

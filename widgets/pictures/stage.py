@@ -2,22 +2,209 @@
 
 Sizes and bends are the canvas's (`widgets/js/src/{model,elements,stage}.js`); a link with its
 opposite is one line.
+
+Large drawings are folded as on the canvas (`widgets/js/src/{folded,compactor}.js`).
+
+A folded host is one box, switches that serve the same hosts are one too, and the room that this
+frees is closed: each axis is mapped by its own rising function, so what is left of or above
+something stays so.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ccl.layout import layout
-from ccl.topology import Device, Link, Topology
-from widgets.pictures.curves import Curve, bend_around, covered, curve_between
-from widgets.pictures.folding import Group, compacted, groups_of
-from widgets.pictures.shapes import Rect, around
+from ccl.topology import Device, DeviceKind, Link, Topology
+from widgets.pictures.curves import Curve, Point, Rect, around, bend_around, covered, curve_between
+
+MOST_DEVICES = 300
+"""Devices above which hosts are folded."""
+GROUP = (164.0, 58.0)
+"""Width and height of a folded group."""
+_SLOT = (200.0, 108.0)
+"""Room that a folded host keeps."""
+_FEWEST_ALIKE = 3
+_MOST_GAP = 64.0
+"""Room between two blocks that is left as it was."""
+_APART = 28.0
+"""Room between two switches of a row."""
+_PADDING = 20.0
+
+_PLURALS: dict[DeviceKind, tuple[str, str]] = {
+    "gpu": ("GPU", "GPUs"),
+    "switch": ("switch", "switches"),
+    "memory": ("memory", "memories"),
+    "nic": ("NIC", "NICs"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Devices that are drawn as one box.
+
+    Parameters
+    ----------
+    key
+        Name of the box, which no device has.
+    title
+        The host's name, or those of the first and the last of switches alike.
+    host
+        The host, or None.
+    members
+        At least two.
+    """
+
+    key: str
+    title: str
+    host: str | None
+    members: tuple[Device, ...]
+
+    @property
+    def counts(self) -> str:
+        """What it has, such as ``8 GPUs · 1 switch``."""
+        found = []
+        for kind, words in _PLURALS.items():
+            count = sum(each.kind == kind for each in self.members)
+            if count:
+                found.append(f"{count} {words[count > 1]}")
+        return " · ".join(found)
+
+    @property
+    def kind(self) -> DeviceKind:
+        """Kind whose colour it has."""
+        return "gpu" if any(each.kind == "gpu" for each in self.members) else self.members[0].kind
+
+
+def groups_of(topology: Topology) -> tuple[Group, ...]:
+    """Return what is folded of a topology: nothing of one that is small or has no hosts."""
+    if len(topology.devices) <= MOST_DEVICES:
+        return ()
+    hosts: dict[str, list[Device]] = {}
+    for each in topology.devices:
+        if each.host is not None:
+            hosts.setdefault(each.host, []).append(each)
+    groups = [
+        Group(f"\x02{host}", host, host, tuple(members))
+        for host, members in hosts.items()
+        if len(members) > 1
+    ]
+    return (*groups, *_alike(topology)) if groups else ()
+
+
+def _alike(topology: Topology) -> Iterable[Group]:
+    """Switches outside hosts whose links lead to the same hosts and switches."""
+    home = {
+        each.name: each.name if each.host is None else f"\x02{each.host}"
+        for each in topology.devices
+    }
+    loose = [each for each in topology.devices if each.host is None and each.kind != "gpu"]
+    near: dict[str, list[tuple[bool, str, float]]] = {each.name: [] for each in loose}
+    for link in topology.links:
+        if link.src in near:
+            near[link.src].append((True, home[link.dst], link.bandwidth))
+        if link.dst in near:
+            near[link.dst].append((False, home[link.src], link.bandwidth))
+    sets: dict[tuple[object, ...], list[Device]] = {}
+    for each in loose:
+        sets.setdefault((each.kind, *sorted(near[each.name])), []).append(each)
+    for members in sets.values():
+        if len(members) >= _FEWEST_ALIKE:
+            title = f"{members[0].name} … {members[-1].name}"
+            yield Group(f"\x03{members[0].name}", title, None, tuple(members))
+
+
+class _Axis:
+    """A rising piecewise linear function that shortens where nothing needs the length."""
+
+    def __init__(self, blocks: Iterable[tuple[float, float, float]]) -> None:
+        """Take where blocks lie, from and to, and the length that each needs."""
+        alike = sorted(set(blocks))
+        self.stops = sorted({stop for start, end, _ in alike for stop in (start, end)})
+        self.images = self.stops[:1]
+        starts, ends, needs = np.array(alike, dtype=float).reshape(-1, 3).T
+        shares = np.minimum(1.0, needs / np.maximum(ends - starts, 1e-9))
+        for start, end in itertools.pairwise(self.stops):
+            over = shares[(starts <= start) & (ends >= end)]
+            length = end - start
+            length = length * float(over.max()) if len(over) else min(length, _MOST_GAP)
+            self.images.append(self.images[-1] + length)
+
+    def at(self, value: float) -> float:
+        """Map along the polygon; beyond its ends by shifting."""
+        if not self.stops or value <= self.stops[0]:
+            return value
+        if value >= self.stops[-1]:
+            return value - self.stops[-1] + self.images[-1]
+        return float(np.interp(value, self.stops, self.images))
+
+
+def compacted(
+    boxes: Mapping[str, Rect], groups: Sequence[Group], devices: Sequence[Device]
+) -> dict[str, Rect]:
+    """Return where the groups and the devices that are shown stand.
+
+    Parameters
+    ----------
+    boxes
+        Of all devices, unfolded.
+    groups
+        What is folded.
+    devices
+        Those that are not.
+    """
+    whole = {g.key: around([boxes[each.name] for each in g.members]) for g in groups}
+    folded = [whole[g.key].grown(_PADDING) for g in groups if g.host is not None]
+    kept = [boxes[each.name] for each in devices]
+    rows = [_box(whole[g.key].middle, GROUP) for g in groups if g.host is None]
+    inf = float("inf")
+    across = _Axis([(r.x1, r.x2, _SLOT[0]) for r in folded])
+    down = _Axis(
+        [(r.y1, r.y2, _SLOT[1]) for r in folded] + [(r.y1, r.y2, inf) for r in (*kept, *rows)]
+    )
+    found = {}
+    for g in groups:
+        r = whole[g.key].grown(_PADDING if g.host is not None else 0.0)
+        middle = (across.at(r.x1) + across.at(r.x2)) / 2, (down.at(r.y1) + down.at(r.y2)) / 2
+        found[g.key] = _box(middle, GROUP)
+    for each in devices:
+        box = boxes[each.name]
+        x, y = box.middle
+        found[each.name] = _box((across.at(x), down.at(y)), (box.width, box.height))
+    return _spread(found, boxes)
+
+
+def _box(middle: Point, size: tuple[float, float]) -> Rect:
+    (x, y), (width, height) = middle, size
+    return Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+
+def _spread(found: dict[str, Rect], boxes: Mapping[str, Rect]) -> dict[str, Rect]:
+    """Let devices of a row that came to overlap stand beside each other."""
+    rows: dict[float, list[str]] = defaultdict(list)
+    for name in found:
+        if name in boxes:
+            rows[boxes[name].middle[1]].append(name)
+    for row in rows.values():
+        row.sort(key=lambda name: boxes[name].x1)
+        if not any(found[a].x2 > found[b].x1 for a, b in itertools.pairwise(row)):
+            continue
+        wide = sum(found[name].width + _APART for name in row)
+        left = sum(found[name].middle[0] for name in row) / len(row) - wide / 2
+        for name in row:
+            box = found[name]
+            left += box.width + _APART
+            x = left - _APART / 2 - box.width / 2
+            found[name] = _box((x, box.middle[1]), (box.width, box.height))
+    return found
+
 
 Ends = tuple[str, str]
 

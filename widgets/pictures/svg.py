@@ -1,13 +1,21 @@
-"""A picture as SVG text: nothing is asked of anybody, and every device and link is named."""
+"""A picture as SVG text: nothing is asked of anybody, and every device and link is named.
+
+Colours as on the canvas (`widgets/js/src/palette.js`), and one look more for print.
+
+Identity by the palette of Okabe and Ito, "Color Universal Design" (2008), safe for colour-blind
+readers; vermillion is kept for bottlenecks alone.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import singledispatch
+from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from widgets.pictures.shapes import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
+from widgets.pictures.curves import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
 
 FONTS = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 
@@ -158,3 +166,142 @@ def _n(value: float) -> str:
 def _text(text: str) -> str:
     """Write a text without signs that XML cannot hold."""
     return escape("".join(each if each.isprintable() else " " for each in text))
+
+
+Theme = Literal["light", "dark"]
+
+OKABE_ITO = (
+    "#56b4e9",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#f0e442",
+    "#0072b2",
+    "#9ad1f5",
+    "#b39ddb",
+)
+"""Colours of up to eight origins."""
+
+RAMP = ("#3d5aa0", "#4682be", "#56b4e9", "#78c8b4", "#b4cd78", "#f0c850", "#f0aa3c")
+"""Of more than eight, from the first to the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Colours of everything, and whether it is for print: thin lines and nothing to please."""
+
+    bg: str
+    dot: str
+    text: str
+    dim: str
+    surface: str
+    raised: str
+    box: str
+    box_line: str
+    gpu: str
+    switch: str
+    memory: str
+    nic: str
+    link: str
+    cut: str
+    on_cut: str
+    cut_fill: float
+    empty: str
+    accent: str
+    track: str
+    paper: bool = False
+
+    def device(self, kind: str) -> str:
+        """Colour of the border of a kind of device."""
+        return {
+            "gpu": self.gpu,
+            "switch": self.switch,
+            "memory": self.memory,
+            "nic": self.nic,
+        }[kind]
+
+
+DARK = Look(
+    bg="#0f141b",
+    dot="#1d2631",
+    text="#dfe7ef",
+    dim="#8e9db0",
+    surface="#1a222d",
+    raised="#202b38",
+    box="#151c26",
+    box_line="#2f3e50",
+    gpu="#4aa3ff",
+    switch="#2dc7b0",
+    memory="#e0b64f",
+    nic="#b69cff",
+    link="#62748a",
+    cut="#ff7a50",
+    on_cut="#1c0c05",
+    cut_fill=0.086,
+    empty="#2a3645",
+    accent="#4aa3ff",
+    track="#202b38",
+)
+LIGHT = Look(
+    bg="#f7f9fb",
+    dot="#d9e1ea",
+    text="#17212e",
+    dim="#566577",
+    surface="#ffffff",
+    raised="#ffffff",
+    box="#eef2f7",
+    box_line="#c3cfdb",
+    gpu="#1670c9",
+    switch="#0c8f7d",
+    memory="#946d06",
+    nic="#6f4fd1",
+    link="#7a8a9c",
+    cut="#c45500",
+    on_cut="#ffffff",
+    cut_fill=0.07,
+    empty="#e2e8ef",
+    accent="#1670c9",
+    track="#dde5ee",
+)
+PAPER = Look(
+    bg="#ffffff",
+    dot="",
+    text="#000000",
+    dim="#444444",
+    surface="#ffffff",
+    raised="#f2f2f2",
+    box="#ffffff",
+    box_line="#8a8a8a",
+    gpu="#1f1f1f",
+    switch="#1f1f1f",
+    memory="#1f1f1f",
+    nic="#1f1f1f",
+    link="#5c5c5c",
+    cut="#c45500",
+    on_cut="#ffffff",
+    cut_fill=0.0,
+    empty="#ebebeb",
+    accent="#1670c9",
+    track="#ebebeb",
+    paper=True,
+)
+
+
+def origin_color(index: int, origins: int) -> str:
+    """Return the colour of what began at an origin, of which there are so many."""
+    if origins <= len(OKABE_ITO):
+        return OKABE_ITO[index]
+    at = index / (origins - 1) * (len(RAMP) - 1)
+    step = min(len(RAMP) - 2, int(at))
+    return between(RAMP[step], RAMP[step + 1], at - step)
+
+
+def between(start: str, end: str, share: float) -> str:
+    """Return the colour so far on the way from one to another."""
+    mixed = (round(a + (b - a) * share) for a, b in zip(rgb(start), rgb(end), strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)
+
+
+def rgb(color: str) -> tuple[int, int, int]:
+    """Return red, green and blue of ``#rrggbb``, from 0 to 255."""
+    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)

@@ -2,6 +2,12 @@
 
 What the canvas shows (`widgets/js/src/style.js`) in the same order from the ground up. What stands
 still and what moves are apart, so that a film paints the former once.
+
+Lines above and below a picture of a plan: what it is, whose chunks have which colour, when.
+
+The argument of a bound as SVG where its cluster is not at hand: what leaves what, or a way.
+
+The heat map of links as SVG, for where no figure runs.
 """
 
 from __future__ import annotations
@@ -10,18 +16,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from ccl.bound import Bound, Cut, Path
 from ccl.topology import Device
-from widgets.pictures import lettering
-from widgets.pictures.caption import CAPTION, HEADING, caption
-from widgets.pictures.colors import Look, between
-from widgets.pictures.curves import Curve
-from widgets.pictures.cutting import Region
-from widgets.pictures.folding import Group
-from widgets.pictures.moving import Moment, cells, tokens
-from widgets.pictures.shapes import (
+from widgets import text
+from widgets.charts.load import HEATS, ROWS
+from widgets.pictures import axes as lettering
+from widgets.pictures.curves import (
     Area,
     Box,
+    Curve,
     Ground,
     Picture,
     Point,
@@ -31,7 +36,99 @@ from widgets.pictures.shapes import (
     Words,
     around,
 )
-from widgets.pictures.stage import Line, Stage
+from widgets.pictures.cutting import Region
+from widgets.pictures.playback import Moment, Playback, cells, tokens
+from widgets.pictures.stage import Group, Line, Stage
+from widgets.pictures.svg import LIGHT, Look, between, svg
+from widgets.words.comparison import bound_proof
+
+HEADING = 50.0
+"""Pixels above the drawing."""
+CAPTION = 54.0
+"""Pixels below it."""
+
+_RAMP = (96.0, 8.0)
+_PIECES = 24
+_CAPTION_NARROW = 430.0
+"""Pixels of a picture that has no room for the legend."""
+
+
+def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator[Shape]:
+    """Draw the lines of a moment; sizes are in pixels of the picture."""
+    pixel = 1 / zoom
+    left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
+    title = lettering.shortened(
+        moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True
+    )
+    yield Words(
+        (left, frame.y1 + 25 * pixel), title, 13 * pixel, look.text, bold=True, anchor="start"
+    )
+    base = frame.y2 - 20 * pixel
+    told = when(moment)
+    yield Words((right, base), told, 12 * pixel, look.text, bold=True, anchor="end")
+    share = min(1.0, moment.time / moment.playback.makespan) if moment.playback.makespan else 1.0
+    top, bottom = frame.y2 - 9 * pixel, frame.y2 - 5 * pixel
+    yield Box(Rect(left, top, right, bottom), look.track, 2 * pixel)
+    done = left + (right - left) * share
+    if done - left > 4 * pixel:
+        yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
+    room = frame.width * zoom - lettering.width(told, 12, bold=True)
+    if room > _CAPTION_NARROW:
+        yield from _legend(moment.playback, look, left, base, pixel=pixel)
+
+
+def when(moment: Moment) -> str:
+    """Say which epoch it is and how much time has gone by."""
+    playback = moment.playback
+    done = moment.time >= playback.makespan * (1 - 1e-9)
+    epoch = playback.epochs if done else playback.epoch_at(moment.time) + 1
+    whole = duration(playback.makespan)
+    return f"Epoch {epoch} / {playback.epochs} · {duration(moment.time)} of {whole}"
+
+
+def duration(time: float) -> str:
+    """Return µs for people, in µs, ms or s."""
+    if time >= 1e6:
+        return f"{time / 1e6:.4g} s"
+    if time >= 1e4:
+        return f"{time / 1e3:.4g} ms"
+    if time == 0:
+        return "0 µs"
+    return f"{time:.1f} µs" if time >= 100 else f"{time:.3g} µs"
+
+
+def _legend(
+    playback: Playback, look: Look, x: float, base: float, *, pixel: float
+) -> Iterator[Shape]:
+    size = 11 * pixel
+    names = [_name(playback, playback.origins[end]) for end in (0, -1)]
+    for word, color in (("Chunk origin", look.dim), (names[0], look.text)):
+        yield Words((x, base), word, size, color, anchor="start")
+        x += lettering.width(word, size) + 8 * pixel
+    width, height = _RAMP[0] * pixel, _RAMP[1] * pixel
+    ramp = _ramp(playback.colors)
+    for index, color in enumerate(ramp):
+        start, end = x + width * index / len(ramp), x + width * (index + 1) / len(ramp)
+        yield Box(Rect(start, base - height, end, base), color)
+    x += width + 8 * pixel
+    if len(playback.origins) > 1:
+        yield Words((x, base), names[1], size, look.text, anchor="start")
+
+
+def _name(playback: Playback, origin: int) -> str:
+    return lettering.shortened(playback.names[origin], 11, 80)
+
+
+def _ramp(colors: list[str]) -> list[str]:
+    """Return the colours of the legend: each one of few, a smooth row of many."""
+    if len(colors) <= _PIECES // 3:
+        return colors
+    steps = [index * (len(colors) - 1) / (_PIECES - 1) for index in range(_PIECES)]
+    return [
+        between(colors[int(at)], colors[min(len(colors) - 1, int(at) + 1)], at - int(at))
+        for at in steps
+    ]
+
 
 _SIDE = 30.0
 """Pixels around the drawing."""
@@ -267,8 +364,8 @@ class View:
         if size * self.zoom < _LEAST:
             return
         x, y = box.middle
-        for row, text in enumerate((group.title, group.counts)):
-            short = lettering.shortened(text, size, box.width - 10, bold=True)
+        for row, line in enumerate((group.title, group.counts)):
+            short = lettering.shortened(line, size, box.width - 10, bold=True)
             base = y + (row - 0.5) * 1.35 * size + 0.36 * size
             color, wide = look.dim if row else look.text, lettering.width(short, size, bold=True)
             yield Words((x, base), short, size, color, bold=not look.paper, wide=wide)
@@ -320,3 +417,145 @@ def _arrow(curve: Curve, size: float) -> tuple[tuple[Point, ...], tuple[Point, .
     (ax, ay), c = curve.a, curve.c
     middle = () if c is None else ((ax + (c[0] - ax) * share, ay + (c[1] - ay) * share),)
     return (curve.a, *middle, start), (tip, *wings)
+
+
+_BOX = (220.0, 26.0)
+"""Width of a side of a cut, and height of a line in it."""
+_APART = 190.0
+_BOUND_SIDE = 16.0
+_LINES = 8
+"""Names on one side; others are counted."""
+
+
+def bound_svg(bound: Bound) -> str | None:
+    """Draw the witness of a bound; None where it has none."""
+    if isinstance(bound.witness, Cut):
+        return _framed(bound, _cut(bound.witness))
+    if isinstance(bound.witness, Path):
+        return _framed(bound, _way(bound.witness))
+    return None
+
+
+def _cut(cut: Cut) -> list[Shape]:
+    """Draw the devices inside on the left, where their links lead to on the right."""
+    beyond = list(dict.fromkeys(dst for _, dst in cut.links))
+    sides = [("inside", list(cut.inside)), ("where its links lead", beyond)]
+    lines = max(1, *(min(len(names), _LINES + 1) for _, names in sides))
+    high = (lines + 1) * _BOX[1]
+    shapes: list[Shape] = []
+    for i, (title, names) in enumerate(sides):
+        left, own = i * (_BOX[0] + _APART), (min(len(names), _LINES + 1) + 1) * _BOX[1]
+        rect = Rect(left, (high - own) / 2, left + _BOX[0], (high + own) / 2)
+        shapes += _side(title, names, rect, cut=i == 0)
+    start, end = (_BOX[0] + 8, high / 2), (_BOX[0] + _APART - 8, high / 2)
+    shapes += _bound_arrow(start, end, LIGHT.cut, width=5.0)
+    middle = _BOX[0] + _APART / 2
+    count = f"{len(cut.links)} link{'' if len(cut.links) == 1 else 's'}"
+    shapes += [
+        Words((middle, high / 2 - 14), text.bandwidth(cut.bandwidth), 15.0, LIGHT.text, bold=True),
+        Words((middle, high / 2 + 24), count, 12.0, LIGHT.dim),
+    ]
+    return shapes
+
+
+def _side(title: str, names: list[str], rect: Rect, *, cut: bool) -> list[Shape]:
+    shown = names if len(names) <= _LINES + 1 else names[:_LINES]
+    told = [*shown, *([f"and {len(names) - _LINES} more"] if len(shown) < len(names) else [])]
+    middle = rect.middle[0]
+    line, dash = (LIGHT.cut, (7.0, 6.0)) if cut else (LIGHT.box_line, ())
+    shapes: list[Shape] = [Box(rect, LIGHT.surface, 13.0, line, 1.8, dash=dash)]
+    shapes.append(Words((middle, rect.y1 + 18), title, 11.0, LIGHT.dim))
+    for i, name in enumerate(told):
+        wide = _BOX[0] - 24 if len(name) * 7.2 > _BOX[0] - 24 else 0.0
+        at = (middle, rect.y1 + 18 + (i + 1) * _BOX[1] - 5)
+        shapes.append(Words(at, name, 13.0, LIGHT.text, bold=True, wide=wide))
+    return shapes
+
+
+def _way(path: Path) -> list[Shape]:
+    """Draw the devices of a way from left to right."""
+    names = list(path.devices)
+    if len(names) > _LINES:
+        names = [*names[: _LINES // 2], "…", *names[-_LINES // 2 + 1 :]]
+    shapes: list[Shape] = []
+    step = 132.0
+    for i, name in enumerate(names):
+        rect = Rect(i * step, 0.0, i * step + 96, 44.0)
+        wide = 84.0 if len(name) * 7 > 84 else 0.0
+        shapes.append(Box(rect, LIGHT.surface, 9.0, LIGHT.gpu, 1.6))
+        shapes.append(Words((rect.middle[0], 27), name, 13.0, LIGHT.text, bold=True, wide=wide))
+        if i:
+            shapes += _bound_arrow((rect.x1 - 32, 22), (rect.x1 - 5, 22), LIGHT.link, width=2.2)
+    return shapes
+
+
+def _bound_arrow(start: Point, end: Point, color: str, *, width: float) -> list[Shape]:
+    """Draw a line with a head, from left to right."""
+    (x1, y), (x2, _) = start, end
+    size = 5 + width * 1.4
+    head = ((x2, y), (x2 - size, y - size * 0.6), (x2 - size, y + size * 0.6))
+    return [Stroke(((x1, y), (x2 - size, y)), color, width, round=False), Area((head,), color)]
+
+
+def _framed(bound: Bound, shapes: list[Shape]) -> str:
+    boxes = [each.rect for each in shapes if isinstance(each, Box)]
+    right, low = max(each.x2 for each in boxes), max(each.y2 for each in boxes)
+    frame = Rect(-_BOUND_SIDE, -_BOUND_SIDE, right + _BOUND_SIDE, low + 44)
+    kind = "no plan that keeps chunks whole" if bound.whole_chunks else "no plan"
+    title = f"{kind} takes less than {text.duration(bound.makespan)}"
+    words = Words((0.0, low + 28), title, 14.0, LIGHT.text, bold=True, anchor="start")
+    about = bound_proof(bound)
+    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), (*shapes, words), title, about))
+
+
+_NAME = 190.0
+"""Width of a name at most."""
+_LETTER = 6.2
+"""Width of a letter, about."""
+_WIDTH = 930.0
+_ROW = 15.0
+_LOAD_SIDE = 12.0
+
+
+def load_svg(load: dict[str, Any], *, rows: int = ROWS) -> str | None:
+    """Draw what `widgets.charts.load.link_load` returns, the busiest links; None without any."""
+    names, busy = load["links"][:rows], load["busy"][:rows]
+    if not names:
+        return None
+    left = min(_NAME, max(map(len, names)) * _LETTER)
+    shapes: list[Shape] = []
+    for i, (name, row) in enumerate(zip(names, busy, strict=True)):
+        y = i * _ROW
+        wide = left if len(name) * _LETTER > left else 0.0
+        at = (left, y + _ROW - 4.5)
+        shapes.append(Words(at, name, 10.0, LIGHT.text, anchor="end", wide=wide))
+        shapes += _row(name, row, Rect(left + 8, y + 1, _WIDTH, y + _ROW - 1))
+    end = len(names) * _ROW + 12
+    for column in sorted({0, len(busy[0]) // 2, len(busy[0])}):
+        x = left + 8 + (_WIDTH - left - 8) * column / len(busy[0])
+        shapes.append(Words((x, end), text.duration(column * load["step"]), 10.0, LIGHT.dim))
+    frame = Rect(-_LOAD_SIDE, -_LOAD_SIDE, _WIDTH + 2 * _LOAD_SIDE, end + _LOAD_SIDE)
+    about = f"{len(names)} links over time, the busiest first; darkest is always busy"
+    return svg(Picture(frame, 1.0, Ground(LIGHT.bg), tuple(shapes), "Link load", about))
+
+
+def _row(name: str, row: list[float], place: Rect) -> list[Shape]:
+    """Draw one link; columns of one colour that follow one another are one box."""
+    width = place.width / len(row)
+    boxes: list[Shape] = []
+    start = 0
+    for column in range(1, len(row) + 1):
+        if column < len(row) and row[column] == row[start]:
+            continue
+        left, right = (place.x1 + width * each for each in (start, column))
+        told = f"{name}, busy {text.share(row[start])}"
+        boxes.append(Box(Rect(left, place.y1, right, place.y2), _color(row[start]), title=told))
+        start = column
+    return boxes
+
+
+def _color(share: float) -> str:
+    heat = HEATS["light"]
+    if share <= 0.5:
+        return between(heat.empty, heat.middle, share * 2)
+    return between(heat.middle, heat.full, share * 2 - 1)

@@ -20,7 +20,7 @@ from designer.queue.broker import WAITING, WORKERS, Names, QueueGone, connect, t
 from designer.queue.sent import Queue, QueuedJobs
 from designer.queue.tasks import QUEUE
 from designer.queue.working import Bench, Leaving
-from designer.solves.request import Request
+from designer.shell.request import Request
 from formulations import solve
 
 LAZY = {"formulation": "list", "options": {}}

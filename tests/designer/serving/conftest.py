@@ -10,10 +10,10 @@ import pytest
 
 from ccl.serialization.topoloom import topology_to_json
 from designer.app import create_app
-from designer.page import ids
-from designer.serving.address import names
-from designer.serving.guard import ASK
-from designer.solves.solving import Jobs
+from designer.jobs.solving import Jobs
+from designer.server.address import names
+from designer.server.guard import ASK
+from designer.shell import ids
 
 PORT = 8050
 HOST = f"127.0.0.1:{PORT}"

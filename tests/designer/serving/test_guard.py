@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ccl.errors import ProblemError
-from designer.serving.address import address, names
-from designer.serving.guard import ASK, MOST_BODY
+from designer.server.address import address, names
+from designer.server.guard import ASK, MOST_BODY
 from tests.designer.serving.conftest import HOST, PORT, SOLVING
 
 
@@ -145,7 +145,7 @@ def test_no_path_leads_to_a_file_that_is_not_the_pages(client, path):
 
 
 def test_a_link_among_the_assets_is_no_asset(tmp_path):
-    from designer.serving.protect import _files  # noqa: PLC0415
+    from designer.server.protect import _files  # noqa: PLC0415
 
     (tmp_path / "own.css").write_text("")
     (tmp_path / "link.css").symlink_to("/etc/passwd")

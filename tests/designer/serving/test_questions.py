@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from designer.page import ids
-from designer.serving.guard import ASK
-from designer.serving.questions import DEEPEST, depth
+from designer.server.guard import ASK
+from designer.server.questions import DEEPEST, depth
+from designer.shell import ids
 from tests.designer.serving.conftest import HOST, SOLVING
 
 

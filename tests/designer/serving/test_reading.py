@@ -12,11 +12,12 @@ import pytest
 
 from ccl.errors import FormatError
 from ccl.serialization.documents import document, document_text
-from designer.callbacks import importing, sharing
-from designer.page import ids
-from designer.serving import reading
-from designer.serving.guard import MOST_UPLOAD
-from designer.serving.reading import Apart
+from designer.server import reading
+from designer.server.guard import MOST_UPLOAD
+from designer.server.reading import Apart
+from designer.shell import ids
+from designer.views.draw import import_callbacks as importing
+from designer.views.draw import sharing_callbacks as sharing
 from interchange.formats.own.fragment import Share, fragment_of
 from tools.hostile_files import hostile_documents
 

@@ -12,9 +12,9 @@ import time
 import pytest
 
 from ccl.errors import ProblemError
-from designer.serving import server as serving
-from designer.serving.address import bound
-from designer.serving.server import LAST, MOST_HEADER, Server
+from designer.server import server as serving
+from designer.server.address import bound
+from designer.server.server import LAST, MOST_HEADER, Server
 
 ANSWER = b"0123456789" * 400_000
 """More than the system takes of an answer that nobody reads."""
@@ -125,8 +125,8 @@ def test_an_address_that_is_taken_is_refused_in_a_sentence():
 
 SERVE = """
 import sys, time
-from designer.serving.address import bound
-from designer.serving.server import run
+from designer.server.address import bound
+from designer.server.server import run
 
 def application(environ, start):
     print("asked", flush=True)
@@ -162,8 +162,8 @@ def test_a_signal_ends_the_server_though_somebody_still_waits_for_an_answer(endi
 
 LITTER = """
 import time
-from designer.serving.address import bound
-from designer.serving.server import run
+from designer.server.address import bound
+from designer.server.server import run
 
 class Litter:
     def __init__(self):
@@ -195,8 +195,8 @@ def test_the_end_does_not_wait_for_a_search_through_all_that_the_process_holds()
 
 FROZEN = """
 import sys
-from designer.serving.address import bound
-from designer.serving.server import run
+from designer.server.address import bound
+from designer.server.server import run
 
 def application(environ, start):
     print("asked", flush=True)

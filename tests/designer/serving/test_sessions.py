@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from designer.page import ids
-from designer.serving.address import names
-from designer.serving.guard import secure
-from designer.solves.live import MOST_PAGES, Newest
+from designer.server.address import names
+from designer.server.guard import secure
+from designer.shell import ids
+from designer.views.solve.live import MOST_PAGES, Newest
 from tests.designer.serving.conftest import HOST, SOLVING
 
 

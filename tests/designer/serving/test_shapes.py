@@ -9,7 +9,7 @@ RACE = """
 import sys, threading
 from contextlib import suppress
 from msgspec import ValidationError, convert
-from designer.serving import shapes
+from designer.server import shapes
 
 shapes.settle()
 sys.setswitchinterval(1e-6)

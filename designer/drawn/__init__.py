@@ -1,1 +1,0 @@
-"""The drawing and its files: edits, clusters, imports, exports, links."""

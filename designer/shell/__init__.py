@@ -1,0 +1,1 @@
+"""What all views share: names of components, parts of pages, words, the request of the header."""

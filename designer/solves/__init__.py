@@ -1,1 +1,0 @@
-"""What is asked of a drawing and told of it: requests, solves that run, sizes, results."""

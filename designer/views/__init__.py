@@ -1,0 +1,1 @@
+"""The views of the application, a folder each: components, callbacks, and models without Dash."""

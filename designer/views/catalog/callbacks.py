@@ -1,0 +1,246 @@
+"""The Catalog view: what is held of the cluster, tables that take a while, a plan on the canvas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError, ProblemError
+from ccl.serialization.topoloom import topology_from_json
+from ccl.topology import Topology
+from designer.server.reading import Apart
+from designer.server.sessions import visitor
+from designer.shell import commands, ids, text
+from designer.shell.notes import note
+from designer.views.catalog import page
+from designer.views.catalog.holdings import Holdings, made
+from designer.views.catalog.plans import plans, ranges
+from designer.views.draw import opening
+from designer.views.draw.files import file_name
+from widgets.charts.atlas import atlas_figure
+
+Json = dict[str, Any]
+
+
+def register(app: Dash, holdings: Holdings, apart: Apart) -> None:
+    """Wire the Catalog view."""
+    _turn(app)
+    _look(app, holdings)
+    _wait(app, holdings)
+    _open(app, holdings, apart)
+    _export(app, holdings)
+
+
+def _turn(app: Dash) -> None:
+    """Wire what needs no server: when it is looked at, and that a solve is watched elsewhere."""
+    # A solve that has ended may have been kept; its result itself is not looked at.
+    app.clientside_callback(
+        "(view, drawing) => view === 'catalog' ? drawing.topology "
+        ": window.dash_clientside.no_update",
+        Output(ids.CATALOG_CLUSTER, "data"),
+        Input(ids.VIEW, "value"),
+        Input(ids.CANVAS, "drawing"),
+        Input(ids.RESULT, "data"),
+    )
+    app.clientside_callback(
+        "(job, view) => job && view === 'catalog' ? 'canvas' : window.dash_clientside.no_update",
+        Output(ids.VIEW, "value", allow_duplicate=True),
+        Input(ids.JOB, "data"),
+        State(ids.VIEW, "value"),
+        prevent_initial_call=True,
+    )
+
+
+def _look(app: Dash, holdings: Holdings) -> None:
+    @app.callback(
+        Output(ids.CATALOG_STATUS, "children"),
+        Output(ids.CATALOG_NONE, "children"),
+        Output(ids.CATALOG_FOUND, "hidden"),
+        Output(ids.CATALOG_PLANS, "children"),
+        Output(ids.CATALOG_KIND, "data"),
+        Output(ids.CATALOG_KIND, "value"),
+        Output(ids.CATALOG_TOKEN, "data"),
+        Input(ids.CATALOG_CLUSTER, "data"),
+        State(ids.CATALOG_KIND, "value"),
+        State(ids.COLLECTIVE, "value"),
+        prevent_initial_call=True,
+    )
+    def on_cluster(topology: Any, chosen: str | None, asked: str | None) -> tuple[Any, ...]:
+        try:
+            look = holdings.look(topology_from_json(topology))
+            held = holdings.catalog.count()
+        except CclError as error:
+            return (text.sentence(str(error)), None, True, None, [], None, None)
+        told = page.status(look, held=held, path=holdings.catalog.path.name)
+        if not look.entries:
+            return (told, page.nothing(look), True, None, [], None, None)
+        wanted = [each for each in (chosen, asked) if each in look.kinds] + [*look.kinds, None]
+        return (
+            told,
+            None,
+            False,
+            plans(look.entries, look.topology.name),
+            page.choices(look),
+            wanted[0],
+            look.token,
+        )
+
+
+def _wait(app: Dash, holdings: Holdings) -> None:
+    app.clientside_callback(
+        # Every question that differs is asked until its tables are there.
+        "(token, kind, root, scheme) => [null, !token]",
+        Output(ids.CATALOG_SHOWN, "data"),
+        Output(ids.CATALOG_TICK, "disabled"),
+        Input(ids.CATALOG_TOKEN, "data"),
+        Input(ids.CATALOG_KIND, "value"),
+        Input(ids.ROOT, "value"),
+        Input(ids.SCHEME_NOW, "data"),
+    )
+
+    @app.callback(
+        Output(ids.CATALOG_TUNED, "children"),
+        Output(ids.CATALOG_CSV, "disabled"),
+        Output(ids.CATALOG_JSON, "disabled"),
+        Output(ids.CATALOG_ATLAS, "figure"),
+        Output(ids.CATALOG_ATLAS_BOX, "hidden"),
+        Output(ids.CATALOG_DOING, "children"),
+        Output(ids.CATALOG_TICK, "disabled", allow_duplicate=True),
+        Input(ids.CATALOG_TICK, "n_intervals"),
+        State(ids.CATALOG_TOKEN, "data"),
+        State(ids.CATALOG_KIND, "value"),
+        State(ids.ROOT, "value"),
+        State(ids.SCHEME_NOW, "data"),
+        State(ids.VIEW, "value"),
+        prevent_initial_call=True,
+    )
+    def on_tick(
+        _n: int, token: str | None, kind: str | None, root: Any, scheme: str | None, view: str
+    ) -> tuple[Any, ...]:
+        if not token or view != page.NAME:
+            return (*[no_update] * 6, True)
+        if kind is None:
+            return (None, True, True, no_update, True, None, True)
+        try:
+            return _standing(holdings, token, kind, root=int(root or 0), scheme=scheme)
+        except CclError as error:
+            return (text.sentence(str(error)), True, True, no_update, True, None, True)
+
+
+def _standing(
+    holdings: Holdings, token: str, kind: str, *, root: int, scheme: str | None
+) -> tuple[Any, ...]:
+    """Return what is there of both tables, how far the others are, and whether both are there."""
+    look = holdings.known(token)
+    alike = sum(each.kind == kind for each in look.entries)
+    tuning, drawing = holdings.tuned(token, kind, root), holdings.atlas(token)
+    table, atlas = made(tuning), made(drawing)
+    if table is None:
+        told = page.doing(tuning, alike)
+    else:
+        told = ranges(table) if table.ranges else page.untuned(table)
+    none = table is None or not table.ranges
+    if atlas is None:
+        others = page.doing(drawing, len(look.entries))
+        return (told, none, none, no_update, True, others, False)
+    figure = atlas_figure(atlas, scheme=scheme)
+    return (told, none, none, figure, False, page.ATLAS_NOTE, table is not None)
+
+
+def _open(app: Dash, holdings: Holdings, apart: Apart) -> None:
+    @app.callback(
+        output=opening.outputs(),
+        inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
+        state={"token": State(ids.CATALOG_TOKEN, "data"), "job": State(ids.JOB, "data")},
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: list[int | None], token: str | None, job: Any) -> Json:
+        if not (any(clicks) and ctx.triggered_id and token):
+            return opening.filled({})
+        if job:
+            return opening.filled({"notes": note(opening.BUSY)})
+        number = ctx.triggered_id["catalog-open"]
+        return opening.filled(_apart(apart, holdings, token, number=number))
+
+
+def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json:
+    """Return the same as `plan_opened`, from a process of its own."""
+    try:
+        drawn = holdings.known(token).topology
+        found: Json = apart.call(
+            f"plan {number}", plan_in, holdings.catalog.path, drawn, number, session=visitor()
+        )
+    except CclError as error:
+        return opening.refused(str(error))
+    return found
+
+
+def plan_in(path: Path, drawn: Topology, number: int) -> Json:
+    """Return what changes on the page when a plan of the catalog in a file is opened."""
+    from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
+
+    holdings = Holdings(Catalog(path))
+    try:
+        return plan_opened(holdings, holdings.look(drawn).token, number)
+    finally:
+        holdings.close()
+
+
+def plan_opened(holdings: Holdings, token: str, number: int) -> Json:
+    """Return what changes on the page when a stored plan is opened on the canvas."""
+    try:
+        result = holdings.result(token, number)
+        drawn = holdings.known(token).topology
+    except CclError as error:
+        return opening.refused(str(error))
+    return opening.opened(result, redrawn=result.problem.topology != drawn)
+
+
+def _export(app: Dash, holdings: Holdings) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        commands.notes(),
+        Input(ids.CATALOG_CSV, "n_clicks"),
+        Input(ids.CATALOG_JSON, "n_clicks"),
+        State(ids.CATALOG_TOKEN, "data"),
+        State(ids.CATALOG_KIND, "value"),
+        State(ids.ROOT, "value"),
+        prevent_initial_call=True,
+    )
+    def on_export(
+        csv: int | None, as_json: int | None, token: str, kind: str, root: Any
+    ) -> tuple[Any, Any]:
+        if not (csv or as_json):
+            return no_update, no_update
+        try:
+            ending = "csv" if ctx.triggered_id == ids.CATALOG_CSV else "json"
+            return exported(holdings, token, kind, root=int(root or 0), ending=ending), no_update
+        except CclError as error:
+            return no_update, note(str(error), title="Cannot export")
+
+
+def exported(holdings: Holdings, token: str, kind: str, *, root: int, ending: str) -> Json:
+    """Return the table of a collective as a download.
+
+    Parameters
+    ----------
+    holdings, token, kind, root
+        Whose table.
+    ending
+        ``csv`` or ``json``.
+
+    Raises
+    ------
+    CclError
+        If there is none.
+    """
+    table = made(holdings.tuned(token, kind, root))
+    if table is None:
+        msg = "the table is not there yet; export it when it is shown"
+        raise ProblemError(msg)
+    content = table.to_csv() if ending == "csv" else f"{json.dumps(table.to_json(), indent=1)}\n"
+    name = {"name": f"{table.topology}-{kind}-tuner"}
+    return {"content": content, "filename": file_name(name, ending)}

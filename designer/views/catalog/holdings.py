@@ -1,0 +1,248 @@
+"""What a catalog holds of the clusters that pages show, and tables that take a while to make.
+
+The tables replay every plan at many sizes. One thread makes them, one after the other, so that
+pages are answered meanwhile; what nobody asks for any more is given up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
+from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.result import Result
+from ccl.serialization.topoloom import topology_to_json
+from ccl.topology import Topology
+from designer.shell.presets import ROOTED
+
+if TYPE_CHECKING:
+    from formulations.campaigns.catalog import Atlas, Catalog, Entry, TunerTable
+
+MOST_LOOKS = 24
+"""Clusters whose plans and tables are at hand; those that were looked at longest ago are not."""
+
+GIVEN_UP = 10.0
+"""Seconds after which a table that nobody asks for is not made."""
+
+GONE = "the catalog has changed or the server has begun anew; open the view again"
+
+
+class GivenUp(Exception):
+    """Nobody waits for a table any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a catalog holds of one cluster.
+
+    Parameters
+    ----------
+    token
+        Of this cluster with these plans; another one when either changes.
+    topology
+        The cluster as it is drawn.
+    entries
+        Its plans, and those of isomorphic clusters.
+    """
+
+    token: str
+    topology: Topology
+    entries: tuple[Entry, ...]
+
+    @property
+    def kinds(self) -> tuple[CollectiveKind, ...]:
+        """Collectives with plans, those without a name left out."""
+        there = {each.kind for each in self.entries}
+        return tuple(kind for kind in COLLECTIVES if kind in there and kind != "custom")
+
+
+@dataclass
+class Table:
+    """A table that is made or there.
+
+    Parameters
+    ----------
+    steps
+        How many there are.
+    """
+
+    steps: int
+    done: int = 0
+    begin: float = field(default_factory=time.monotonic)
+    asked: float = field(default_factory=time.monotonic)
+    future: Future[Any] = field(default_factory=Future)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is there, or will not be."""
+        return self.future.done()
+
+    @property
+    def seconds(self) -> float:
+        """Since it was asked for."""
+        return time.monotonic() - self.begin
+
+
+class Holdings:
+    """What a catalog holds, by cluster.
+
+    Parameters
+    ----------
+    catalog
+        It.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._looks: OrderedDict[str, Look] = OrderedDict()
+        self._tables: dict[tuple[str, ...], Table] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="Holdings")
+        self._closed = False
+
+    def look(self, topology: Topology) -> Look:
+        """List the plans of a cluster; errors as `Catalog.entries`."""
+        entries = self.catalog.entries(topology)
+        what = [topology_to_json(topology), [(e.number, e.makespan, e.kept) for e in entries]]
+        token = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+        with self._lock:
+            self._looks[token] = look = Look(token, topology, entries)
+            self._looks.move_to_end(token)
+            while len(self._looks) > MOST_LOOKS:
+                gone, _ = self._looks.popitem(last=False)
+                self._tables = {k: v for k, v in self._tables.items() if k[0] != gone}
+        return look
+
+    def known(self, token: str) -> Look:
+        """Return what was looked at.
+
+        Raises
+        ------
+        ProblemError
+            If it is not at hand any more.
+        """
+        look = self._looks.get(token)
+        if look is None:
+            raise ProblemError(GONE)
+        return look
+
+    def tuned(self, token: str, kind: str, root: int) -> Table:
+        """Return the best plan of each range of sizes, made or in the making.
+
+        Parameters
+        ----------
+        token
+            Of a look.
+        kind
+            Of the collective.
+        root
+            Rank of its root, where it has one.
+        """
+        look, named = self.known(token), cast(CollectiveKind, kind)
+        ranks = len(look.topology.ranks)
+        root = root if kind in ROOTED and root < ranks else 0
+
+        def make(step: Callable[[object], None]) -> TunerTable:
+            from formulations.campaigns.catalog import tuned  # noqa: PLC0415  until it is asked
+
+            collective = make_collective(named, ranks, 1e6, root=root)
+            return tuned(self.catalog, look.topology, collective, progress=step)
+
+        return self._table((token, "tuned", kind, str(root)), make, steps=31)
+
+    def atlas(self, token: str) -> Table:
+        """Return the best method of each collective and size, made or in the making."""
+        look = self.known(token)
+
+        def make(step: Callable[[object], None]) -> Atlas:
+            from formulations.campaigns.catalog import regimes  # noqa: PLC0415  it loads a database library
+
+            return regimes(self.catalog, look.topology, look.kinds, progress=step)
+
+        return self._table((token, "atlas"), make, steps=len(look.kinds))
+
+    def result(self, token: str, number: int) -> Result:
+        """Return a plan of the cluster in the names of its drawing, verified and replayed.
+
+        One of a custom collective, or with windows, is returned on the cluster it was kept for.
+
+        Raises
+        ------
+        ProblemError
+            If there is none of this number, or it does not verify any more.
+        """
+        look = self.known(token)
+        entry = next((each for each in look.entries if each.number == number), None)
+        found = None if entry is None else self.catalog.load(entry, self._problem(look, entry))
+        if found is None:
+            msg = f"the catalog has no plan {number} of this cluster that verifies"
+            raise ProblemError(msg)
+        return found
+
+    def close(self) -> None:
+        """Give up what is made; called once, when the server stops."""
+        self._closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _problem(self, look: Look, entry: Entry) -> Problem | None:
+        """Return what an entry answers on the cluster as it is drawn, None where none is found."""
+        if entry.kind == "custom":
+            return None
+        ranks = len(look.topology.ranks)
+        others = [rank for rank in range(ranks) if rank != entry.root]
+        for root in (entry.root, *others) if entry.kind in ROOTED else (0,):
+            made = make_collective(entry.kind, ranks, entry.size, chunks=entry.chunks, root=root)
+            problem = Problem(look.topology, made)
+            if any(each.number == entry.number for each in self.catalog.family(problem)):
+                return problem
+        return None
+
+    def _table(
+        self, key: tuple[str, ...], make: Callable[[Callable[[object], None]], Any], *, steps: int
+    ) -> Table:
+        with self._lock:
+            table = self._tables.get(key)
+            if table is None or (table.ready and isinstance(_error(table.future), GivenUp)):
+                table = self._tables[key] = Table(steps)
+                table.future = self._pool.submit(self._made, table, make)
+        table.asked = time.monotonic()
+        return table
+
+    def _made(self, table: Table, make: Callable[[Callable[[object], None]], Any]) -> Any:
+        def step(_what: object) -> None:
+            table.done += 1
+            if self._closed or time.monotonic() - table.asked > GIVEN_UP:
+                raise GivenUp
+
+        step(None)
+        table.done = 0
+        return make(step)
+
+
+def made(table: Table) -> Any:
+    """Return a table that is there, or None; raise why it is not.
+
+    Raises
+    ------
+    CclError
+        If it cannot be made.
+    """
+    if not table.ready:
+        return None
+    error = _error(table.future)
+    if error is not None and not isinstance(error, GivenUp):
+        raise error
+    return None if error is not None else table.future.result()
+
+
+def _error(future: Future[Any]) -> BaseException | None:
+    return None if future.cancelled() else future.exception()

@@ -1,0 +1,376 @@
+"""Comparing: run, watch, stop, open a row, play two. The work is done in `compare`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
+from ccl.serialization.quantity import format_size
+from ccl.serialization.topoloom import result_to_json, topology_to_json
+from designer.server.sessions import key_of, sealed, visitor
+from designer.shell import commands, ids
+from designer.shell.notes import note
+from designer.views.compare import exports, page
+from designer.views.compare.asked import changed_since, read_asked, sizes_words
+from designer.views.compare.running import Comparisons, Standing
+from designer.views.compare.table import table
+from designer.views.draw import files
+from designer.views.solve import answers, results
+from formulations import available
+from widgets.charts.comparison import comparison_figure
+from widgets.shown.course import course
+from widgets.shown.scene import choices, films, first_pair, row_of
+
+GONE = "this comparison is not there any more; compare again"
+
+
+def register(app: Dash, comparisons: Comparisons) -> None:
+    """Wire the Compare view."""
+    _ask(app)
+    _run(app, comparisons)
+    _watch(app, comparisons)
+    _rows(app, comparisons)
+    _stale(app, comparisons)
+    _open(app, comparisons)
+    _beside(app, comparisons)
+    _export(app, comparisons)
+
+
+def _ask(app: Dash) -> None:
+    @app.callback(
+        Output(ids.COMPARE_METHODS, "children"),
+        Input(ids.FORMULATION, "data"),
+        prevent_initial_call=True,
+    )
+    def on_choices(choices: list[dict[str, Any]]) -> Any:
+        return page.method_rows(
+            {each["value"]: each["note"] for each in choices if each["disabled"]}
+        )
+
+    @app.callback(
+        Output(ids.COMPARE_METHODS, "value"),
+        Input(ids.COMPARE_ALL, "n_clicks"),
+        Input(ids.COMPARE_NONE, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_all(_all: int | None, _none: int | None) -> list[str]:
+        return [each.name for each in available()] if ctx.triggered_id == ids.COMPARE_ALL else []
+
+    @app.callback(
+        Output(ids.COMPARE_SIZES, "description"),
+        Output(ids.COMPARE_SIZES, "error"),
+        Input(ids.COMPARE_SIZES, "value"),
+    )
+    def on_sizes(words: str | None) -> tuple[str, str | None]:
+        meant, wrong = sizes_words(words or "")
+        return meant, wrong or None
+
+
+def _run(app: Dash, comparisons: Comparisons) -> None:
+    @app.callback(
+        Output(ids.COMPARE_JOB, "data"),
+        Output(ids.COMPARE_SEEN, "data"),
+        Output(ids.COMPARE_OPENED, "data"),
+        commands.notes(),
+        Input(ids.COMPARE_RUN, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.REQUEST, "data"),
+        State(ids.COMPARE_METHODS, "value"),
+        State(ids.COMPARE_SIZES, "value"),
+        State(ids.COMPARE_SECONDS, "value"),
+        State(ids.OPTIONS, "data"),
+        State(ids.SKETCH, "data"),
+        running=[(Output(ids.COMPARE_RUN, "loading"), True, False)],
+        prevent_initial_call=True,
+    )
+    def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
+        drawing, request, methods, sizes, seconds, options, sketches = given
+        try:
+            asked = read_asked(
+                drawing["topology"],
+                request,
+                methods=methods or (),
+                sizes=sizes or "",
+                seconds=seconds,
+                options=_set(options, sketches),
+            )
+            key = comparisons.start(asked.taken(), owner=visitor())
+        except CclError as error:
+            return no_update, no_update, no_update, note(str(error), title="Cannot compare")
+        return {"key": sealed(key)}, None, "", no_update
+
+    @app.callback(
+        Output(ids.COMPARE_STOP, "n_clicks"),
+        Input(ids.COMPARE_STOP, "n_clicks"),
+        State(ids.COMPARE_JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_stop(clicks: int | None, job: dict[str, Any] | None) -> Any:
+        if clicks and job:
+            comparisons.cancel(key_of(job))
+        return no_update
+
+
+def _set(
+    options: dict[str, dict[str, Any]] | None, sketches: dict[str, dict[str, Any]] | None
+) -> dict[str, dict[str, Any]]:
+    """Return what the user has set of each formulation, its sketch among it."""
+    given, drawn = options or {}, sketches or {}
+    return {name: {**given.get(name, {}), **drawn.get(name, {})} for name in {**given, **drawn}}
+
+
+def _watch(app: Dash, comparisons: Comparisons) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "comparing"),
+        Output(ids.COMPARE_RUN, "style"),
+        Output(ids.COMPARE_STOP, "style"),
+        Output(ids.COMPARE_TICK, "disabled"),
+        Output(ids.COMPARE_BESIDE, "disabled"),
+        Output(ids.COMPARE_EXPORT, "disabled"),
+        Input(ids.COMPARE_JOB, "data"),
+        Input(ids.COMPARE_SEEN, "data"),
+    )
+    # Dash does not answer a question that the next one overtakes, so they wait for one another.
+    app.clientside_callback(
+        "(n, busy) => busy ? window.dash_clientside.no_update : n",
+        Output(ids.COMPARE_BEAT, "data"),
+        Input(ids.COMPARE_TICK, "n_intervals"),
+        State(ids.COMPARE_BUSY, "data"),
+    )
+
+    @app.callback(
+        Output(ids.COMPARE_STATUS, "children"),
+        Output(ids.COMPARE_SEEN, "data", allow_duplicate=True),
+        Output(ids.COMPARE_JOB, "data", allow_duplicate=True),
+        commands.notes(),
+        Input(ids.COMPARE_BEAT, "data"),
+        State(ids.COMPARE_JOB, "data"),
+        State(ids.COMPARE_SEEN, "data"),
+        running=[(Output(ids.COMPARE_BUSY, "data"), True, False)],
+        prevent_initial_call=True,
+    )
+    def on_beat(
+        _n: int, job: dict[str, Any] | None, seen: dict[str, Any] | None
+    ) -> tuple[Any, ...]:
+        if not job:
+            return (no_update,) * 4
+        standing = _standing(comparisons, job)
+        if standing is None:  # the server has begun anew
+            return page.status(None), None, None, no_update
+        now = {
+            "key": job["key"],
+            "turn": standing.turn,
+            "running": standing.running,
+            "plans": sum(row.result is not None for row in standing.comparison.rows),
+        }
+        return page.status(standing), no_update if now == seen else now, no_update, no_update
+
+
+def _rows(app: Dash, comparisons: Comparisons) -> None:
+    @app.callback(
+        Output(ids.COMPARE_TABLE, "children"),
+        Input(ids.COMPARE_SEEN, "data"),
+        Input(ids.COMPARE_OPENED, "data"),
+        State(ids.COMPARE_JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_seen(_seen: Any, opened: str, job: dict[str, Any] | None) -> Any:
+        standing = _standing(comparisons, job)
+        if standing is None:
+            return page.empty()
+        return table(standing, opened=opened or "")
+
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "unfolded"),
+        Input(ids.COMPARE_TABLE, "children"),
+        State(ids.COMPARE_OPENED, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.COMPARE_PLOT, "figure"),
+        Output(ids.COMPARE_NOTE, "children"),
+        Output(ids.COMPARE_PLOT_BOX, "hidden"),
+        Input(ids.COMPARE_SEEN, "data"),
+        Input(ids.COMPARE_QUANTITY, "value"),
+        Input(ids.SCHEME_NOW, "data"),
+        State(ids.COMPARE_JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_plot(_seen: Any, quantity: Any, scheme: str | None, job: Any) -> tuple[Any, ...]:
+        standing = _standing(comparisons, job)
+        if standing is None or not any(row.result for row in standing.comparison.rows):
+            return no_update, no_update, True
+        comparison = standing.comparison
+        figure = comparison_figure(comparison, quantity=quantity, scheme=scheme, height=None)
+        return figure, page.notes(comparison), False
+
+    @app.callback(
+        Output(ids.COMPARE_OPENED, "data", allow_duplicate=True),
+        Input({"compare-more": ALL}, "n_clicks"),
+        State(ids.COMPARE_OPENED, "data"),
+        prevent_initial_call=True,
+    )
+    def on_more(clicks: list[int | None], opened: str) -> Any:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update
+        key = ctx.triggered_id["compare-more"]
+        return "" if key == opened else key
+
+
+def _stale(app: Dash, comparisons: Comparisons) -> None:
+    @app.callback(
+        Output(ids.COMPARE_STALE, "children"),
+        Output(ids.COMPARE_FOUND, "className"),
+        Input(ids.PROBLEM, "data"),
+        Input(ids.COMPARE_SEEN, "data"),
+        State(ids.COMPARE_JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_problem(problem: dict[str, Any] | None, _seen: Any, job: Any) -> tuple[Any, str]:
+        standing = _standing(comparisons, job)
+        if standing is None or not problem:
+            return None, "ds-cmp-right"
+        changed = changed_since(standing.asked, problem["topology"], problem["request"])
+        if not changed:
+            return None, "ds-cmp-right"
+        words = f"Out of date: {changed} has changed. Compare again."
+        return results.banner("clock", "plain", words), "ds-cmp-right ds-cmp-old"
+
+
+def _open(app: Dash, comparisons: Comparisons) -> None:
+    @app.callback(
+        Output(ids.CANVAS, "scene", allow_duplicate=True),
+        Output(ids.SUMMARY, "data", allow_duplicate=True),
+        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+        Output(ids.SIZE, "value", allow_duplicate=True),
+        Output(ids.FORMULATION, "value", allow_duplicate=True),
+        Output(ids.VIEW, "value"),
+        commands.notes(),
+        Input({"compare-open": ALL, "from": ALL}, "n_clicks"),
+        State(ids.COMPARE_JOB, "data"),
+        State(ids.JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: list[int | None], job: Any, solve: Any) -> tuple[Any, ...]:
+        nothing = (no_update,) * 8
+        if not any(clicks) or not ctx.triggered_id:
+            return (*nothing, no_update)
+        if solve:
+            return (*nothing, note("a solve is running and shows its own plans; stop it first"))
+        standing = _standing(comparisons, job)
+        row = standing and row_of(standing.comparison, ctx.triggered_id["compare-open"])
+        if not standing or not row or row.result is None:
+            return (*nothing, note(GONE))
+        result, size = row.result, format_size(row.size)
+        asked = {**standing.asked.request, "size": size, "formulation": row.method.formulation}
+        shown = answers.shown(result, asked)
+        point = (result.solve_time, result.makespan, result.bound.makespan)
+        return (
+            shown["scene"],
+            shown["summary"],
+            shown["load"],
+            result_to_json(result),
+            course((point,), seconds=result.solve_time, running=False),
+            size,
+            row.method.formulation,
+            "canvas",
+            no_update,
+        )
+
+    # Whoever solves wants to see it: the canvas and the card of the solve are in another view.
+    app.clientside_callback(
+        "(job, view) => job && ['compare', 'whatif'].includes(view) ? 'canvas' "
+        ": window.dash_clientside.no_update",
+        Output(ids.VIEW, "value", allow_duplicate=True),
+        Input(ids.JOB, "data"),
+        State(ids.VIEW, "value"),
+        prevent_initial_call=True,
+    )
+
+
+def _beside(app: Dash, comparisons: Comparisons) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "beside"),
+        Output(ids.COMPARE_PANE, "data-show"),
+        Output(ids.COMPARE_BESIDE, "children"),
+        Output(ids.COMPARE_BESIDE, "aria-pressed"),
+        Output(ids.COMPARE_OPENED, "data", allow_duplicate=True),
+        Input(ids.COMPARE_BESIDE, "n_clicks"),
+        Input({"compare-beside": ALL}, "n_clicks"),
+        State(ids.COMPARE_PANE, "data-show"),
+        State(ids.COMPARE_OPENED, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.COMPARE_PAIR, "drawing"),
+        Output(ids.COMPARE_PAIR, "choices"),
+        Output(ids.COMPARE_PAIR, "chosen"),
+        Output(ids.COMPARE_PAIR, "films"),
+        Input(ids.COMPARE_PANE, "data-show"),
+        Input(ids.COMPARE_PAIR, "chosen"),
+        Input(ids.COMPARE_SEEN, "data"),
+        State(ids.COMPARE_JOB, "data"),
+        State(ids.COMPARE_OPENED, "data"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_beside(show: str, chosen: list[str], _seen: Any, *given: Any) -> tuple[Any, ...]:
+        job, opened, drawing = given
+        standing = _standing(comparisons, job)
+        if show != "pair" or standing is None:
+            return no_update, no_update, no_update, []
+        comparison = standing.comparison
+        known = [row_of(comparison, key) for key in chosen]
+        both = len(known) == 2 and all(known)
+        if both and ctx.triggered_id == ids.COMPARE_SEEN:  # more to choose from, nothing to load
+            return no_update, choices(comparison), no_update, no_update
+        if not both or ctx.triggered_id == ids.COMPARE_PANE:
+            chosen = _first(standing, opened, chosen if both else [])
+        topology = topology_to_json(comparison.problem.topology)
+        drawn = {"topology": topology, "positions": drawing["positions"]}
+        return drawn, choices(comparison), chosen, films(comparison, chosen)
+
+
+def _first(standing: Standing, opened: str, before: list[str]) -> list[str]:
+    """Return the two to begin with: the row whose details are shown, and another of its size."""
+    comparison = standing.comparison
+    row = row_of(comparison, opened)
+    if row is None:
+        return before or first_pair(comparison)
+    others = [key for key in first_pair(comparison, row.size) if key != opened]
+    return [opened, (others or [opened])[0]]
+
+
+def _export(app: Dash, comparisons: Comparisons) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        commands.notes(),
+        Input({"compare-export": ALL}, "n_clicks"),
+        State(ids.COMPARE_JOB, "data"),
+        State(ids.COMPARE_QUANTITY, "value"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_export(clicks: list[int | None], job: Any, quantity: Any, drawing: Any) -> Any:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update
+        kind = ctx.triggered_id["compare-export"]
+        standing = _standing(comparisons, job)
+        if standing is None:
+            return no_update, note(GONE)
+        comparison = standing.comparison
+        places = drawing.get("positions") if drawing else None
+        content = exports.export(kind, comparison, quantity=quantity, positions=places)
+        topology = {"name": comparison.problem.topology.name}
+        name = files.file_name(topology, f"comparison.{kind}")
+        return {"content": content, "filename": name}, no_update
+
+
+def _standing(comparisons: Comparisons, job: dict[str, Any] | None) -> Standing | None:
+    return comparisons.standing(key_of(job))

@@ -1,0 +1,366 @@
+"""The Compare view: what to compare at the left, the table and the plot, or two players, right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+
+from ccl.result import PROOF_TOLERANCE
+from designer.shell import ids, text
+from designer.shell.charts import CONFIG
+from designer.shell.markup import attributes, heading, icon
+from designer.views.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
+from designer.views.compare.running import Standing
+from designer.views.solve.header import KEPT
+from designer.views.solve.results import banner
+from formulations import DEFAULT, Formulation, available
+from formulations.analyses.comparison import Comparison, News
+from widgets import QuantityField, SchedulePair
+from widgets.charts.comparison import crossover_words
+
+EMPTY = (
+    "Tick methods, give sizes, and run: every plan is verified, replayed and set against one bound."
+)
+
+
+def stores() -> list[Any]:
+    """Return what the page keeps of a comparison; a reload finds it again by its key."""
+    return [
+        dcc.Store(id=ids.COMPARE_JOB, storage_type="session"),
+        dcc.Store(id=ids.COMPARE_SEEN),
+        dcc.Store(id=ids.COMPARE_OPENED, data=""),
+        dcc.Store(id=ids.COMPARE_BEAT),
+        dcc.Store(id=ids.COMPARE_BUSY, data=False),
+        dcc.Interval(id=ids.COMPARE_TICK, interval=300, disabled=True),
+    ]
+
+
+def pane() -> html.Div:
+    """Return the whole view."""
+    return html.Div(
+        [_form(), _found()],
+        id=ids.COMPARE_PANE,
+        className="ds-pane ds-cmp",
+        **attributes(data_show="table"),
+    )
+
+
+def _form() -> html.Div:
+    return html.Div(
+        [
+            html.Div(
+                [
+                    heading(
+                        "Methods",
+                        html.Div(
+                            [_small("All", ids.COMPARE_ALL), _small("None", ids.COMPARE_NONE)],
+                        ),
+                    ),
+                    dmc.CheckboxGroup(
+                        id=ids.COMPARE_METHODS,
+                        value=usual_methods(),
+                        children=method_rows({}),
+                        **KEPT,
+                        **attributes(aria_label="Methods to compare"),
+                    ),
+                ],
+                className="ds-cmp-methods",
+            ),
+            html.Div([_sizes(), _seconds(), _buttons()], className="ds-cmp-ask"),
+        ],
+        className="ds-cmp-form",
+        role="group",
+        **attributes(aria_label="What to compare"),
+    )
+
+
+def method_rows(refusals: Mapping[str, str]) -> list[Any]:
+    """Return the check boxes; those that refuse are grey and say why.
+
+    Parameters
+    ----------
+    refusals
+        Why each would not take the problem, by name.
+    """
+    found = available()
+    groups: tuple[tuple[str, list[Formulation]], ...] = (
+        ("", [each for each in found if each.name == DEFAULT]),
+        ("Constructions", [each for each in found if is_construction(each)]),
+        (
+            "Models",
+            [each for each in found if not is_construction(each) and each.name != DEFAULT],
+        ),
+    )
+    rows: list[Any] = []
+    for name, members in groups:
+        if name:
+            rows.append(html.Div(name, className="ds-cmp-group"))
+        rows += [_method(each, refusals.get(each.name)) for each in members]
+    return rows
+
+
+def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
+    return dmc.Checkbox(
+        value=each.name,
+        label=html.Span(each.title, title=f"{each.name}: {each.title}"),
+        description=html.Span(f"Not here: {refused}", title=refused) if refused else None,
+        disabled=refused is not None,
+        size="xs",
+        className="ds-cmp-method",
+    )
+
+
+def _small(words: str, key: str) -> dmc.Button:
+    return dmc.Button(words, id=key, size="compact-xs", variant="subtle", color="gray")
+
+
+def _sizes() -> Any:
+    return dmc.TextInput(
+        id=ids.COMPARE_SIZES,
+        label="Sizes",
+        value=USUAL_SIZES,
+        description=" ",
+        placeholder="16KB, 1MB",
+        inputWrapperOrder=["label", "input", "description", "error"],
+        size="xs",
+        spellCheck=False,
+        **KEPT,
+    )
+
+
+def _seconds() -> Any:
+    return QuantityField(
+        id=ids.COMPARE_SECONDS,
+        kind="duration",
+        what="the time limit",
+        label="Seconds per solve",
+        value=USUAL_SECONDS,
+        above=0,
+        **KEPT,
+    )
+
+
+def _buttons() -> html.Div:
+    return html.Div(
+        [
+            dmc.Button(
+                "Compare", id=ids.COMPARE_RUN, leftSection=icon("play"), size="sm", fullWidth=True
+            ),
+            dmc.Button(
+                "Stop",
+                id=ids.COMPARE_STOP,
+                leftSection=icon("stop"),
+                size="sm",
+                variant="default",
+                fullWidth=True,
+                style={"display": "none"},
+            ),
+        ],
+        title="Stop keeps the rows that are there",
+    )
+
+
+def _found() -> html.Div:
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Div(status(None), id=ids.COMPARE_STATUS, className="ds-cmp-status"),
+                    _actions(),
+                ],
+                className="ds-cmp-head",
+            ),
+            html.Div(id=ids.COMPARE_STALE, role="status"),
+            html.Div(
+                [
+                    html.Div(
+                        empty(),
+                        id=ids.COMPARE_TABLE,
+                        className="ds-cmp-rows",
+                        tabIndex=0,
+                        role="region",
+                        **attributes(aria_label="Rows of the comparison"),
+                    ),
+                    _plot(),
+                ],
+                className="ds-cmp-found",
+            ),
+            html.Div(
+                SchedulePair(
+                    id=ids.COMPARE_PAIR,
+                    choices=[],
+                    chosen=[],
+                    films=[],
+                    theme="auto",
+                    height="100%",
+                ),
+                className="ds-cmp-pair",
+            ),
+        ],
+        className="ds-cmp-right",
+        id=ids.COMPARE_FOUND,
+    )
+
+
+def _plot() -> html.Div:
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Div(id=ids.COMPARE_NOTE, className="ds-note"),
+                    dmc.SegmentedControl(
+                        id=ids.COMPARE_QUANTITY,
+                        data=[
+                            {"value": "time", "label": "Time"},
+                            {"value": "ratio", "label": "× bound"},
+                            {"value": "algbw", "label": "algbw"},
+                        ],
+                        value="time",
+                        size="xs",
+                        **attributes(aria_label="What the plot shows"),
+                    ),
+                ],
+                className="ds-cmp-plot-head",
+            ),
+            dcc.Graph(
+                id=ids.COMPARE_PLOT,
+                config=CONFIG,
+                responsive=True,
+                style={"height": "100%"},
+                className="ds-cmp-graph",
+            ),
+        ],
+        id=ids.COMPARE_PLOT_BOX,
+        className="ds-card ds-cmp-plot",
+        hidden=True,
+    )
+
+
+def _actions() -> html.Div:
+    beside = dmc.Button(
+        "Side by side",
+        id=ids.COMPARE_BESIDE,
+        leftSection=icon("film"),
+        size="compact-sm",
+        variant="light",
+        disabled=True,
+    )
+    return html.Div([beside, _exports()], className="ds-row")
+
+
+def _exports() -> dmc.Menu:
+    target = dmc.Button(
+        "Export",
+        id=ids.COMPARE_EXPORT,
+        variant="default",
+        size="compact-sm",
+        leftSection=icon("download"),
+        disabled=True,
+    )
+    items = [
+        dmc.MenuItem(
+            [html.Div(title), html.Small(note)],
+            id={"compare-export": kind},
+            leftSection=icon(picture),
+            className="ds-menu-item",
+        )
+        for kind, picture, title, note in (
+            ("html", "code", "Web page", "plot, table and two players, from disk"),
+            ("svg", "image", "Plot as SVG", "in the style of papers, as shown"),
+            ("json", "file", "Comparison as JSON", "every plan; can be read again"),
+            ("csv", "table", "Table as CSV", "one row per method and size"),
+        )
+    ]
+    return dmc.Menu(
+        [dmc.MenuTarget(target), dmc.MenuDropdown(items)],
+        position="bottom-end",
+        width=268,
+        shadow="md",
+    )
+
+
+def empty() -> html.Div:
+    """Say what this view is for, where there is no comparison yet."""
+    return html.Div(
+        [icon("table"), html.B("Compare methods over sizes"), html.Span(EMPTY)],
+        className="ds-cmp-empty",
+    )
+
+
+def status(standing: Standing | None) -> Any:
+    """Say how far a comparison is."""
+    if standing is None:
+        return heading("Comparison")
+    done, cells = len(standing.comparison.rows), _cells(standing)
+    if not standing.running:
+        rows = (
+            text.count(cells, "row") if done == cells else f"{done} of {text.count(cells, 'row')}"
+        )
+        words = "Stopped" if standing.cancelled else "Finished"
+        tell = f"{words}: {rows} in {text.seconds(standing.seconds)}"
+        if standing.fault:
+            return [banner("warning", "bad", text.sentence(standing.fault))]
+        return [html.Div([icon("check"), html.Span(tell, role="status")], className="ds-cmp-line")]
+    line = html.Div(
+        [
+            dmc.Loader(size=12),
+            html.Span(f"{done} of {cells}", role="status"),
+            html.Small(_waits(standing.waiting) or _doing(standing.now)),
+        ],
+        className="ds-cmp-line",
+    )
+    return [
+        line,
+        dmc.Progress(
+            value=100 * done / cells, size=3, animated=True, **attributes(aria_label="Solves done")
+        ),
+    ]
+
+
+def _cells(standing: Standing) -> int:
+    return len(standing.asked.methods) * len(standing.asked.sizes)
+
+
+def _waits(place: int) -> str:
+    return f"waiting, {text.ordinal(place)} in line" if place else ""
+
+
+def _doing(news: News | None) -> str:
+    if news is None:
+        return "starting"
+    if news.method is None:
+        return f"proves the bound at {text.size(news.size)}"
+    words = f"{news.method} at {text.size(news.size)}"
+    if news.progress is None:
+        return words
+    found = news.progress.incumbent
+    best = "" if found is None else f", best {text.duration(found)}"
+    return f"{words}, {text.seconds(news.progress.seconds)}{best}"
+
+
+def notes(comparison: Comparison) -> Any:
+    """Say where another method becomes the fastest, or that none does."""
+    sentences = crossover_words(comparison)
+    if sentences:
+        return html.Span(". ".join([*sentences[:2], ""]).strip(), title="\n".join(sentences))
+    always = _always(comparison)
+    return f"{always} is the fastest at every size, alone or with others." if always else None
+
+
+def _always(comparison: Comparison) -> str:
+    """Return a method than which no other is faster at any size that was solved, or nothing."""
+    bests = [each for each in map(comparison.best, comparison.sizes) if each is not None]
+    for method in comparison.methods if bests else ():
+        rows = [comparison.row(method, best.size) for best in bests]
+        if all(
+            row is not None
+            and row.result is not None
+            and best.result is not None
+            and row.result.makespan <= best.result.makespan * (1 + PROOF_TOLERANCE)
+            for row, best in zip(rows, bests, strict=True)
+        ):
+            return str(method)
+    return ""

@@ -1,0 +1,176 @@
+"""The rows of a comparison as a table that fills in: size by size, the fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from ccl.result import PROOF_TOLERANCE, Status
+from ccl.serialization.quantity import format_size
+from designer.shell import text
+from designer.shell.markup import attributes, icon
+from designer.views.compare.detail import detail
+from designer.views.compare.running import Standing
+from formulations import available
+from formulations.analyses.comparison import Comparison, Method, Row
+from widgets.charts.comparison import SYMBOLS, Mark, marks
+from widgets.shown.scene import key_of
+from widgets.words.comparison import HEADS, Line, line_of
+
+_SHAPES = dict(zip(SYMBOLS, "●■◆▲✚▼⬟✖", strict=True))
+"""The markers of the plot as letters."""
+_GAP_COLUMN = HEADS.index("Gap") - 1
+_STATUS_COLUMN = HEADS.index("Status") - 1
+
+TOLD = {
+    "Formula": "What a published formula says of the plan; its details say why it differs",
+    "Gap": "How far it is above the bound that holds for every plan of this size; "
+    "the bar is as long as the gap is wide",
+    "Solved in": "Building and compiling models included, bounds left out",
+    "Variables": "Of the largest model, where there was one",
+}
+"""What the heads mean."""
+
+Marks = Mapping[str, tuple[Mark, Mark]]
+"""How each method is drawn in light and in dark."""
+
+
+def table(standing: Standing, *, opened: str) -> html.Table:
+    """Return the table.
+
+    Parameters
+    ----------
+    standing
+        Where the comparison stands.
+    opened
+        Key of the row whose details are shown, or nothing.
+    """
+    comparison = standing.comparison
+    light, dark = marks(comparison, "light"), marks(comparison, "dark")
+    both = {name: (light[name], dark[name]) for name in light}
+    body = []
+    for size in comparison.sizes:
+        body.append(_size(comparison, size))
+        rows = comparison.at(size)
+        for row in rows:
+            body += _row(comparison, row, look=both, opened=opened)
+        there = {str(row.method) for row in rows}
+        waiting = [each for each in comparison.methods if str(each) not in there]
+        body += [_waiting(each, size, standing=standing, look=both) for each in waiting]
+    return html.Table(
+        [
+            html.Caption("Methods and sizes", className="ds-unseen"),
+            html.Thead(
+                html.Tr([html.Th(each, scope="col", title=TOLD.get(each)) for each in HEADS]),
+            ),
+            html.Tbody(body),
+        ],
+        className="ds-cmp-table",
+    )
+
+
+def _size(comparison: Comparison, size: float) -> html.Tr:
+    bound = comparison.bound(size)
+    words = [
+        html.B(format_size(size)),
+        html.Span(f"no plan is faster than {text.duration(bound.makespan)}"),
+    ]
+    return html.Tr(html.Th(words, colSpan=len(HEADS), scope="rowgroup"), className="ds-cmp-size")
+
+
+def _row(comparison: Comparison, row: Row, *, look: Marks, opened: str) -> list[html.Tr]:
+    line, key = line_of(comparison, row), key_of(row)
+    if row.result is None:
+        why = html.Td(text.sentence(line.why_not), colSpan=len(HEADS) - 1, title=line.why_not)
+        name = html.Th(_name(row.method, look), scope="row")
+        return [html.Tr([name, why], className="ds-cmp-none")]
+    shown = key == opened
+    head = html.Th([_more(key, line, shown=shown), _open(row, key, line, look=look)], scope="row")
+    share = bar(comparison, row)
+    cells = [_cell(number, words, row, share=share) for number, words in enumerate(line.cells)]
+    found = [html.Tr([head, *cells], className="ds-cmp-row", **attributes(data_shown=str(shown)))]
+    if shown:
+        whole = html.Td(detail(comparison, row), colSpan=len(HEADS))
+        found.append(html.Tr(whole, className="ds-cmp-detail"))
+    return found
+
+
+def bar(comparison: Comparison, row: Row) -> float:
+    """Return how long the bar of a gap is, as a share of that of the widest gap of its size."""
+    gaps = [comparison.gap(each) or 0.0 for each in comparison.at(row.size)]
+    return (comparison.gap(row) or 0.0) / max(*gaps, PROOF_TOLERANCE)
+
+
+def _cell(number: int, words: str, row: Row, *, share: float) -> html.Td:
+    if number == _GAP_COLUMN:
+        track = html.Span(
+            html.I(style={"width": f"{share:.1%}"}),
+            className="ds-track",
+            title="The longer, the further above the bound; full is the widest gap of this size",
+        )
+        return html.Td([words, track])
+    if number == _STATUS_COLUMN:
+        assert row.result is not None
+        good = row.result.status is not Status.FEASIBLE
+        return html.Td(words, className="ds-cmp-good" if good else "")
+    return html.Td(words)
+
+
+def _more(key: str, line: Line, *, shown: bool) -> html.Button:
+    return html.Button(
+        icon("chevron"),
+        id={"compare-more": key},
+        type="button",
+        className="ds-cmp-more",
+        title="Formula and details",
+        **attributes(aria_expanded=str(shown).lower(), aria_label=f"Details of {line.method}"),
+    )
+
+
+def _open(row: Row, key: str, line: Line, *, look: Marks) -> html.Button:
+    best = html.Em("fastest") if line.fastest else None
+    return html.Button(
+        [_name(row.method, look), best],
+        id={"compare-open": key, "from": "row"},
+        type="button",
+        className="ds-cmp-open",
+        title=f"{_title(row.method)}: open on the canvas",
+    )
+
+
+def _name(method: Method, look: Marks) -> html.Span:
+    light, dark = look[str(method)]
+    return html.Span(
+        [
+            html.I(
+                _SHAPES[light.symbol],
+                style={"--light": light.color, "--dark": dark.color},
+                className="ds-cmp-mark",
+                **attributes(aria_hidden="true"),
+            ),
+            html.Span(str(method)),
+        ],
+        className="ds-cmp-name",
+        title=_title(method),
+    )
+
+
+def _title(method: Method) -> str:
+    titles = {each.name: each.title for each in available()}
+    return titles.get(method.formulation, method.formulation)
+
+
+def _waiting(method: Method, size: float, *, standing: Standing, look: Marks) -> html.Tr:
+    """Return the row of what has not been solved, or is being solved now."""
+    now = standing.now
+    mine = now is not None and now.row is None and (now.method, now.size) == (method, size)
+    if standing.running and mine:
+        words: Any = [dmc.Loader(size=11), "solving"]
+    else:
+        words = "waiting" if standing.running else "not reached"
+    cell = html.Td(html.Span(words, className="ds-cmp-wait"), colSpan=len(HEADS) - 1)
+    name = html.Th(_name(method, look), scope="row")
+    return html.Tr([name, cell], className="ds-cmp-none")

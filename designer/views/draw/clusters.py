@@ -1,0 +1,162 @@
+"""The gallery in the palette: a picture of every cluster, its parameters, and opening one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import dash_mantine_components as dmc
+from dash import html
+
+from ccl.layout import layout
+from ccl.topology import Topology
+from designer.shell import text
+from gallery import Entry, Parameter, catalog, entry, open_cluster
+from widgets import QuantityField
+
+LINES = 160
+"""Lines of a thumbnail; in 36 pixels more are a blot."""
+
+
+def matching(search: str | None) -> list[Entry]:
+    """Return the entries that have every word searched for, those called so before the others."""
+    words = (search or "").lower().split()
+
+    def has_all(told: str) -> bool:
+        return all(word in told.lower() for word in words)
+
+    found = [
+        each
+        for each in catalog()
+        if has_all(f"{each.name} {each.title} {each.family} {each.summary}")
+    ]
+    return sorted(found, key=lambda each: not has_all(f"{each.name} {each.title}"))
+
+
+def cluster_list(search: str | None) -> list[Any]:
+    """Return a button for each entry that matches, family by family."""
+    found = matching(search)
+    if not found:
+        return [html.P(f"No cluster matches “{search}”.", className="ds-quiet")]
+    return [_button(each) for each in found]
+
+
+def _button(found: Entry) -> html.Button:
+    return html.Button(
+        [
+            html.I(className="ds-thumb", style={"--thumb": f'url("{thumbnail(found.name)}")'}),
+            html.Span([found.title, html.Small(counted(found.make()))]),
+        ],
+        id={"cluster": found.name},
+        className="ds-cluster",
+        type="button",
+        title=found.summary,
+    )
+
+
+def counted(topology: Topology) -> str:
+    """Say what a topology has, such as ``16 GPUs · 4 switches · 20 links``."""
+    kinds = [each.kind for each in topology.devices]
+    switches = kinds.count("switch")
+    parts = [text.count(kinds.count("gpu"), "GPU")]
+    if switches:
+        parts.append(text.count(switches, "switch", "switches"))
+    pairs = {tuple(sorted(each.ends)) for each in topology.links}
+    parts.append(text.count(len(pairs), "link"))
+    return " · ".join(parts)
+
+
+@cache
+def thumbnail(name: str) -> str:
+    """Return a data address with the picture of the entry's usual cluster, as a mask."""
+    topology = entry(name).make()
+    places = layout(topology)
+    xs, ys = [x for x, _ in places.values()], [y for _, y in places.values()]
+    wide = max(max(xs) - min(xs), max(ys) - min(ys), 1.0)
+    left = (36 - (max(xs) - min(xs)) / wide * 28) / 2
+    top = (36 - (max(ys) - min(ys)) / wide * 28) / 2
+
+    def put(device: str) -> tuple[float, float]:
+        x, y = places[device]
+        return left + (x - min(xs)) / wide * 28, top + (y - min(ys)) / wide * 28
+
+    pairs = sorted({(min(each.ends), max(each.ends)) for each in topology.links})
+    every = max(1, -(-len(pairs) // LINES))
+    lines = "".join(
+        "<path d='M{:.1f} {:.1f}L{:.1f} {:.1f}'/>".format(*put(a), *put(b))
+        for a, b in pairs[::every]
+    )
+    radius = max(0.7, min(2.4, 7 / math.sqrt(len(places))))
+    dots = "".join(
+        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}'/>".format(
+            *put(each.name), radius * (1 if each.kind == "gpu" else 0.7)
+        )
+        for each in topology.devices
+    )
+    picture = (
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 36 36'>"
+        f"<g stroke='#000' stroke-opacity='.45' stroke-width='.8'>{lines}</g><g>{dots}</g></svg>"
+    )
+    return "data:image/svg+xml," + quote(picture, safe="/:= '")
+
+
+def cluster_form(name: str) -> list[Any]:
+    """Return what the dialog shows of an entry: its story and a row per parameter."""
+    found = entry(name)
+    return [
+        dmc.Text(found.title, fw=640),
+        dmc.Text(found.summary, size="sm", c="dimmed", mb="sm"),
+        html.Div(
+            [_field(each) for each in sorted(found.parameters, key=lambda one: one.kind == "bool")],
+            className="ds-parameters",
+        ),
+        _figures(found),
+    ]
+
+
+def _field(parameter: Parameter) -> Any:
+    label = parameter.name.replace("_", " ").capitalize()
+    props: dict[str, Any] = {
+        "id": {"parameter": parameter.name},
+        "label": label,
+        "description": parameter.meaning,
+        "size": "sm",
+    }
+    if parameter.kind == "bool":
+        return dmc.Switch(checked=bool(parameter.default), className="ds-wide", **props)
+    if parameter.kind == "choice":
+        return dmc.Select(
+            data=list(parameter.choices), value=parameter.default, allowDeselect=False, **props
+        )
+    if parameter.kind == "shape":
+        return dmc.TextInput(value="x".join(str(each) for each in parameter.default), **props)
+    kind = "count" if parameter.kind == "int" else "number"
+    return QuantityField(value=parameter.default, kind=kind, what=label, least=0, **props)
+
+
+def _figures(found: Entry) -> Any:
+    rows = [
+        html.Li([f"{each.what}: ", html.B(each.value), f" ({each.standing})"])
+        for each in found.figures
+    ]
+    return html.Div(
+        [html.Ul(rows), html.Div(["Source: ", found.source])], className="ds-facts ds-story"
+    )
+
+
+def opened(name: str, values: Mapping[str, Any]) -> Topology:
+    """Make a cluster from the values of its form.
+
+    Raises
+    ------
+    ProblemError
+        If a value is not one that the parameter takes.
+    """
+    given = ",".join(
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in values.items()
+    )
+    return open_cluster(f"{name}:{given}" if given else name)

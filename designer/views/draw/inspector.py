@@ -1,0 +1,393 @@
+"""The panel of the selection: forms for devices, links and hosts, and the shared limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from designer.shell import text
+from designer.shell.markup import attributes, icon
+from designer.shell.presets import DEVICE_TYPES, LINK_TYPES
+from designer.shell.quantities import LINK_QUANTITIES, MOST_HOSTS
+from designer.views.draw.edits import ABILITIES, Ends, Json, selected_links
+from widgets import QuantityField
+
+MEANINGS = {
+    "stores": "keeps what it received",
+    "copies": "sends out more than once what came in once",
+    "reduces": "adds contributions together",
+}
+
+ALIGNMENTS = (
+    ("middle", "In a row"),
+    ("centre", "In a column"),
+    ("left", "Left edges"),
+    ("right", "Right edges"),
+    ("top", "Top edges"),
+    ("bottom", "Bottom edges"),
+    ("distribute_x", "Evenly across"),
+    ("distribute_y", "Evenly down"),
+)
+
+
+def inspector(selection: Json | None, topology: Json) -> Any:
+    """Return the form for what is selected, or the shared limits where nothing is."""
+    chosen = selection or {}
+    names = set(chosen.get("devices") or [])
+    devices = [each for each in topology["devices"] if each["name"] in names]
+    links = selected_links(topology, selection)
+    there = {each["host"] for each in topology["devices"] if each.get("host")}
+    hosts = [each for each in chosen.get("hosts") or [] if each in there]
+    if hosts and not links:
+        return _card(_host(hosts, topology))
+    if devices and links:
+        return _card(_mixed(devices, links))
+    if devices:
+        return _card(_device(devices[0]) if len(devices) == 1 else _devices(devices))
+    if links:
+        return html.Div([_card(_links(topology, links)), _limits(topology, links)])
+    return html.Div(
+        [
+            html.P(
+                "Select devices, links or a host to edit them. Hold Shift to take several.",
+                className="ds-card ds-quiet",
+            ),
+            _limits(topology, []),
+        ]
+    )
+
+
+def _card(children: list[Any]) -> html.Div:
+    return html.Div(children, className="ds-card ds-form")
+
+
+def _title(picture: str, words: str, kind: str = "") -> html.Div:
+    return html.Div(
+        [icon(picture), html.Span(words, title=words)],
+        className=f"ds-form-title ds-{kind}" if kind else "ds-form-title",
+    )
+
+
+def _device(device: Json) -> list[Any]:
+    return [
+        _title(device["kind"], device["name"], device["kind"]),
+        html.Div(
+            [
+                dmc.TextInput(
+                    id={"device-edit": "name"}, label="Name", value=device["name"], **_FIELD
+                ),
+                dmc.Select(
+                    id={"device-edit": "kind"},
+                    label="Kind",
+                    value=device["kind"],
+                    data=[{"value": each.kind, "label": each.label} for each in DEVICE_TYPES],
+                    allowDeselect=False,
+                    size="xs",
+                ),
+            ],
+            className="ds-pair",
+        ),
+        html.Div(
+            [
+                _host_field(device.get("host")),
+                _buffer_field(device),
+            ],
+            className="ds-pair",
+        ),
+        _abilities([device]),
+        _actions(),
+    ]
+
+
+def _buffer_field(device: Json) -> QuantityField:
+    return QuantityField(
+        id={"device-edit": "buffer"},
+        kind="size",
+        what="buffer",
+        above=0,
+        label="Buffer",
+        value=_buffer(device.get("buffer_bytes")),
+        placeholder="no limit",
+        optional=True,
+        hold=True,
+        verbatim=True,
+        subject=device["name"],
+    )
+
+
+def _devices(devices: Sequence[Json]) -> list[Any]:
+    hosts = {each.get("host") for each in devices}
+    return [
+        _title("gpu", text.count(len(devices), "device")),
+        html.Div(text.listing([each["name"] for each in devices], 6), className="ds-note"),
+        html.Div(
+            [
+                _host_field(hosts.pop() if len(hosts) == 1 else "", "several"),
+                dmc.Select(
+                    id={"act-value": "align"},
+                    label="Align",
+                    placeholder="choose",
+                    data=[{"value": value, "label": label} for value, label in ALIGNMENTS],
+                    size="xs",
+                ),
+            ],
+            className="ds-pair",
+        ),
+        _abilities(devices),
+        _actions(),
+    ]
+
+
+def _host_field(host: str | None, placeholder: str = "none") -> Any:
+    return dmc.TextInput(
+        id={"device-edit": "host"},
+        label="Host",
+        value=host or "",
+        placeholder=placeholder,
+        **_FIELD,
+    )
+
+
+def _abilities(devices: Sequence[Json]) -> html.Div:
+    boxes = []
+    for each in ABILITIES:
+        values = {bool(device.get(each)) for device in devices}
+        boxes.append(
+            dmc.Checkbox(
+                id={"device-flag": each},
+                label=each,
+                checked=values == {True},
+                indeterminate=len(values) > 1,
+                disabled=each == "stores" and any(d["kind"] == "gpu" for d in devices),
+                size="xs",
+                wrapperProps={"title": MEANINGS[each]},
+            )
+        )
+    return html.Div(boxes, className="ds-abilities")
+
+
+def _links(topology: Json, links: Sequence[Ends]) -> list[Any]:
+    by_ends = {(each["src"], each["dst"]): each for each in topology["links"]}
+    chosen = [by_ends[ends] for ends in links]
+    first = chosen[0]
+    paired = [ends[::-1] in by_ends for ends in links]
+    arrow = "↔" if all(paired) else "→"
+    name = f"{first['src']} {arrow} {first['dst']}"
+    rate = first["bandwidth"]
+    return [
+        _title("link", name if len(chosen) == 1 else text.count(len(chosen), "link")),
+        html.Div(
+            [
+                _number("bandwidth", "Bandwidth", chosen),
+                _number("alpha", "Latency (alpha)", chosen),
+            ],
+            className="ds-pair",
+        ),
+        html.Div(
+            [_number("count", "Parallel links", chosen), _medium(chosen)],
+            className="ds-pair",
+        ),
+        html.Div(
+            f"{text.gigabits(rate)} each way" if all(paired) else f"{text.gigabits(rate)} one way",
+            className="ds-note",
+        )
+        if _same(chosen, "bandwidth") is not None
+        else None,
+        _directions(paired),
+        _actions(copy=False),
+    ]
+
+
+def _medium(links: Sequence[Json]) -> Any:
+    return dmc.Autocomplete(
+        id={"link-edit": "medium"},
+        label="Medium",
+        value=_same(links, "medium") or "",
+        data=[each.medium for each in LINK_TYPES],
+        placeholder="unknown",
+        debounce=True,
+        size="xs",
+    )
+
+
+def _directions(paired: Sequence[bool]) -> html.Div:
+    """Return the switches for links of which some have an opposite one."""
+    both = dmc.Switch(
+        id={"link-flag": "duplex"}, label="Both directions", checked=all(paired), size="xs"
+    )
+    alike = dmc.Switch(id={"link-option": "both"}, label="Edit both alike", checked=True, size="xs")
+    return html.Div([both, alike if any(paired) else None], className="ds-row")
+
+
+def _number(field: str, label: str, links: Sequence[Json]) -> Any:
+    value = _same(links, field)
+    subject = " ".join(f"{each['src']}->{each['dst']}" for each in links)
+    return QuantityField(
+        id={"link-edit": field},
+        label=label,
+        value="" if value is None else value,
+        placeholder="several",
+        optional=True,
+        hold=True,
+        subject=subject,
+        **LINK_QUANTITIES[field],
+    )
+
+
+def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
+    inside = [each for each in topology["devices"] if each.get("host") in set(hosts)]
+    rows: list[Any] = [
+        _title("host", hosts[0] if len(hosts) == 1 else text.count(len(hosts), "host")),
+        html.Div(text.count(len(inside), "device"), className="ds-note"),
+    ]
+    if len(hosts) == 1:
+        rows += [
+            dmc.TextInput(id={"host-edit": "name"}, label="Name", value=hosts[0], **_FIELD),
+            dmc.Divider(label="Repeat", labelPosition="left"),
+            html.Div(
+                [
+                    QuantityField(
+                        id={"repeat": "count"},
+                        kind="count",
+                        what="the number of hosts",
+                        label="Hosts in all",
+                        value=2,
+                        least=2,
+                        most=MOST_HOSTS,
+                    ),
+                    dmc.Select(
+                        id={"repeat": "join"},
+                        label="Joined by",
+                        value="switch",
+                        data=[
+                            {"value": "switch", "label": "one switch"},
+                            {"value": "rails", "label": "rails"},
+                            {"value": "none", "label": "nothing yet"},
+                        ],
+                        allowDeselect=False,
+                        size="xs",
+                    ),
+                ],
+                className="ds-pair",
+            ),
+            html.Div("Joined with the link type chosen at the left.", className="ds-note"),
+            dmc.Button("Repeat host", id={"act": "repeat"}, leftSection=icon("repeat"), size="xs"),
+        ]
+    return [*rows, _actions()]
+
+
+def _mixed(devices: Sequence[Json], links: Sequence[Ends]) -> list[Any]:
+    return [
+        _title("links", f"{text.count(len(devices), 'device')}, {text.count(len(links), 'link')}"),
+        _actions(),
+    ]
+
+
+def _limits(topology: Json, links: Sequence[Ends]) -> Any:
+    limits = topology.get("limits", [])
+    if not limits and not links:
+        return None
+    rows: list[Any] = [_title("limit", "Shared limits")] if limits else []
+    rows += [_limit(each) for each in limits]
+    if links:
+        rows.append(_new_limit(len(links)))
+    return html.Div(rows, className="ds-card ds-form", style={"marginTop": 8})
+
+
+def _new_limit(count: int) -> html.Details:
+    """Return the form, folded, that lets the selected links share a limit."""
+    pair = html.Div(
+        [
+            dmc.TextInput(
+                id={"limit-new": "name"}, label="Name", placeholder="PCIe root", size="xs"
+            ),
+            QuantityField(
+                id={"limit-new": "bandwidth"},
+                label="Together at most",
+                value="",
+                optional=True,
+                **LINK_QUANTITIES["bandwidth"],
+            ),
+        ],
+        className="ds-pair",
+    )
+    what = text.count(count, "selected link")
+    button = dmc.Button(
+        "Add", id={"act": "limit"}, leftSection=icon("plus"), variant="default", size="xs"
+    )
+    return html.Details(
+        [
+            html.Summary(
+                f"Limit what {what} carry together"
+                if count > 1
+                else f"Limit what the {what[2:]} carries"
+            ),
+            html.Div([pair, button], className="ds-form"),
+        ],
+        className="ds-fold",
+    )
+
+
+def _limit(limit: Json) -> html.Div:
+    count = text.count(len(limit["links"]), "link")
+    return html.Div(
+        [
+            html.Div([limit["name"], html.Small(count)]),
+            QuantityField(
+                id={"limit-edit": limit["name"]},
+                value=limit["bandwidth"],
+                hold=True,
+                ariaLabel=f"Bandwidth of {limit['name']}",
+                **LINK_QUANTITIES["bandwidth"],
+            ),
+            dmc.ActionIcon(
+                icon("trash"),
+                id={"limit-drop": limit["name"]},
+                variant="subtle",
+                color="gray",
+                **attributes(aria_label=f"Remove {limit['name']}"),
+            ),
+        ],
+        className="ds-limit",
+    )
+
+
+def _actions(*, copy: bool = True) -> html.Div:
+    buttons = [("delete", "Delete", "trash")]
+    if copy:
+        buttons.insert(0, ("duplicate", "Duplicate", "copy"))
+    return html.Div(
+        [
+            dmc.Button(
+                label,
+                id={"act": key},
+                leftSection=icon(picture),
+                variant="default",
+                size="compact-xs",
+            )
+            for key, label, picture in buttons
+        ],
+        className="ds-row",
+    )
+
+
+def _same(links: Sequence[Json], field: str) -> Any:
+    """Return the value that all links have, or None if they differ."""
+    values = {each.get(field) for each in links}
+    return values.pop() if len(values) == 1 else None
+
+
+def _buffer(nbytes: float | None) -> str:
+    """Write a buffer's size without losing a byte, so that it reads back the same."""
+    if nbytes is None:
+        return ""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if nbytes >= unit and float(f"{nbytes / unit:.6g}") * unit == nbytes:
+            return f"{nbytes / unit:.6g} {name}"
+    return f"{nbytes:.15g} B"
+
+
+_FIELD: dict[str, Any] = {"size": "xs", "debounce": True}

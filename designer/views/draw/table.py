@@ -1,0 +1,199 @@
+"""The cluster as tables that can be sorted and edited; also the way for a screen reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from designer.shell import text
+from designer.shell.markup import attributes
+from designer.shell.presets import DEVICE_TYPES
+from designer.shell.quantities import LINK_QUANTITIES
+from widgets import QuantityField
+
+PAGE = 25
+"""Rows on a page: every cell is a field, and thousands of fields make a page slow."""
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: the key in the JSON, its heading, and how it is edited."""
+
+    key: str
+    label: str
+    kind: str
+
+
+DEVICE_COLUMNS = (
+    Column("name", "Name", "text"),
+    Column("kind", "Kind", "kind"),
+    Column("host", "Host", "text"),
+    Column("stores", "Stores", "flag"),
+    Column("copies", "Copies", "flag"),
+    Column("reduces", "Reduces", "flag"),
+)
+LINK_COLUMNS = (
+    Column("src", "From", "plain"),
+    Column("dst", "To", "plain"),
+    Column("bandwidth", "Bandwidth", "number"),
+    Column("gigabits", "Gb/s", "plain"),
+    Column("alpha", "Alpha", "number"),
+    Column("count", "Count", "number"),
+    Column("medium", "Medium", "text"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """How one of the two tables is shown."""
+
+    key: str = ""
+    down: bool = False
+    page: int = 1
+
+    def clicked(self, key: str) -> Sorting:
+        """Sort by this column, or the other way round if it is sorted so already."""
+        return Sorting(key, self.key == key and not self.down, 1)
+
+
+def rows_of(rows: Sequence[Json], sorting: Sorting) -> list[Json]:
+    """Return the rows of the page that is shown."""
+    ordered = list(rows)
+    if sorting.key:
+        key = "bandwidth" if sorting.key == "gigabits" else sorting.key
+        ordered.sort(key=lambda row: _rank(row.get(key)), reverse=sorting.down)
+    begin = (page_of(len(ordered), sorting) - 1) * PAGE
+    return ordered[begin : begin + PAGE]
+
+
+def page_of(count: int, sorting: Sorting) -> int:
+    """Return the number of the page, within those there are."""
+    return min(max(1, sorting.page), pages(count))
+
+
+def pages(count: int) -> int:
+    """Return how many pages `count` rows take."""
+    return max(1, -(-count // PAGE))
+
+
+def tables(topology: Json, devices: Sorting, links: Sorting) -> list[Any]:
+    """Return both tables."""
+    return [
+        _table("device", "Devices", DEVICE_COLUMNS, rows=topology["devices"], sorting=devices),
+        _table("link", "Links, one way each", LINK_COLUMNS, rows=topology["links"], sorting=links),
+    ]
+
+
+def _table(
+    what: str, title: str, columns: tuple[Column, ...], *, rows: Sequence[Json], sorting: Sorting
+) -> html.Section:
+    head = html.Thead(html.Tr([_head(what, each, sorting) for each in columns]))
+    body = html.Tbody(
+        [
+            html.Tr([_cell(what, row, column) for column in columns])
+            for row in rows_of(rows, sorting)
+        ]
+    )
+    total = pages(len(rows))
+    return html.Section(
+        [
+            html.Div(
+                [
+                    html.H2(title),
+                    html.Span(text.count(len(rows), what), className="ds-note"),
+                    dmc.Pagination(
+                        id={"table-page": what},
+                        total=total,
+                        value=page_of(len(rows), sorting),
+                        size="xs",
+                        withEdges=total > 7,
+                        style={"display": "none"} if total == 1 else {},
+                    ),
+                ],
+                className="ds-table-title",
+            ),
+            html.Table(
+                [html.Caption(title, className="ds-unseen"), head, body], className="ds-table"
+            ),
+        ]
+    )
+
+
+def _head(what: str, column: Column, sorting: Sorting) -> html.Th:
+    mine = sorting.key == column.key
+    order = ("descending" if sorting.down else "ascending") if mine else "none"
+    arrow = (" ↓" if sorting.down else " ↑") if mine else ""
+    return html.Th(
+        html.Button(
+            column.label + arrow,
+            id={"table-sort": what, "key": column.key},
+            type="button",
+            title=f"Sort by {column.label.lower()}",
+        ),
+        scope="col",
+        **attributes(aria_sort=order),
+    )
+
+
+def _cell(what: str, row: Json, column: Column) -> html.Td:
+    if column.key == "gigabits":
+        return html.Td(text.digits(row["bandwidth"] * 8), className="ds-number")
+    if column.kind == "plain":
+        return html.Td(row.get(column.key))
+    control = _control(what, row, column)
+    return html.Td(control, className="ds-number" if column.kind == "number" else "")
+
+
+def _control(what: str, row: Json, column: Column) -> Any:
+    """Return the field in which a cell is edited."""
+    name = row["name"] if what == "device" else f"{row['src']} to {row['dst']}"
+    key = row["name"] if what == "device" else f"{row['src']}\n{row['dst']}"
+    cell = {"table": what, "row": key, "key": column.key}
+    value = row.get(column.key)
+    common = {"size": "xs", "aria-label": f"{column.label} of {name}"}
+    if column.kind == "flag":
+        fixed = column.key == "stores" and row["kind"] == "gpu"
+        marked = {**cell, "table": f"{what}-flag"}
+        return dmc.Checkbox(id=marked, checked=bool(value), disabled=fixed, **common)
+    common["variant"] = "unstyled"
+    if column.kind == "kind":
+        kinds = [{"value": each.kind, "label": each.label} for each in DEVICE_TYPES]
+        return dmc.Select(id=cell, value=value, data=kinds, allowDeselect=False, **common)
+    if column.kind == "number":
+        words = f"{column.label} of {name}"
+        return QuantityField(
+            id=cell,
+            value=value,
+            hold=True,
+            subject=key,
+            ariaLabel=words,
+            className="ds-cell ds-floating",
+            **LINK_QUANTITIES[column.key],
+        )
+    return dmc.TextInput(id=cell, value=value or "", debounce=True, **common)
+
+
+def _rank(value: Any) -> tuple[int, float, str]:
+    """Order numbers, then texts, then nothing."""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return (2, 0.0, "") if value is None else (1, 0.0, _natural(str(value)))
+
+
+def _natural(name: str) -> str:
+    """Order gpu2 before gpu10."""
+    digits, out = "", ""
+    for letter in [*name, ""]:
+        if letter.isdigit():
+            digits += letter
+            continue
+        out += digits.zfill(9) if digits else ""
+        digits = ""
+        out += letter
+    return out

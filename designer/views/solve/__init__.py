@@ -1,0 +1,1 @@
+"""Solving: the question, the cards of a solve, what was found and how it is explained."""

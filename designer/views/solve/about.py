@@ -1,0 +1,139 @@
+"""What opens on "About": a formulation's mathematics, and what it comes to on this problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+
+from ccl.errors import CclError
+from ccl.serialization.topoloom import topology_from_json
+from designer.shell import text
+from designer.shell.markup import attributes, icon
+from designer.shell.request import problem_of, read_request
+from designer.views.solve.plan_card import short
+from formulations import Speed, explain
+from formulations.analyses.explanation.explanation import Explanation
+
+TONES = {
+    Speed.INSTANT: "good",
+    Speed.SECONDS: "good",
+    Speed.MINUTES: "plain",
+    Speed.HOURS: "bad",
+}
+"""How a class of time looks."""
+
+MOST_GPUS = 512
+"""GPUs above which nothing is counted while somebody reads."""
+
+
+def about(name: str) -> list[Any]:
+    """Show what a formulation says, which takes no problem."""
+    found = explain(name)
+    reference = found.reference
+    source: Any = html.Span(reference)
+    if reference.startswith("https://"):
+        source = dmc.Anchor(reference, href=reference, target="_blank", size="sm")
+    return [
+        html.Div(
+            [html.H3(found.title), html.Div(source, className="ds-quiet")],
+            className="ds-about-head",
+        ),
+        html.Div(
+            [html.Span(each, className="ds-tag") for each in found.collectives],
+            className="ds-tags",
+            **attributes(aria_label="Solves"),
+        ),
+    ]
+
+
+def mathematics(name: str) -> Any:
+    """Show the docstring, rendered."""
+    # Its text comes from our own modules; of a page's own tags nothing is let through.
+    return dcc.Markdown(explain(name).mathematics, className="ds-mathematics", link_target="_blank")
+
+
+def counting() -> html.Div:
+    """Stand where the sizes will be."""
+    return html.Div(
+        [dmc.Loader(size=12), html.Span("Counting the model of this problem …")],
+        className="ds-card ds-about-size ds-quiet",
+        role="status",
+    )
+
+
+def sized(name: str, asked: Mapping[str, Any] | None) -> Any:
+    """Show what a formulation comes to on what is drawn and asked.
+
+    Parameters
+    ----------
+    name
+        Of the formulation.
+    asked
+        ``{topology, request}`` as the page keeps them, or None.
+    """
+    if not asked or not asked["topology"]["devices"]:
+        return _quiet("Draw a cluster, and its size is told here before it is solved.")
+    if sum(each["kind"] == "gpu" for each in asked["topology"]["devices"]) > MOST_GPUS:
+        return _quiet(f"With more than {MOST_GPUS} GPUs its size is counted when it is solved.")
+    try:
+        request = read_request(asked["request"])
+        problem = problem_of(topology_from_json(asked["topology"]), request)
+        options = request.options if request.formulation == name else {}
+        found = explain(name, problem, options=options)
+    except CclError as error:
+        return _quiet(text.sentence(str(error)))
+    if found.refusal is not None:
+        return _banner("warning", "bad", f"Here it does not apply: {found.refusal}.")
+    if found.size is None:
+        return _quiet(text.sentence(found.note))
+    return _card(found)
+
+
+def _card(found: Explanation) -> html.Div:
+    size, speed = found.size, found.speed
+    assert size is not None
+    figures = [
+        (short(size.variables), "variables", f"{size.variables:,}"),
+        (short(size.constraints), "constraints", f"{size.constraints:,}"),
+        (short(size.nonzeros), "nonzeros", f"{size.nonzeros:,}"),
+        (text.size(size.memory), "memory, about", f"{size.memory:,.0f} bytes"),
+    ]
+    rows = [
+        html.Tr([html.Td(html.B(each.name)), html.Td(each.words), html.Td(f"{each.many:,}")])
+        for each in found.groups
+        if each.many
+    ]
+    head = html.Tr([html.Th("Constraints"), html.Th("Each says"), html.Th("Rows")])
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Div([html.B(value), html.Span(label)], title=title)
+                    for value, label, title in figures
+                ],
+                className="ds-figures ds-about-figures",
+            ),
+            html.Div(
+                [
+                    html.Span(f"Takes {speed.words}", className=f"ds-speed ds-{TONES[speed]}")
+                    if speed is not None
+                    else None,
+                    html.Span(text.sentence(found.note), className="ds-quiet"),
+                ],
+                className="ds-about-note",
+            ),
+            html.Table([html.Thead(head), html.Tbody(rows)], className="ds-groups"),
+        ],
+        className="ds-card ds-about-size",
+    )
+
+
+def _quiet(sentence: str) -> html.Div:
+    return html.Div(sentence, className="ds-card ds-about-size ds-quiet")
+
+
+def _banner(picture: str, tone: str, sentence: str) -> html.Div:
+    return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")

@@ -1,0 +1,360 @@
+"""The panels of what was found: schedule, lower bounds, gap plot and link load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import dcc, html
+
+from ccl.bound import Bound, Cut, Path
+from ccl.result import Result, Status, Stop
+from ccl.schedule import Schedule
+from ccl.topology import Topology
+from designer.shell import charts, ids, text
+from designer.shell.markup import attributes, heading, icon
+from designer.shell.presets import COLLECTIVE_LABELS
+from formulations import available
+from formulations.analyses.chunk_counts import chunks_per_shard
+from widgets.words.comparison import BOUND_LABELS, cut_words
+
+IMPORTED = "from "
+"""What the formulation of a plan begins with that came from a file of others."""
+
+STOPPED = "stopped, and the best schedule is kept"
+"""What the page says of a solve that the user has ended."""
+
+
+def summary_of(result: Result) -> dict[str, Any]:
+    """Return what the page shows of a result, as plain values."""
+    busiest = max(result.timeline.link_busy.values(), default=0.0)
+    return {
+        "collective": result.problem.collective.kind,
+        "size": result.problem.collective.size,
+        "makespan": result.makespan,
+        "epochs": result.epochs,
+        "algbw": result.algbw,
+        "busbw": result.busbw,
+        "gap": result.gap,
+        "verdict": result.verdict,
+        "optimal": result.status is Status.OPTIMAL,
+        "whole": result.status is Status.WHOLE,
+        "throughput": result.status is Status.THROUGHPUT,
+        "chunk_size": result.problem.collective.chunk_size,
+        "pieces": _pieces(result),
+        "whole_gap": result.whole_gap,
+        "steady": result.steady_makespan,
+        "stop": STOPPED if result.stop is Stop.CANCELLED else str(result.stop),
+        "seconds": result.solve_time,
+        "formulation": result.formulation,
+        "found_by": result.found_by or result.formulation,
+        "busiest": busiest / result.makespan if result.makespan else 0.0,
+        "log": list(result.log),
+        "model": None
+        if result.size is None
+        else [result.size.variables, result.size.constraints, result.size.nonzeros],
+        "bounds": bounds_to_json(result.bounds, result.problem.topology),
+    }
+
+
+def _pieces(result: Result) -> int:
+    """Return into how many pieces each shard is cut that the plan sends one by one, or 1."""
+    sent_whole = isinstance(result.plan, Schedule)
+    custom = result.problem.collective.kind == "custom"
+    return chunks_per_shard(result) if sent_whole and not custom else 1
+
+
+def bounds_to_json(bounds: Sequence[Bound], topology: Topology) -> list[dict[str, Any]]:
+    """Return bounds as plain values: those that hold for every plan come first, as given."""
+    return [
+        {
+            "makespan": each.makespan,
+            "kind": each.kind,
+            "reference": each.reference,
+            "whole_chunks": each.whole_chunks,
+            "inside": list(each.witness.inside) if isinstance(each.witness, Cut) else None,
+            "links": [list(ends) for ends in each.witness.links]
+            if isinstance(each.witness, Cut)
+            else None,
+            "bandwidth": each.witness.bandwidth if isinstance(each.witness, Cut) else None,
+            "where": _where(each, topology),
+            "path": list(each.witness.devices) if isinstance(each.witness, Path) else None,
+        }
+        for each in sorted(bounds, key=lambda each: each.whole_chunks)
+    ]
+
+
+def _where(bound: Bound, topology: Topology) -> str:
+    """Name what proves a bound."""
+    if isinstance(bound.witness, Path):
+        return f"{bound.witness.devices[0]} to {bound.witness.devices[-1]}"
+    return bound.reference if bound.witness is None else cut_words(bound.witness, topology)
+
+
+def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cut that proves a bound, as the canvas draws it."""
+    name = "Bottleneck cut" if bound["kind"] == "cut" else BOUND_LABELS[bound["kind"]]
+    plans = " for whole chunks" if bound["whole_chunks"] else ""
+    return {
+        "inside": bound["inside"],
+        "links": bound["links"],
+        "bandwidth": bound["bandwidth"],
+        "makespan": bound["makespan"],
+        "label": f"{name} · {text.bandwidth(bound['bandwidth'])}"
+        f" · ≥ {text.duration(bound['makespan'])}{plans}",
+    }
+
+
+def bounds_shown(
+    known: Mapping[str, Any] | None, fresh: Mapping[str, Any] | None
+) -> Sequence[Mapping[str, Any]]:
+    """Return the bounds of a schedule that is up to date, else those of the drawing."""
+    bounds: Sequence[Mapping[str, Any]] = (fresh or known or {}).get("bounds", ())
+    return bounds
+
+
+def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
+    """Return which bound's cut is on the canvas: the one chosen, or the tightest that has one."""
+    drawable = [i for i, each in enumerate(bounds) if each["inside"]]
+    if choice == "auto":
+        return drawable[0] if drawable else None
+    return choice if isinstance(choice, int) and choice in drawable else None
+
+
+def rate_cut(best: Mapping[str, Any] | None, choice: str | int | None) -> dict[str, Any] | None:
+    """Return the cut of the best rate that is on the canvas, if it is one of these."""
+    cuts: Sequence[dict[str, Any]] = (best or {}).get("cuts", ())
+    names = {f"cut{i}": each for i, each in enumerate(cuts)}
+    return names.get("cut0" if choice == "auto" else str(choice))
+
+
+def same_cut(bounds: Sequence[Mapping[str, Any]], cut: Mapping[str, Any]) -> int | None:
+    """Return the first bound that this cut proves too, or None."""
+    return next((i for i, each in enumerate(bounds) if each["inside"] == cut["inside"]), None)
+
+
+def schedule_panel(
+    summary: Mapping[str, Any] | None, *, stale: str = "", solving: bool = False
+) -> Any:
+    """Show how good the schedule is, and how it came about; `stale` says what has changed since."""
+    if summary is None:
+        words = (
+            "The first schedule appears here as soon as there is one."
+            if solving
+            else "No schedule yet. Choose a collective and a formulation above, then solve."
+        )
+        return html.P(words, className="ds-card ds-quiet")
+    verdict = _verdict(summary)
+    if stale:
+        verdict = banner("clock", "plain", f"Out of date: {stale} has changed. Solve again.")
+    stats = [
+        _stat(text.duration(summary["makespan"]), "makespan"),
+        _stat(text.share(summary["gap"]), "above the bound"),
+        _stat(text.bandwidth(summary["algbw"]), "algbw"),
+        _stat(text.bandwidth(summary["busbw"]), "busbw"),
+    ]
+    return html.Div(
+        [verdict, html.Div(stats, className="ds-stats"), _facts(summary)],
+        className="ds-stale" if stale else "",
+    )
+
+
+def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
+    """Say why it stopped; of a solve that goes on its own card tells."""
+    if summary.get("running"):
+        return None
+    stop, told = str(summary["stop"]), str(summary["verdict"])
+    if summary["optimal"] or summary["throughput"]:
+        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')}")
+    if summary["whole"]:
+        more = "A plan that cuts them may be faster."
+        return banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
+    near = f" and {told}" if told.startswith("within") else ""
+    more = f"The schedule is verified{near}; a faster one is not ruled out."
+    return banner("info", "plain", f"{text.sentence(stop)} {more}")
+
+
+def _facts(summary: Mapping[str, Any]) -> html.Div:
+    kind = COLLECTIVE_LABELS.get(summary["collective"], summary["collective"])
+    epochs: list[Any] = (
+        []
+        if summary["epochs"] is None
+        else [" in ", html.B(text.count(summary["epochs"], "epoch"))]
+    )
+    if summary["pieces"] > 1:
+        epochs = [", ", html.B(f"{summary['pieces']} pieces per shard"), *epochs]
+    model = summary["model"]
+    size = (
+        []
+        if model is None
+        else [f"; the model has {model[0]:,} variables and {model[1]:,} constraints"]
+    )
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.B(f"{kind} of {text.size(summary['size'])}"),
+                    *epochs,
+                    ", the busiest link sends ",
+                    html.B(text.share(summary["busiest"])),
+                    " of the time. ",
+                    *_origin(summary),
+                    *size,
+                    ".",
+                    *_proof(summary),
+                    *_for_whole_chunks(summary),
+                    *_steady(summary),
+                ]
+            ),
+            *_log(summary["log"]),
+        ],
+        className="ds-facts",
+    )
+
+
+def _steady(summary: Mapping[str, Any]) -> list[Any]:
+    """Say what each of many repetitions takes, where the plan is one for a steady state."""
+    steady = summary.get("steady")
+    if not steady:
+        return []
+    rate = summary["size"] / steady / 1e3
+    return [
+        " Repeated again and again it takes ",
+        html.B(f"{text.duration(steady)} each, {text.bandwidth(rate)}"),
+        ".",
+    ]
+
+
+def _origin(summary: Mapping[str, Any]) -> list[Any]:
+    """Say which method found the schedule, or that it came from a file."""
+    name = str(summary["formulation"])
+    if name.startswith(IMPORTED):
+        return ["It came ", html.B(name)]
+    return [
+        "Found by ",
+        html.B(_method(summary["found_by"])),
+        f" in {text.seconds(summary['seconds'])}",
+    ]
+
+
+def _method(name: str) -> str:
+    """Return the title of a formulation, or the phrase itself."""
+    titles = {each.name: each.title for each in available()}
+    return titles.get(name, name)
+
+
+def _proof(summary: Mapping[str, Any]) -> list[Any]:
+    """Say which bound proves an optimum, among all plans or those of whole chunks."""
+    if not (summary["optimal"] or summary["whole"]):
+        return []
+    whole = bool(summary["whole"])
+    bound = next(each for each in summary["bounds"] if each["whole_chunks"] is whole)
+    label = BOUND_LABELS[bound["kind"]]
+    told = f"{label[0].lower()}{label[1:]} ({bound['where']})"
+    return [" Proved by ", html.B(f"{told}, {text.duration(bound['makespan'])}"), "."]
+
+
+def _for_whole_chunks(summary: Mapping[str, Any]) -> list[Any]:
+    """Say how far it is above the bound on plans that send these chunks whole, if there is one."""
+    gap = summary["whole_gap"]
+    if gap is None or summary["whole"]:  # which its proof tells
+        return []
+    bound = next(each for each in summary["bounds"] if each["whole_chunks"])
+    least = html.B(f"≥ {text.duration(bound['makespan'])}")
+    size = text.size(summary["chunk_size"])
+    return [f" For whole chunks of {size}: ", least, f", {text.share(gap)} above."]
+
+
+def _log(sentences: Sequence[str]) -> list[Any]:
+    if not sentences:
+        return []
+    items = html.Ul([html.Li(each) for each in sentences])
+    return [
+        html.Details([html.Summary(f"Notes ({len(sentences)})"), items], open=len(sentences) < 3)
+    ]
+
+
+def bounds_panel(
+    bounds: Sequence[Mapping[str, Any]],
+    *,
+    makespan: float | None,
+    shown: int | None,
+    hint: str = "",
+) -> Any:
+    """List the bounds, each a bar towards the makespan; a click shows its witness."""
+    if not bounds:
+        words = hint or "Bounds appear while you draw: two linked GPUs are enough."
+        return html.P(words, className="ds-card ds-quiet")
+    longest = max([makespan or 0.0, *(each["makespan"] for each in bounds)])
+    rows: list[Any] = [
+        _bound(
+            each, number=i, share=each["makespan"] / longest if longest else 0, pressed=i == shown
+        )
+        for i, each in enumerate(bounds)
+    ]
+    begin = sum(not each["whole_chunks"] for each in bounds)
+    if begin < len(bounds):
+        about = "Only for plans that send these chunks whole"
+        rows.insert(begin, html.Div(about, className="ds-note ds-bounds-class"))
+    return html.Div(rows, className="ds-card ds-bounds")
+
+
+def _bound(bound: Mapping[str, Any], *, number: int, share: float, pressed: bool) -> Any:
+    where = bound["inside"] or bound["path"]
+    details = [bound["where"]]
+    if bound["whole_chunks"]:
+        details.append("for whole chunks")
+    tone = "var(--ds-cut)" if pressed else "var(--ds-accent)" if number == 0 else "var(--ds-soft)"
+    children = [
+        html.Span(BOUND_LABELS[bound["kind"]]),
+        html.B(text.duration(bound["makespan"])),
+        html.Span(html.I(style={"width": f"{share:.1%}", "--tone": tone}), className="ds-track"),
+        html.Small(", ".join(details)),
+    ]
+    if where is None:
+        return html.Div(children, className="ds-bound")
+    return html.Button(
+        children,
+        id={"bound": number},
+        className="ds-bound",
+        type="button",
+        title="Show on the canvas",
+        **attributes(aria_pressed=str(pressed).lower()),
+    )
+
+
+def link_load() -> list[Any]:
+    """Return the card with the heat map of the links."""
+    return [
+        heading(
+            "Link load",
+            html.Div(
+                [
+                    html.Small("busiest first", className="ds-note"),
+                    dmc.Button(
+                        "All", id=ids.LOAD_ALL, size="compact-xs", variant="subtle", color="gray"
+                    ),
+                ],
+                className="ds-row",
+            ),
+        ),
+        html.Div(
+            dcc.Graph(id=ids.LOAD, config=charts.CONFIG, responsive=True),
+            className="ds-card ds-chart",
+        ),
+    ]
+
+
+def trouble(sentence: str | None) -> Any:
+    """Show why it cannot be solved as it stands, or nothing."""
+    return banner("warning", "bad", text.sentence(sentence)) if sentence else None
+
+
+def _stat(value: str, label: str) -> html.Div:
+    return html.Div([html.B(value), html.Span(label)], className="ds-card ds-stat")
+
+
+def banner(picture: str, tone: str, sentence: str) -> html.Div:
+    """Return a sentence in a box with an icon; `tone` is ``good``, ``bad`` or ``plain``."""
+    return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")

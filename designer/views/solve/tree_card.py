@@ -1,0 +1,166 @@
+"""The card that shows the trees of a forest one at a time, and what it needs of a result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from ccl.errors import CclError
+from ccl.forest import Forest
+from ccl.serialization.topoloom import plan_from_json, topology_from_json
+from ccl.topology import Topology
+from designer.shell import ids, text
+from designer.shell.markup import attributes, heading, icon
+from designer.views.solve.live_card import layer
+from widgets.shown.trees import Half, Way, roots, tree_marks, ways, weight_words
+
+Json = Mapping[str, Any]
+
+HALVES = {"both": "Pair", "up": "Up, adding", "down": "Down, spreading"}
+"""What an all-reduce can show of an in-tree and its out-tree."""
+
+
+def tree_section() -> html.Section:
+    """Return the section; it is hidden where the plan is no forest."""
+    return html.Section(
+        [
+            heading("Trees", layer("tree")),
+            html.Div(
+                [
+                    html.Div(
+                        [
+                            dmc.Select(
+                                id=ids.TREE_ROOT,
+                                searchable=True,
+                                allowDeselect=False,
+                                size="xs",
+                                maxDropdownHeight=260,
+                                className="ds-root",
+                                **attributes(aria_label="Root of the trees"),
+                            ),
+                            _turn("chevron", "Tree before", -1),
+                            html.Span(id=ids.TREE_PLACE, className="ds-place", role="status"),
+                            _turn("chevron", "Next tree", 1),
+                        ],
+                        className="ds-trees",
+                    ),
+                    dmc.SegmentedControl(
+                        id=ids.TREE_HALF,
+                        data=[{"value": key, "label": label} for key, label in HALVES.items()],
+                        value="both",
+                        size="xs",
+                        fullWidth=True,
+                        **attributes(aria_label="Which half of the all-reduce"),
+                    ),
+                    html.Div(id=ids.TREE_FACTS),
+                ],
+                className="ds-card ds-tree",
+            ),
+        ],
+        id=ids.TREES_BOX,
+        hidden=True,
+        **attributes(aria_label="Trees"),
+    )
+
+
+def _turn(picture: str, title: str, by: int) -> dmc.ActionIcon:
+    return dmc.ActionIcon(
+        icon(picture),
+        id={"tree-turn": by},
+        size="md",
+        variant="default",
+        **attributes(aria_label=title),
+    )
+
+
+def forest_of(document: Json | None) -> tuple[Forest, Topology] | None:
+    """Return the forest of a result's document with its topology, None where there is none.
+
+    The last ones stay at hand, since every turn of a page asks again.
+    """
+    if not document or document.get("plan", {}).get("plan") != "forest":
+        return None
+    return _forest(Frozen(document))
+
+
+class Frozen:
+    """A document that can be a key: equal to others with the same text."""
+
+    def __init__(self, document: Json) -> None:
+        self.document = document
+        parts = (document["problem"]["topology"], document["plan"])
+        self.digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        """Equal for equal documents."""
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has the same plan on the same topology."""
+        return isinstance(other, Frozen) and self.digest == other.digest
+
+
+@lru_cache(maxsize=4)
+def _forest(frozen: Frozen) -> tuple[Forest, Topology] | None:
+    document = frozen.document
+    try:
+        topology = topology_from_json(document["problem"]["topology"])
+        plan = plan_from_json(document["plan"], topology)
+    except CclError:  # of another version
+        return None
+    return (plan, topology) if isinstance(plan, Forest) else None
+
+
+def root_choices(forest: Forest, topology: Topology) -> list[dict[str, str]]:
+    """Return the roots to choose from."""
+    return [{"value": str(rank), "label": topology.ranks[rank]} for rank in roots(forest)]
+
+
+def tree_shown(
+    forest: Forest, topology: Topology, *, rank: int, number: int, half: str
+) -> tuple[dict[str, Any], str, Any, int]:
+    """Return marks, place, facts and the number of a tree that is there.
+
+    Parameters
+    ----------
+    rank
+        Of the root.
+    number
+        Of its tree; it goes round past the last and before the first.
+    half
+        ``up``, ``down`` or ``both`` of an all-reduce.
+    """
+    found = ways(forest, topology, rank)
+    number %= max(1, len(found))
+    way = found[number]
+    part: Half = "up" if half == "up" else "down" if half == "down" else "both"
+    if way.up is None or way.down is None:
+        part = "both"
+    return (
+        tree_marks(way, topology, half=part),
+        f"{number + 1} of {len(found)}",
+        _facts(forest, way, topology, half=part),
+        number,
+    )
+
+
+def _facts(forest: Forest, way: Way, topology: Topology, *, half: Half) -> Any:
+    share = (
+        "of all data"
+        if forest.spread
+        else f"of what {topology.ranks[way.root]} " + ("collects" if forest.reduces else "gives")
+    )
+    edges = [len(tree.routes) for tree, _ in way.trees(half)]
+    return html.Div(
+        [
+            html.Div([html.B(weight_words(way.weight)), html.Span(share)]),
+            html.Div([html.B(text.count(way.depth(half), "hop")), html.Span("deep")]),
+            html.Div([html.B(str(sum(edges))), html.Span("edges")]),
+        ],
+        className="ds-figures ds-three",
+    )

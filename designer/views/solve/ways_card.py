@@ -1,0 +1,97 @@
+"""The card of ways that others planned over the cluster, such as the rings and trees of NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from designer.shell import ids, text
+from designer.shell.markup import attributes, heading, icon
+from designer.views.solve.live_card import layer
+
+Json = Mapping[str, Any]
+
+ALL = "all"
+"""The choice that draws every way."""
+
+MOST_WAYS = 400
+"""Ways to choose from; all of them are drawn together."""
+
+
+def ways_section() -> html.Section:
+    """Return the section; it is hidden where there are none."""
+    close = html.Button(
+        icon("close"),
+        id=ids.WAYS_CLOSE,
+        type="button",
+        className="ds-close",
+        title="Take the ways away",
+        **attributes(aria_label="Take the ways away"),
+    )
+    return html.Section(
+        [
+            heading("Ways drawn", html.Div([layer("ways"), close], className="ds-row")),
+            html.Div(
+                [
+                    html.B(id=ids.WAYS_TITLE, className="ds-ways-title"),
+                    dmc.Select(
+                        id=ids.WAYS_CHOICE,
+                        data=[],
+                        value=ALL,
+                        searchable=True,
+                        allowDeselect=False,
+                        size="xs",
+                        maxDropdownHeight=260,
+                        **attributes(aria_label="Which way is drawn"),
+                    ),
+                    html.P(id=ids.WAYS_FACTS, className="ds-note ds-ways-facts", role="status"),
+                ],
+                className="ds-card ds-ways",
+            ),
+        ],
+        id=ids.WAYS_BOX,
+        hidden=True,
+        **attributes(aria_label="Ways over the drawing"),
+    )
+
+
+def choices(ways: Json) -> list[dict[str, str]]:
+    """Return what can be drawn: all ways, or one."""
+    labels = [each["label"] for each in ways["ways"][:MOST_WAYS]]
+    every = {"value": ALL, "label": f"All of them ({len(ways['ways'])})"}
+    return [every, *({"value": str(i), "label": label} for i, label in enumerate(labels))]
+
+
+def shown(ways: Json, choice: str | None) -> tuple[dict[str, Any], str]:
+    """Return the marks of what is chosen, and its devices in a sentence.
+
+    Where two ways run along the same side of a link the first is seen; each can be seen alone.
+    """
+    one = int(choice) if choice and choice != ALL else None
+    among = list(enumerate(ways["ways"]))
+    drawn = among if one is None else among[one : one + 1]
+    groups = [
+        {
+            "tone": {"origin": [i, len(among)]},
+            "links": [list(hop) for hop in pairwise(each["devices"])],
+            "label": each["label"],
+        }
+        for i, each in drawn
+    ]
+    if one is None:
+        hops = {hop for _, each in among for hop in pairwise(each["devices"])}
+        many = text.count(len(among), "way")
+        told = f"{many} over {text.count(len(hops), 'one-way link')}"
+    else:
+        told = " → ".join(name for _, each in drawn for name in each["devices"])
+    return {"title": ways["title"], "groups": groups, "arrows": True, "fade": True}, told
+
+
+def fits(ways: Json, topology: Json) -> bool:
+    """Whether every device of the ways is drawn."""
+    there = {each["name"] for each in topology["devices"]}
+    return all(name in there for each in ways["ways"] for name in each["devices"])

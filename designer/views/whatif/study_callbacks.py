@@ -1,0 +1,359 @@
+"""Losses, stragglers and budgets of the cluster as the sliders stand: run, draw, open, buy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError, ProblemError
+from ccl.problem import Problem
+from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
+from ccl.serialization.topoloom import problem_to_json, topology_from_json
+from designer.server.sessions import key_of, sealed, visitor
+from designer.shell import commands, ids, text
+from designer.shell.notes import note
+from designer.views.solve.results import banner
+from designer.views.whatif import answering, budget_card, failing_card, study_card
+from designer.views.whatif.knobs import knobs_of
+from designer.views.whatif.losing import degraded
+from designer.views.whatif.running import Found, Studies
+from designer.views.whatif.study_card import STUDIES, part
+from designer.views.whatif.told import asked
+from widgets.charts.front import front_figure
+
+GONE = "this study is not there any more; run it again"
+DOING = "looks for the cheapest"
+
+Json = dict[str, Any]
+
+
+def register(app: Dash, studies: Studies) -> None:
+    """Wire the cards of studies."""
+    _start(app, studies)
+    for study in STUDIES:
+        _watch(app, studies, study)
+    for study in ("failures", "stragglers"):
+        _losses(app, studies, study)
+    _pick(app, studies)
+    _budget(app, studies)
+    app.clientside_callback(
+        "(value) => value",
+        Output(ids.WHATIF_RIGHT, "data-tab"),
+        Input(ids.WHATIF_TAB, "value"),
+    )
+    for slider in (ids.WHATIF_LAG_ALPHA, ids.WHATIF_LAG_BETA):
+        app.clientside_callback(
+            "(value) => `${value}×`", Output(f"{slider}-words", "children"), Input(slider, "value")
+        )
+
+
+def _start(app: Dash, studies: Studies) -> None:
+    standing = [
+        State(ids.WHATIF_ASKED, "data"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.REQUEST, "data"),
+        State(ids.WHATIF_TODAY, "data"),
+    ]
+
+    @app.callback(
+        Output(part("failures", "job"), "data"),
+        commands.notes(),
+        Input(part("failures", "run"), "n_clicks"),
+        *standing,
+        prevent_initial_call=True,
+    )
+    def on_failures(_clicks: int, *given: Any) -> tuple[Any, Any]:
+        return _begun(studies, "failures", given, {})
+
+    @app.callback(
+        Output(part("stragglers", "job"), "data"),
+        commands.notes(),
+        Input(part("stragglers", "run"), "n_clicks"),
+        *standing,
+        State(ids.WHATIF_LAG_ALPHA, "value"),
+        State(ids.WHATIF_LAG_BETA, "value"),
+        prevent_initial_call=True,
+    )
+    def on_stragglers(_clicks: int, *given: Any) -> tuple[Any, Any]:
+        *stands, alpha, beta = given
+        return _begun(studies, "stragglers", stands, {"alpha": alpha, "beta": beta})
+
+    @app.callback(
+        Output(part("budget", "job"), "data"),
+        commands.notes(),
+        Input(part("budget", "run"), "n_clicks"),
+        *standing,
+        State({"whatif-cost": ALL}, "value"),
+        State({"whatif-device": ALL}, "value"),
+        State(ids.WHATIF_TARGET, "value"),
+        State(ids.WHATIF_COLLECTIVES, "value"),
+        prevent_initial_call=True,
+    )
+    def on_budget(_clicks: int, *given: Any) -> tuple[Any, Any]:
+        *stands, _links, _devices, target, collectives = given
+        links, devices = (
+            {row["id"][name]: row.get("value") for row in rows}
+            for name, rows in zip(
+                ("whatif-cost", "whatif-device"), ctx.states_list[4:6], strict=True
+            )
+        )
+        asks = {"links": links, "devices": devices, "target": target, "collectives": collectives}
+        return _begun(studies, "budget", stands, asks)
+
+
+def _begun(studies: Studies, study: str, stands: Any, asks: Json) -> tuple[Any, Any]:
+    """Begin a study of the cluster as the sliders stand; return its key, and why there is none."""
+    question, drawing, request, before = stands
+    if not question or not before or not drawing:
+        return no_update, note("open a cluster with two GPUs first")
+    values = question["values"]
+    try:
+        found = answering.standing(drawing, request, before, values)
+        wanted = {**(request or {}), "size": values.get("size") or before["size"]}
+        names = asks.pop("collectives", None) or [wanted.get("collective")]
+        problems = [_problem(found, {**wanted, "collective": each}) for each in names]
+        if study == "budget":
+            links, devices = _costs(asks.pop("links")), _costs(asks.pop("devices"))
+            costs = budget_card.costs_of(found.knobs, found.topology, links=links, devices=devices)
+            asks = {"costs": costs, "target": _target(asks["target"])}
+        told = {"study": study, "problems": [problem_to_json(each) for each in problems], **asks}
+        kept = {"values": values, "drawing": drawing, "before": before, "asks": asks}
+        key = studies.start(told, question=kept, owner=visitor())
+    except CclError as error:
+        return no_update, note(str(error), title="Cannot begin")
+    return {"key": sealed(key), "signature": before["signature"], "values": values}, no_update
+
+
+def _costs(given: Json) -> dict[str, float | None]:
+    """Read what things cost; what has no cost is not for sale."""
+    return {
+        name: None
+        if cost in {None, ""}
+        else parse_quantity(cost, NUMBER, what=f"cost of {name}", least=0)
+        for name, cost in given.items()
+    }
+
+
+def _problem(stands: answering.Standing, request: Json) -> Problem:
+    made = asked(stands.topology, request)
+    if isinstance(made, str):
+        raise ProblemError(made)
+    return made
+
+
+def _target(words: str | None) -> str | float:
+    """Read what is to be reached: ``1.5x`` is a factor, a number is GB/s."""
+    given = (words or "").strip().lower().replace("×", "x")
+    if given.endswith("x"):
+        return given
+    return parse_quantity(words, BANDWIDTH, what="what is to be reached", above=0)
+
+
+def _watch(app: Dash, studies: Studies, study: str) -> None:
+    app.clientside_callback(
+        "(n, busy) => busy ? window.dash_clientside.no_update : n",
+        Output(part(study, "beat"), "data"),
+        Input(part(study, "tick"), "n_intervals"),
+        State(part(study, "busy"), "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("whatif", "running"),
+        Output(part(study, "run"), "style"),
+        Output(part(study, "stop"), "style"),
+        Output(part(study, "tick"), "disabled"),
+        Input(part(study, "job"), "data"),
+        Input(part(study, "seen"), "data"),
+    )
+
+    app.clientside_callback(
+        ClientsideFunction("whatif", "old"),
+        Output(part(study, "old"), "hidden"),
+        Input(ids.WHATIF_ASKED, "data"),
+        Input(ids.WHATIF_TODAY, "data"),
+        Input(part(study, "job"), "data"),
+    )
+
+    @app.callback(
+        Output(part(study, "stop"), "n_clicks"),
+        Input(part(study, "stop"), "n_clicks"),
+        State(part(study, "job"), "data"),
+        prevent_initial_call=True,
+    )
+    def on_stop(clicks: int | None, job: Json | None) -> Any:
+        if clicks and job:
+            studies.cancel(key_of(job))
+        return no_update
+
+    @app.callback(
+        Output(part(study, "status"), "children"),
+        Output(part(study, "seen"), "data"),
+        Input(part(study, "beat"), "data"),
+        State(part(study, "job"), "data"),
+        State(part(study, "seen"), "data"),
+        running=[(Output(part(study, "busy"), "data"), True, False)],
+        prevent_initial_call=True,
+    )
+    def on_beat(_n: Any, job: Json | None, seen: Json | None) -> Any:
+        if not job:
+            return no_update, no_update
+        try:
+            found = studies.found(key_of(job))
+        except CclError as error:
+            told = banner("warning", "bad", text.sentence(str(error)))
+            return told, {"key": job["key"], "turn": -1, "running": False}
+        if found is None:
+            return None, {"key": job["key"], "turn": -1, "running": False}
+        turn = len(found.events) + found.cancelled
+        now = {"key": job["key"], "turn": turn, "running": found.running}
+        return study_card.status(found, doing=DOING), no_update if now == seen else now
+
+
+def _found(studies: Studies, job: Json | None) -> Found | None:
+    try:
+        return studies.found(key_of(job))
+    except CclError:  # its status says why it ended
+        return None
+
+
+def _losses(app: Dash, studies: Studies, study: str) -> None:
+    @app.callback(
+        Output(part(study, "found"), "children"),
+        Input(part(study, "seen"), "data"),
+        Input(ids.WHATIF_PICKED, "data"),
+        State(part(study, "job"), "data"),
+        prevent_initial_call=True,
+    )
+    def on_seen(_seen: Any, picked: Json | None, job: Json | None) -> Any:
+        row = picked["row"] if picked and picked["study"] == study else ""
+        return failing_card.table(study, _found(studies, job), row)
+
+
+def _pick(app: Dash, studies: Studies) -> None:
+    jobs = [State(part(study, "job"), "data") for study in ("failures", "stragglers")]
+    # Of another cluster it is no part.
+    app.clientside_callback(
+        "(asked, picked) => picked ? null : window.dash_clientside.no_update",
+        Output(ids.WHATIF_PICKED, "data"),
+        Input(ids.WHATIF_ASKED, "data"),
+        State(ids.WHATIF_PICKED, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.WHATIF_PICKED, "data", allow_duplicate=True),
+        Input({"whatif-loss": ALL, "of": ALL}, "n_clicks"),
+        State(ids.WHATIF_PICKED, "data"),
+        State(ids.WHATIF_NOW, "data"),
+        *jobs,
+        prevent_initial_call=True,
+    )
+    def on_pick(clicks: list[int | None], *given: Any) -> Any:
+        picked, now, *both = given
+        if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
+            return no_update
+        study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-loss"]
+        if picked and (picked["study"], picked["row"]) == (study, name):
+            return None
+        row = _row(studies, dict(zip(("failures", "stragglers"), both, strict=True)), study, name)
+        drawing = (now or {}).get("drawing")
+        if row is None or not drawing:
+            return no_update
+        hosts = {each["name"]: each["host"] for each in drawing["topology"]["devices"]}
+        marks = failing_card.marks(study, row, hosts)
+        return {"study": study, "row": name, "marks": marks, "cut": row["cut"]}
+
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        Output(ids.VIEW, "value", allow_duplicate=True),
+        commands.notes(),
+        Input({"whatif-open": ALL, "of": ALL}, "n_clicks"),
+        *jobs,
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: list[int | None], *both: Any) -> tuple[Any, Any, Any]:
+        if not any(clicks) or not ctx.triggered_id or not ctx.triggered[0]["value"]:
+            return (no_update,) * 3
+        study, name = ctx.triggered_id["of"], ctx.triggered_id["whatif-open"]
+        known = dict(zip(("failures", "stragglers"), both, strict=True))
+        row, found = _row(studies, known, study, name), _found(studies, known[study])
+        if row is None or found is None:
+            return no_update, no_update, note(GONE)
+        kept = found.question
+        try:
+            stands = answering.standing(kept["drawing"], None, kept["before"], kept["values"])
+            left = degraded(stands.topology, row, **kept["asks"])
+        except CclError as error:
+            return no_update, no_update, note(str(error))
+        said = note(
+            f"without {row['words']}" if study == "failures" else f"slow: {row['words']}",
+            "good",
+            title="Opened; Ctrl+Z brings the whole cluster back",
+        )
+        return answering.drawn(kept["drawing"], left), "canvas", said
+
+
+def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
+    found = _found(studies, jobs[study])
+    rows = [] if found is None else found.rows
+    return next((each for each in rows if failing_card.identity(each) == name), None)
+
+
+def _budget(app: Dash, studies: Studies) -> None:
+    job = State(part("budget", "job"), "data")
+
+    @app.callback(
+        Output(ids.WHATIF_COSTS, "children"),
+        Input(ids.WHATIF_TODAY, "data"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_today(before: Json | None, drawing: Any) -> Any:
+        if not before or not drawing or not drawing["topology"]["links"]:
+            return None
+        topology = topology_from_json(dict(drawing["topology"]))
+        return budget_card.costs_form(knobs_of(topology), topology)
+
+    @app.callback(
+        Output(part("budget", "found"), "children"),
+        Output(ids.WHATIF_FRONT, "figure"),
+        Output(ids.WHATIF_FRONT_BOX, "hidden"),
+        Input(part("budget", "seen"), "data"),
+        Input(ids.SCHEME_NOW, "data"),
+        job,
+        prevent_initial_call=True,
+    )
+    def on_seen(_seen: Any, scheme: str | None, known: Json | None) -> tuple[Any, Any, bool]:
+        found = _found(studies, known)
+        told = budget_card.bought(found)
+        front = None if found is None else found.last("front")
+        if found is None or front is None:
+            return told, no_update, True
+        upgrade = found.last("upgrade")
+        figure = front_figure(
+            front["points"],
+            kind=front["kind"],
+            chosen=(upgrade["cost"], upgrade["factor"]),
+            unit=upgrade["currency"],
+            scheme=scheme,
+        )
+        return told, figure, False
+
+    @app.callback(
+        Output(ids.CANVAS, "drawing", allow_duplicate=True),
+        commands.notes(),
+        Input({"whatif-buy": ALL}, "n_clicks"),
+        job,
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_buy(clicks: list[int | None], known: Json | None, drawing: Any) -> tuple[Any, Any]:
+        if not any(clicks) or not ctx.triggered[0]["value"]:
+            return no_update, no_update
+        found = _found(studies, known)
+        upgrade = None if found is None else found.last("upgrade")
+        if upgrade is None:
+            return no_update, note(GONE)
+        topology = topology_from_json(upgrade["topology"])
+        said = note("the drawing has the upgrade; Ctrl+Z on the canvas takes it back", "good")
+        return answering.drawn(drawing, topology), said
