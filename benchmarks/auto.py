@@ -18,12 +18,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ccl import text
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.quantity import format_size, parse_size
-from designer.shell import text
 from formulations import DEFAULT, available, start
 from gallery import catalog, open_cluster
 

@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ccl import text
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
 from designer.cli.compare import crossover_words, missing_words
-from designer.shell import text
 from formulations import available
 from formulations.analyses.comparison import Comparison, Method, parse_methods, start_comparison
 from gallery import open_cluster

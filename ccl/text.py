@@ -1,11 +1,18 @@
-"""Quantities as people read them: three digits and a unit."""
+"""Text for people: quantities in three digits with a unit, counts, lists, sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 NONE = "–"
+
+DIGITS = 6
+"""Significant digits of a number in a sentence."""
+
+MOST_LINES = 40
+"""Lines of one kind that are told; how many are left out is said."""
 
 
 def duration(microseconds: float | None) -> str:
@@ -68,3 +75,64 @@ def listing(names: Sequence[str], limit: int = 3) -> str:
     if len(names) <= limit:
         return ", ".join(names)
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+
+
+def gigabits(gigabytes: float) -> str:
+    """Write a bandwidth given in GB/s as gigabits, such as ``400 Gb/s``."""
+    return f"{digits(gigabytes * 8)} Gb/s"
+
+
+def count(number: int, what: str, many: str = "") -> str:
+    """Write ``1 GPU``, ``16 GPUs``, ``4 switches``."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
+
+
+def ordinal(number: int) -> str:
+    """Write ``1st``, ``2nd``, ``3rd``, ``11th``."""
+    teens = number % 100 in {11, 12, 13}
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def sentence(words: str) -> str:
+    """Begin with a capital, unless with a name such as ``mine.json``, and end with a stop."""
+    first = words.split(" ", 1)[0].rstrip(":;,")
+    if first.replace("-", "").replace("'", "").isalpha() and first.islower():
+        words = words[:1].upper() + words[1:]
+    return words if words.endswith((".", "!", "?")) else words + "."
+
+
+def number(value: float, digits: int = DIGITS) -> str:
+    """Write a number with so many significant digits at most, as the canvas' `short` does.
+
+    Halves go up, there are no trailing zeros and no exponents.
+    """
+    if not value:
+        return "0"
+    exact = Decimal(value)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    rounded = exact.quantize(step, rounding=ROUND_HALF_UP)
+    text = f"{rounded:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def enumerated(names: Sequence[str], most: int = 6) -> str:
+    """Write ``a, b and c``, or the first of many and how many more there are."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def bounded(lines: Sequence[str], what: str, most: int = MOST_LINES) -> list[str]:
+    """Return at most so many lines, and how many more there would be."""
+    if len(lines) <= most:
+        return list(lines)
+    return [*lines[:most], f"  and {count(len(lines) - most, what)} more"]
+
+
+def bytes_text(nbytes: float) -> str:
+    """Write a number of bytes with a decimal prefix, in four digits."""
+    units = ("B", "kB", "MB", "GB", "TB")
+    power = 0
+    while nbytes >= 1000 and power < len(units) - 1:
+        nbytes, power = nbytes / 1000, power + 1
+    return f"{number(nbytes, 4)} {units[power]}"

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ccl.causes import Cause, Reason
-from ccl.explain.told import Told, number
+from ccl.explain.told import Told
+from ccl.text import number
 from ccl.timeline import Transfer
 
 _NOTHING = 1e-9

@@ -13,11 +13,11 @@ from typing import Any
 
 from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
-from ccl.explain.told import MOST_UNFOLDED, Told, number, tell
-from ccl.explain.writing import bounded, bytes_text, count, listing
+from ccl.explain.told import MOST_UNFOLDED, Told, tell
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.schedule import Schedule
+from ccl.text import bounded, bytes_text, count, enumerated, number
 
 _SAME_TIME = 1e-6
 """Times closer than this share of the makespan are the same."""
@@ -175,7 +175,7 @@ class Difference:
 def _side(move: Move, kind: Kind) -> str:
     when = f"at {number(move.start)} µs"
     if move.epochs:
-        epochs = listing([str(each) for each in move.epochs])
+        epochs = enumerated([str(each) for each in move.epochs])
         when += f" (epoch{'s' if len(move.epochs) > 1 else ''} {epochs})"
     if kind is Kind.TIME:
         return when

@@ -17,12 +17,12 @@ from operator import itemgetter
 from ccl.causes import Reason
 from ccl.errors import ProblemError
 from ccl.explain.breakdown import breakdown
-from ccl.explain.told import Plan, Told, number, rank_name, tell
-from ccl.explain.writing import bounded, bytes_text, count, listing
+from ccl.explain.told import Plan, Told, rank_name, tell
 from ccl.flow import Flow, paths
 from ccl.forest import Forest
 from ccl.laying import ways
 from ccl.problem import Problem
+from ccl.text import bounded, bytes_text, count, enumerated, number
 from ccl.timeline import Timeline
 
 MOST_TREES = 6
@@ -48,8 +48,8 @@ def way_of(told: Told, chunk: int, those: Sequence[int]) -> list[str]:
         Places of its transfers that are told.
     """
     asked, ranks = told.problem.collective.chunks[chunk], told.problem.topology.ranks
-    holders = listing([ranks[rank] for rank in asked.holders])
-    wanted = listing([ranks[rank] for rank in asked.destinations])
+    holders = enumerated([ranks[rank] for rank in asked.holders])
+    wanted = enumerated([ranks[rank] for rank in asked.destinations])
     where = f"a part of it at {holders}" if asked.reduced else f"at {holders} from the start"
     lines = [
         f"{told.labels[chunk]}, {bytes_text(asked.size)}: {where}, needed at {wanted}.",
@@ -80,7 +80,7 @@ def _arrivals(told: Told, chunk: int) -> list[str]:
         if ends[ranks[rank]]
     }
     times = [f"{name} at {number(end)} µs" for name, end in had.items()]
-    return [f"It is complete: {listing(times, 16)}."] if times else []
+    return [f"It is complete: {enumerated(times, 16)}."] if times else []
 
 
 def sends(told: Told, those: Sequence[int]) -> list[str]:
@@ -148,7 +148,9 @@ def _trees(told: Told, forest: Forest, chunk: int) -> list[str]:
         trees = (tree for tree in forest.every(topology) if tree.root == root)
         found = [(tree.weight, [_arrow(route) for route in tree.routes]) for tree in trees]
     lines = [f"It takes {count(len(found), 'tree')}, each with its share of it:"]
-    lines += [f"  {share}: {listing(routes, MOST_ROUTES)}" for share, routes in found[:MOST_TREES]]
+    lines += [
+        f"  {share}: {enumerated(routes, MOST_ROUTES)}" for share, routes in found[:MOST_TREES]
+    ]
     if len(found) > MOST_TREES:
         lines.append(f"  and {len(found) - MOST_TREES} trees more")
     return lines
@@ -285,7 +287,7 @@ def rank_of(told: Told, rank: int) -> list[str]:
     last = max(
         (told.transfers[i].end for i in into if told.transfers[i].chunk in needs), default=0.0
     )
-    begins = f"has {listing(has)} from the start" if has else "has nothing at the start"
+    begins = f"has {enumerated(has)} from the start" if has else "has nothing at the start"
     lines = [f"Rank {rank} ({name}) {begins} and all that it needs at {number(last)} µs."]
     lines.append(_many(told, "gets", into))
     lines += bounded(
@@ -363,7 +365,7 @@ def devices_of(told: Told, host: str) -> frozenset[str]:
     """
     topology = told.problem.topology
     if host not in topology.hosts:
-        known = listing(list(topology.hosts), 8) if topology.hosts else "none"
+        known = enumerated(list(topology.hosts), 8) if topology.hosts else "none"
         msg = f"there is no host {host!r} on {topology}; hosts are {known}"
         raise ProblemError(msg)
     return frozenset(each.name for each in topology.devices if each.host == host)
@@ -525,4 +527,4 @@ def _busiest(told: Told) -> list[str]:
     most = max(busy.values())
     held = [f"{src} → {dst}" for (src, dst), time in busy.items() if time >= most * (1 - 1e-9)]
     share = number(100 * most / makespan, 3)
-    return [f"Busiest, {share} % of the time: {listing(held)}."]
+    return [f"Busiest, {share} % of the time: {enumerated(held)}."]

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
 
 from ccl.causes import Cause, Reason, causes, critical
@@ -26,6 +25,7 @@ from ccl.forest import Forest
 from ccl.problem import Problem
 from ccl.schedule import Schedule
 from ccl.simulate import simulate
+from ccl.text import number
 from ccl.timeline import Timeline, Transfer
 from ccl.verify import verify
 
@@ -51,23 +51,6 @@ PART = "{share} % of {chunk}"
 
 EARLIER = " Planned for epoch {epoch}, from {planned} µs on."
 """What is added where the epoch of the plan begins after the send does."""
-
-DIGITS = 6
-"""Significant digits of times in sentences."""
-
-
-def number(value: float, digits: int = DIGITS) -> str:
-    """Write a number with so many significant digits at most, as the canvas' `short` does.
-
-    Halves go up, there are no trailing zeros and no exponents.
-    """
-    if not value:
-        return "0"
-    exact = Decimal(value)
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    rounded = exact.quantize(step, rounding=ROUND_HALF_UP)
-    text = f"{rounded:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def chunk_label(problem: Problem, chunk: int) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.metrics import algbw, busbw
 from ccl.problem import Problem
@@ -21,7 +22,6 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
-from designer.shell import text
 
 
 def bound(

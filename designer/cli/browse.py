@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.errors import ProblemError
 from ccl.layout import layout
 from ccl.serialization.documents import document, write_document
 from designer.cli.asked import JsonOption, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.shell import text
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.errors import ProblemError
 from ccl.serialization.documents import document, write_document
 from designer.cli import regimes
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark, whole_chunk_rows
 from designer.cli.stored import FileOption, opened
-from designer.shell import text
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog, Entry

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.errors import ProblemError
 from ccl.result import Result
 from designer.cli.show import print_table
-from designer.shell import text
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, pareto
 
 ChunkCountsOption = Annotated[

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.bound import Path as Way
 from ccl.errors import ProblemError
@@ -34,7 +35,6 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, remark
 from designer.cli.solve import INTERRUPTED, interruptible
-from designer.shell import text
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

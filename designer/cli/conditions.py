@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import formulations
+from ccl import text
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import parse_window, read_tenants
@@ -17,7 +18,6 @@ from ccl.serialization.text import read_bytes
 from ccl.tenants import tenants
 from designer.cli.asked import ask
 from designer.cli.show import remark
-from designer.shell import text
 from formulations import prioritised
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from designer.cli.asked import JsonOption
 from designer.cli.programs import any_program_in
 from designer.cli.show import print_facts, print_json
-from designer.shell import text
 from interchange.execution import Execution, Finding
 from interchange.execution import execute as execute_program
 from interchange.execution.puts import PutExecution, execute_puts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 import formulations
+from ccl import text
 from ccl.bound import Cut
 from ccl.errors import ProblemError
 from designer.cli.asked import (
@@ -21,7 +22,6 @@ from designer.cli.asked import (
     positive,
 )
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.shell import text
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

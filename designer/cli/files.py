@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.errors import FormatError, ScheduleError
 from ccl.metrics import algbw, busbw
 from ccl.options import option_fields
@@ -19,7 +20,6 @@ from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline
 from designer.cli.asked import JsonOption, open_document, writable
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.shell import text
 from designer.views.draw import exchange
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Question, Written, replayed

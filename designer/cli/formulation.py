@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ccl import text
 from designer.cli.asked import (
     ChunksOption,
     CollectiveOption,
@@ -16,7 +17,6 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json, print_table
-from designer.shell import text
 from formulations import available, explain
 from formulations import formulation as described
 from formulations.analyses.explanation.explanation import Explanation

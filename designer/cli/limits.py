@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.bound import across
 from ccl.errors import ProblemError
 from designer.cli.asked import (
@@ -20,7 +21,6 @@ from designer.cli.asked import (
     positive,
 )
 from designer.cli.show import print_json, print_table
-from designer.shell import text
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ccl import text
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json
-from designer.shell import text
 from interchange.programs.lint import EXECUTORS, Complaint, lint
 
 BROKEN = 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ccl import text
 from ccl.metrics import bus_factor
 from ccl.problem import Problem
 from designer.cli.asked import (
@@ -18,7 +19,6 @@ from designer.cli.asked import (
     open_document,
 )
 from designer.cli.show import print_facts, print_json
-from designer.shell import text
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ccl import text
 from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.serialization.quantity import format_size, parse_size
@@ -23,7 +24,6 @@ from designer.cli.asked import (
 )
 from designer.cli.show import print_json, print_table, remark
 from designer.cli.stored import FileOption, opened
-from designer.shell import text
 
 if TYPE_CHECKING:
     from ccl.topology import Topology

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from ccl import text
 from ccl.serialization.quantity import parse_size
 from designer.cli.asked import JsonOption
 from designer.cli.programs import program_in
 from designer.cli.show import print_facts, print_json, remark
-from designer.shell import text
 from interchange.running import Ran, run
 
 WRONG = 1

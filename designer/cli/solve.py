@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import formulations
+from ccl import text
 from ccl.errors import SolveError
 from ccl.result import Result, Stop
 from ccl.schedule import Schedule
@@ -39,7 +40,6 @@ from designer.cli.asked import (
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
 from designer.cli.show import print_facts, print_json, remark, whole_chunk_rows
 from designer.cli.stored import CatalogOption, Store
-from designer.shell import text
 from formulations import Formulation, OptionField, pareto
 from formulations.analyses.chunk_counts import chunks_per_shard, tried
 

@@ -17,12 +17,12 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from ccl import text
 from ccl.result import Status
 from designer.cli.asked import JsonOption
 from designer.cli.compare import WIDE
 from designer.cli.show import print_facts, print_json, remark
 from designer.cli.solve import INTERRUPTED
-from designer.shell import text
 
 if TYPE_CHECKING:
     from formulations.campaigns.sweeps.rows import Row

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import formulations
+from ccl import text
 from ccl.costs import EVEN, Costs, read_costs
 from ccl.errors import ProblemError
 from ccl.problem import Problem
@@ -23,7 +24,6 @@ from designer.cli.asked import (
     writable,
 )
 from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.shell import text
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

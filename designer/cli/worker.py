@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ccl import text
 from ccl.errors import SolverMissing
 from designer.cli.asked import MemoryOption, SolvesOption, memory_in
 from designer.cli.show import remark
 from designer.jobs.line import Limits
-from designer.shell import text
 from formulations import memory_each
 
 URL = "redis://127.0.0.1:6379/0"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import psutil
 
 from ccl.errors import ProblemError
-from designer.shell.text import count
+from ccl.text import count
 from formulations import memory_each
 
 MOST_AT_ONCE = 4

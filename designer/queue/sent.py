@@ -19,6 +19,7 @@ from ccl.options import plain
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.topoloom import problem_to_json, result_from_json
+from ccl.text import count, ordinal
 from designer.jobs.line import MOST_WAITING, Limits
 from designer.jobs.solving import Jobs
 from designer.queue.broker import (
@@ -32,7 +33,6 @@ from designer.queue.broker import (
     reaching,
 )
 from designer.queue.tasks import NAME, QUEUE, make_app
-from designer.shell.text import count, ordinal
 from designer.views.catalog.answering import answering
 from formulations import Progress, ended
 

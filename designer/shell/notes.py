@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Literal
 
-from designer.shell import text
+from ccl import text
 from designer.shell.markup import icon
 
 Tone = Literal["bad", "good", "plain"]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccl.errors import ProblemError
+from ccl.text import ordinal
 from designer.jobs.line import Limits, Line, cores
-from designer.shell.text import ordinal
 
 
 def test_turns_go_round_among_those_who_ask():

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.result import Status, Stop
 from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import device
 from designer.jobs.solving import State
-from designer.shell import text
 from designer.views.solve import results, solve_card
 from designer.views.solve.answers import answer, shown
 from widgets.words.comparison import BOUND_LABELS

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from designer.shell import text
+from ccl import text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import traitlets
 import widgets
 from ccl.collective import all_gather
 from ccl.problem import Problem
+from ccl.text import duration, share
 from formulations import compare
 from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
@@ -17,7 +18,6 @@ from widgets.charts.comparison import comparison_figure, crossover_words, log_ti
 from widgets.notebook.comparison import SchedulePlayers
 from widgets.shown import scene as pair
 from widgets.shown.props import PAIR_PROPS
-from widgets.text import duration, share
 from widgets.words.comparison import HEADS, line_of, table_html, table_text
 
 METHODS = ("recursive-doubling", "ring", "tree")

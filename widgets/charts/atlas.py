@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
+from ccl import text
 from ccl.serialization.quantity import format_size
-from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, Look
 
 if TYPE_CHECKING:

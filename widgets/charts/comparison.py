@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+from ccl import text
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison, Crossover, Row
 from gallery.published import Published, published
-from widgets import text
 
 STARS = ("star", "star-triangle-up", "hexagram", "star-square")
 """Marks, one for each method."""

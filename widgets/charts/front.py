@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from widgets import text
+from ccl import text
 from widgets.charts.comparison import LOOKS
 from widgets.charts.rates import dress
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
-from widgets import text
+from ccl import text
 from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
 
 Line = tuple[Sequence[float], Sequence[float]]

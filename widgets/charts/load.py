@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from ccl import text
 from ccl.timeline import Timeline
-from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, Look
 
 ROWS = 24

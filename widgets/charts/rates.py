@@ -9,8 +9,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from ccl import text
 from formulations.analyses.sensitivity.curve import RateCurve
-from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks
 
 SAMPLES = 64

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import plotly.graph_objects as go
 
+from ccl import text
 from ccl.serialization.quantity import format_size
 from formulations.campaigns.sweeps.rows import Row
-from widgets import text
 from widgets.charts.comparison import FONT, LOOKS, SYMBOLS, Look, log_ticks, span
 
 Over = Literal["size", "gpus", "hosts"]

@@ -21,6 +21,7 @@ import ipywidgets
 import plotly.graph_objects as go
 import traitlets
 
+from ccl import text
 from ccl.bound import Bound, Path
 from ccl.explain.difference import Difference
 from ccl.layout import layout
@@ -31,7 +32,7 @@ from ccl.schedule import Schedule
 from ccl.serialization.documents import document
 from ccl.topology import Topology
 from formulations import quick_bounds
-from widgets import STATIC, text
+from widgets import STATIC
 from widgets.charts.load import HEATS, MOST_ROWS, ROWS, link_load, link_load_figure
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions

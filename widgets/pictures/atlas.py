@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ccl import text
 from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
-from widgets import text
 from widgets.charts.atlas import colours, gain_words
 from widgets.charts.comparison import (
     LOOKS,

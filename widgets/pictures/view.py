@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.topology import Device
-from widgets import text
 from widgets.charts.load import HEATS, ROWS
 from widgets.pictures import axes as lettering
 from widgets.pictures.curves import (

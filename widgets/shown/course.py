@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from widgets import text
+from ccl import text
 
 Row = tuple[float, float | None, float | None]
 """Seconds, best makespan in µs and largest bound in µs, None before the first."""

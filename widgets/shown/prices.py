@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ccl import text
 from ccl.prices import IDLE, Ends, Prices
-from widgets import text
 from widgets.shown.classes import counted
 
 TITLE = "µs saved per GB/s"

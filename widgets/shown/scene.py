@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.causes import Reason, causes, critical
 from ccl.collective import Chunk
@@ -25,11 +26,10 @@ from ccl.schedule import Schedule
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
+from ccl.text import duration
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, Row
-from widgets import text
-from widgets.text import duration
 
 STEPS = 20
 """Steps of the player for a plan without epochs of its own, or with too many."""

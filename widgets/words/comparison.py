@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
+from ccl import text
 from ccl.bound import Bound, Cut, Path, across
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.quantity import format_size
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, Row
-from widgets import text
 from widgets.shown.classes import counted
 
 HEADS = (

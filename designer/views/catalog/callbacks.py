@@ -8,12 +8,13 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
+from ccl import text
 from ccl.errors import CclError, ProblemError
 from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids, text
+from designer.shell import commands, ids
 from designer.shell.notes import note
 from designer.views.catalog import page
 from designer.views.catalog.holdings import Holdings, made

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.charts import CONFIG
 from designer.shell.markup import Extra, attributes, icon
 from designer.shell.presets import COLLECTIVE_LABELS

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from dash import html
 
+from ccl import text
 from ccl.result import Status
 from ccl.serialization.quantity import format_size
-from designer.shell import text
 from designer.shell.markup import attributes
 from designer.shell.presets import COLLECTIVE_LABELS, ROOTED
 

@@ -7,10 +7,10 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from ccl.bound import Bound
 from ccl.closed_form import ClosedForm
 from ccl.result import Result
-from designer.shell import text
 from designer.shell.markup import icon
 from formulations.analyses.comparison import Comparison, Row
 from widgets.shown.scene import key_of

@@ -8,8 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from ccl.result import PROOF_TOLERANCE
-from designer.shell import ids, text
+from designer.shell import ids
 from designer.shell.charts import CONFIG
 from designer.shell.markup import attributes, heading, icon
 from designer.views.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods

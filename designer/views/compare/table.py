@@ -8,9 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from ccl.result import PROOF_TOLERANCE, Status
 from ccl.serialization.quantity import format_size
-from designer.shell import text
 from designer.shell.markup import attributes, icon
 from designer.views.compare.detail import detail
 from designer.views.compare.running import Standing

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from ccl.layout import layout
 from ccl.topology import Topology
-from designer.shell import text
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 from widgets import QuantityField
 

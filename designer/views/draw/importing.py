@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.overlay import Overlay
 from ccl.problem import Problem
@@ -19,7 +20,6 @@ from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.sketch import Sketch
 from ccl.topology import Topology
 from designer.server.guard import MOST_UPLOAD
-from designer.shell import text
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED

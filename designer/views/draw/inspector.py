@@ -8,7 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from designer.shell import text
+from ccl import text
 from designer.shell.markup import attributes, icon
 from designer.shell.presets import DEVICE_TYPES, LINK_TYPES
 from designer.shell.quantities import LINK_QUANTITIES, MOST_HOSTS

@@ -8,10 +8,11 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
+from ccl import text
 from ccl.errors import CclError
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids, text
+from designer.shell import commands, ids
 from designer.shell.notes import note
 from designer.views.draw import files, sharing
 from designer.views.draw import import_callbacks as importing

@@ -9,7 +9,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from designer.shell import text
+from ccl import text
 from designer.shell.markup import attributes
 from designer.shell.presets import DEVICE_TYPES
 from designer.shell.quantities import LINK_QUANTITIES

@@ -8,9 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_from_json
-from designer.shell import text
 from designer.shell.markup import attributes, icon
 from designer.shell.request import problem_of, read_request
 from designer.views.solve.plan_card import short

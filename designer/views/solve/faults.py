@@ -8,8 +8,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from ccl.errors import CclError, Infeasible
-from designer.shell import text
 from designer.shell.markup import icon
 from formulations import formulation, option_fields
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ccl import text
 from ccl.bound import Cut
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Topology
-from designer.shell import text
 from designer.shell.request import problem_of, read_request
 from formulations import prices
 from formulations.analyses.best_rate import optimum, priceable, programmable

@@ -7,7 +7,8 @@ from typing import Any
 
 from dash import html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live import price_words
 

@@ -7,7 +7,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.markup import icon
 from designer.views.solve.header import KEPT
 from designer.views.solve.sizes import Remedy, Sizing

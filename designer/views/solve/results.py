@@ -8,11 +8,12 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.result import Result, Status, Stop
 from ccl.schedule import Schedule
 from ccl.topology import Topology
-from designer.shell import charts, ids, text
+from designer.shell import charts, ids
 from designer.shell.markup import attributes, heading, icon
 from designer.shell.presets import COLLECTIVE_LABELS
 from formulations import available

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.topology import Topology
-from designer.shell import text
 from designer.shell.request import Request, problem_of
 from formulations import available, formulation, measure, option_fields
 

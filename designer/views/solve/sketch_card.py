@@ -7,9 +7,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from ccl.options import OptionField
 from ccl.sketch import INCLINATIONS
-from designer.shell import text
 from designer.shell.markup import icon
 from designer.views.solve import sketch
 

@@ -7,8 +7,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from designer.jobs.solving import State
-from designer.shell import ids, text
+from designer.shell import ids
 from designer.shell.markup import attributes, icon
 from widgets import GapChart
 from widgets.shown.course import course

@@ -10,11 +10,12 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.forest import Forest
 from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
-from designer.shell import ids, text
+from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
 from widgets.shown.trees import Half, Way, roots, tree_marks, ways, weight_words

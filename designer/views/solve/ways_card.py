@@ -9,7 +9,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, no_update
 
+from ccl import text
 from ccl.errors import CclError
-from designer.shell import ids, text
+from designer.shell import ids
 from designer.shell.notes import note
 from designer.views.draw import opening
 from designer.views.sweeps import page

@@ -8,7 +8,8 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.charts import CONFIG
 from designer.shell.markup import Extra, attributes, heading, icon
 from designer.views.sweeps.shelf import Found

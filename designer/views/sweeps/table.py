@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from dash import html
 
+from ccl import text
 from ccl.serialization.quantity import format_size
-from designer.shell import text
 from designer.shell.markup import attributes
 from designer.views.sweeps.choosing import Choice
 from formulations.campaigns.sweeps.rows import Row

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
-from designer.shell import text
 from designer.views.draw.files import drawing_of
 from designer.views.whatif.knobs import (
     Change,

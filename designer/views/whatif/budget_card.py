@@ -8,8 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from ccl.topology import Topology
-from designer.shell import ids, text
+from designer.shell import ids
 from designer.shell.charts import CONFIG
 from designer.shell.markup import attributes, heading, icon
 from designer.shell.presets import COLLECTIVE_LABELS

@@ -7,7 +7,7 @@ from typing import Any
 
 from dash import html
 
-from designer.shell import text
+from ccl import text
 from designer.shell.markup import attributes, icon
 
 Json = Mapping[str, Any]

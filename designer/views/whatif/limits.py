@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
-from designer.shell import text
 from designer.views.whatif.answering import Standing
 from designer.views.whatif.knobs import Knob
 from formulations import rate_curve, sensitivity

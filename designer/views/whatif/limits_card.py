@@ -7,7 +7,8 @@ from typing import Any
 
 from dash import dcc, html
 
-from designer.shell import ids, text
+from ccl import text
+from designer.shell import ids
 from designer.shell.charts import CONFIG
 from designer.shell.markup import attributes, heading
 from widgets.charts.comparison import LOOKS

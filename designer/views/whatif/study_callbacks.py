@@ -6,12 +6,13 @@ from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
+from ccl import text
 from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from designer.server.sessions import key_of, sealed, visitor
-from designer.shell import commands, ids, text
+from designer.shell import commands, ids
 from designer.shell.notes import note
 from designer.views.solve.results import banner
 from designer.views.whatif import answering, budget_card, failing_card, study_card

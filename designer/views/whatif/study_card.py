@@ -7,7 +7,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer.shell import text
+from ccl import text
 from designer.shell.markup import icon
 from designer.views.solve.results import banner
 from designer.views.whatif.running import Found

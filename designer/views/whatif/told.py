@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.topology import Topology
-from designer.shell import text
 from designer.shell.request import problem_of, read_request
 from designer.views.solve.live import MOST_PAIRS, cut_told
 from formulations import quick_bounds

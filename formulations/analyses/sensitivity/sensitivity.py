@@ -55,8 +55,8 @@ import numpy as np
 
 from ccl.bound import Cut, across
 from ccl.errors import ProblemError
-from ccl.explain.writing import listing
 from ccl.problem import Problem
+from ccl.text import enumerated
 from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.sensitivity.choosing import BestRates, bounded_only, same_rate
 from formulations.analyses.sensitivity.cutting_planes import (
@@ -412,12 +412,12 @@ def sentences(found: Sensitivity) -> tuple[str, ...]:
 def _bottleneck(found: Sensitivity) -> str:
     rate = f"{found.problem.collective.kind} runs at {found.algbw:.6g} GB/s at best"
     if not found.cuts:
-        held = listing([each.words for each in found.effects if each.matters], MOST_CLASSES)
+        held = enumerated([each.words for each in found.effects if each.matters], MOST_CLASSES)
         return f"{rate}: no cut alone says so, but the prices of {held}."
     told_cuts = [_cut(found, each) for each in found.cuts]
     if len(told_cuts) == 1:
         return f"{rate}: the bottleneck cut is {told_cuts[0]}."
-    return f"{rate}: {len(told_cuts)} cuts are equally full, {listing(told_cuts, MOST_CUTS)}."
+    return f"{rate}: {len(told_cuts)} cuts are equally full, {enumerated(told_cuts, MOST_CUTS)}."
 
 
 def _gains(found: Sensitivity) -> Iterator[str]:
@@ -451,7 +451,7 @@ def _joint(found: Sensitivity) -> Iterator[str]:
 
 def _together(found: Sensitivity, each: Together) -> str:
     effects = [found.effects[i] for i in each.effects]
-    names = listing([effect.words for effect in effects], MOST_CLASSES)
+    names = enumerated([effect.words for effect in effects], MOST_CLASSES)
     if any(effect.gains for effect in effects):
         return f"{names} help each other: 1 % more of all gives {percent(each.more)}."
     return (
@@ -467,7 +467,7 @@ def _waiting(found: Sensitivity) -> Iterator[str]:
         if each.matters and not each.gains:
             alike.setdefault(percent(each.less), []).append(each)
     for costs, effects in alike.items():
-        names = listing([each.words for each in effects], MOST_CLASSES)
+        names = enumerated([each.words for each in effects], MOST_CLASSES)
         cut = effects[0].cut if len(effects) == 1 else None
         why = "" if cut is None else f", since {_cut(found, cut)} stays as full"
         any_of = "" if len(effects) == 1 else "any of "
@@ -477,12 +477,12 @@ def _waiting(found: Sensitivity) -> Iterator[str]:
 def _idle(found: Sensitivity) -> Iterator[str]:
     idle = [each.words for each in found.effects if not each.matters]
     if idle:
-        yield f"More or a little less of {listing(idle, MOST_CLASSES)} changes nothing."
+        yield f"More or a little less of {enumerated(idle, MOST_CLASSES)} changes nothing."
 
 
 def _cut(found: Sensitivity, cut: Cut) -> str:
     where, names = across(cut, found.problem.topology)
-    return f"{cut.bandwidth:.6g} GB/s {where} {listing(names, SIDE)}"
+    return f"{cut.bandwidth:.6g} GB/s {where} {enumerated(names, SIDE)}"
 
 
 def percent(share: Number) -> str:
