@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 from dash import Dash, set_props
 
 from ccl.errors import CclError
-from designer.jobs.line import Limits
 from designer.jobs.solving import Jobs
+from designer.jobs.watches import Limits
 from designer.layout import page
 from designer.places import jobs_at
 from designer.server.address import Names, address, bound, names
-from designer.server.guard import ALIVE
 from designer.server.protect import protect
 from designer.server.reading import Apart
 from designer.server.server import run
+from designer.server.sessions import ALIVE
 from designer.shell import ids
-from designer.shell.markup import Extra
-from designer.shell.notes import note
+from designer.shell.markup import Extra, note
 from designer.views.catalog.answering import keeping
 from designer.views.catalog.holdings import Holdings
 from designer.views.compare.running import Comparisons

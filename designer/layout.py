@@ -10,9 +10,8 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from designer.shell import ids
-from designer.shell.markup import Extra, attributes, heading, icon
+from designer.shell.markup import THEME, Extra, attributes, heading, icon
 from designer.shell.presets import DEFAULT_LINK, link_type
-from designer.shell.theme import THEME
 from designer.views.compare import page as compare
 from designer.views.draw import dialogs
 from designer.views.draw.palette import palette

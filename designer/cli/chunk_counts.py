@@ -10,7 +10,7 @@ import typer
 from ccl import text
 from ccl.errors import ProblemError
 from ccl.result import Result
-from designer.cli.show import print_table
+from designer.cli.asked import print_table
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, pareto
 
 ChunkCountsOption = Annotated[

@@ -30,10 +30,11 @@ from designer.cli.asked import (
     memory_in,
     open_document,
     positive,
+    print_json,
+    remark,
     sketch_in,
     writable,
 )
-from designer.cli.show import print_json, remark
 from designer.cli.solve import INTERRUPTED, interruptible
 from widgets.words.comparison import cut_words
 

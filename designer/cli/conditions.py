@@ -16,8 +16,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import parse_window, read_tenants
 from ccl.serialization.text import read_bytes
 from ccl.tenants import tenants
-from designer.cli.asked import ask
-from designer.cli.show import remark
+from designer.cli.asked import ask, remark
 from formulations import prioritised
 
 if TYPE_CHECKING:

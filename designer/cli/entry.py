@@ -23,16 +23,16 @@ from designer.cli import (
     files,
     formulation,
     limits,
-    link,
-    lint,
-    optimum,
-    run,
     solve,
     sweep,
-    upgrade,
-    worker,
 )
-from designer.cli.show import complain
+from designer.cli import bound as optimum
+from designer.cli import design as worker
+from designer.cli import execute as lint
+from designer.cli import execute as run
+from designer.cli import files as link
+from designer.cli import limits as upgrade
+from designer.cli.asked import complain
 
 BAD_INPUT = 2
 INTERRUPTED = 130

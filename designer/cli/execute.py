@@ -1,21 +1,69 @@
-"""``topoloom execute``: a program run as its runtime runs it, in many orders."""
+"""``topoloom execute``: a program run as its runtime runs it, in many orders.
+
+What the commands on programs are given: a runtime's file, or a plan that becomes a program.
+
+``topoloom lint``: what a runtime would refuse of a program, limit by limit.
+
+``topoloom run``: a plan executed for real, one process of the operating system per rank.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ccl import text
-from designer.cli.asked import JsonOption
-from designer.cli.programs import any_program_in
-from designer.cli.show import print_facts, print_json
+from ccl.errors import FormatError
+from ccl.serialization.quantity import parse_size
+from ccl.serialization.text import read_bytes
+from designer.cli.asked import JsonOption, print_facts, print_json, remark
 from interchange.execution import Execution, Finding
 from interchange.execution import execute as execute_program
 from interchange.execution.puts import PutExecution, execute_puts
+from interchange.formats.catalogue import read_content
+from interchange.formats.format import Asked, replayed
+from interchange.formats.runtimes import msccl_xml, mscclpp
 from interchange.programs import Program
+from interchange.programs.lint import EXECUTORS, Complaint, lint
+from interchange.programs.lowering import lower
 from interchange.programs.puts import PutProgram
+from interchange.running import Ran, run
+
+
+def program_in(file: Path) -> Program:
+    """Return the program in a file or of the plan in it.
+
+    Raises
+    ------
+    FormatError
+        If the file has neither.
+    """
+    content, name = read_bytes(file), str(file)
+    if msccl_xml.READER.recognises(content):
+        # As a program alone: what is wrong with it need not be a plan of anything.
+        return msccl_xml.program_from_xml(content, name)
+    if mscclpp.recognises(content):
+        msg = f"{file} is an execution plan of MSCCL++, which `topoloom execute` takes alone"
+        raise FormatError(msg)
+    imported = read_content(content, Asked(name=name))
+    if imported.program is not None:
+        return imported.program
+    if imported.document.plan is None:
+        msg = f"{file} has no program and no plan; give MSCCL XML, a result or a plan"
+        raise FormatError(msg)
+    problem, plan, _ = replayed(imported.document)
+    return lower(problem, plan)
+
+
+def any_program_in(file: Path) -> Program | PutProgram:
+    """Return the program in a file, of puts as well; errors as `program_in`."""
+    content = read_bytes(file)
+    if mscclpp.recognises(content):
+        return mscclpp.puts_from_json(content, str(file))
+    return program_in(file)
+
 
 WRONG = 1
 
@@ -139,3 +187,128 @@ def _told(finding: Finding) -> dict[str, Any]:
         "thread_block": finding.block,
         "step": finding.step,
     }
+
+
+BROKEN = 1
+
+
+def lint_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="MSCCL XML, or a plan, which becomes a program first."),
+    ],
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor",
+            help=f"{', '.join(EXECUTORS)}; by default all.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Name each limit of a runtime that a program breaks; exit code 1 if one would refuse it."""
+    program = program_in(file)
+    names = EXECUTORS if executor is None else (executor,)
+    found = {name: lint(program, name) for name in names}  # type: ignore[arg-type]
+    if as_json:
+        rows = {
+            name: [{"refused": each.severe, "sentence": str(each)} for each in complaints]
+            for name, complaints in found.items()
+        }
+        print_json({"program": program.name, "complaints": rows})
+    else:
+        for name, complaints in found.items():
+            print_facts(f"{name}: {_verdict(complaints)}", list(map(_row, complaints)))
+    if any(each.severe for complaints in found.values() for each in complaints):
+        raise typer.Exit(BROKEN)
+
+
+def _verdict(complaints: tuple[Complaint, ...]) -> str:
+    refused = sum(each.severe for each in complaints)
+    if refused:
+        return f"refused, {text.count(refused, 'limit')} broken"
+    return "clean" if not complaints else f"taken, {text.count(len(complaints), 'remark')}"
+
+
+def _row(complaint: Complaint) -> tuple[str, str]:
+    return ("refused" if complaint.severe else "remark"), str(complaint)
+
+
+def run_(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A plan, a result, or the program of a runtime.")
+    ],
+    ranks: Annotated[
+        Literal["processes"], typer.Option("--ranks", help="What each rank is.")
+    ] = "processes",
+    *,
+    transport: Annotated[
+        Literal["sockets", "gloo"],
+        typer.Option("--transport", help="Sockets of ZeroMQ, or gloo of PyTorch."),
+    ] = "sockets",
+    dtype: Annotated[
+        Literal["int32", "float32"], typer.Option("--dtype", help="Type of the elements.")
+    ] = "int32",
+    size: Annotated[
+        str, typer.Option("--size", metavar="BYTES", help="Of a rank's larger buffer.")
+    ] = "1MB",
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="With input and output in one buffer.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Of the values.")] = 0,
+    time_limit: Annotated[float, typer.Option("--time-limit", min=1.0, help="Seconds.")] = 60.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run it on this machine and compare every element; exit code 1 if one is wrong."""
+    ran = run(
+        program_in(file),
+        transport=transport,
+        dtype=dtype,
+        nbytes=parse_size(size),
+        in_place=in_place,
+        seed=seed,
+        time_limit=time_limit,
+    )
+    if as_json:
+        print_json(_run_told(ran, ranks))
+    else:
+        _print(ran)
+    if not ran.ok:
+        raise typer.Exit(WRONG)
+
+
+def _run_told(ran: Ran, ranks: str) -> dict[str, object]:
+    return {
+        "right": ran.ok,
+        "program": ran.job.program.name,
+        "collective": ran.job.program.collective,
+        "ranks": len(ran.job.program.ranks),
+        "of": ranks,
+        "transport": ran.transport,
+        "dtype": ran.job.dtype,
+        "in_place": ran.job.in_place,
+        "elements_per_chunk": ran.job.elements,
+        "compared_with_library": ran.compared,
+        "largest_deviation": ran.deviation,
+        "seconds": ran.seconds,
+        "wrong": ran.sentences(),
+    }
+
+
+def _print(ran: Ran) -> None:
+    verdict = "every element is right" if ran.ok else "wrong"
+    ranks = text.count(len(ran.job.program.ranks), "process", "processes")
+    print_facts(
+        f"{ran.job.program.collective} by {ranks} over {ran.transport}: {verdict}",
+        [
+            ("elements", f"{ran.job.dtype}, {ran.job.elements:,} in a chunk"),
+            ("buffers", "in place" if ran.job.in_place else "out of place"),
+            ("compared", "with gloo's own as well" if ran.compared else "with the definition"),
+            ("deviation", f"{ran.deviation:.2g}" if ran.job.dtype == "float32" else ""),
+            ("took", f"{ran.seconds:.3g} s, start of the processes left out"),
+        ],
+    )
+    for each in ran.sentences():
+        remark(each)

@@ -12,8 +12,7 @@ from ccl.explain import difference, tell
 from ccl.explain import explain as told_in_words
 from ccl.explain.told import Told
 from ccl.serialization.documents import read_document
-from designer.cli.asked import JsonOption
-from designer.cli.show import print_json
+from designer.cli.asked import JsonOption, print_json
 from interchange.formats.format import replayed
 
 PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")]

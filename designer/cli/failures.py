@@ -20,8 +20,11 @@ from designer.cli.asked import (
     ask,
     open_document,
     positive,
+    print_facts,
+    print_json,
+    print_table,
+    remark,
 )
-from designer.cli.show import print_facts, print_json, print_table, remark
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

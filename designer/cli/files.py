@@ -1,4 +1,7 @@
-"""``topoloom verify``, ``export``, ``import`` and ``formats``: what is done with files."""
+"""``topoloom verify``, ``export``, ``import`` and ``formats``: what is done with files.
+
+``topoloom link``: a cluster and what is asked of it as a link that opens in the designer.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,21 @@ from ccl.result import Plan
 from ccl.serialization.documents import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline
-from designer.cli.asked import JsonOption, open_document, writable
-from designer.cli.show import print_facts, print_json, print_table, remark
-from designer.views.draw import exchange
+from designer.cli.asked import (
+    Cluster,
+    JsonOption,
+    open_document,
+    print_facts,
+    print_json,
+    print_table,
+    remark,
+    writable,
+)
+from designer.views.draw import exporting as exchange
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Question, Written, replayed
 from interchange.formats.merging import merge
-from interchange.formats.own.fragment import is_link
+from interchange.formats.own.fragment import HOME, Share, is_link, link_of
 
 REFUSED = 1
 
@@ -289,3 +300,17 @@ def _replayed(opened: Document, file: Path) -> tuple[Problem, Plan, Timeline]:
     except FormatError as error:
         msg = f"{file}: {error}"
         raise FormatError(msg) from None
+
+
+def link(
+    cluster: Cluster,
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="ADDRESS", help="Where whoever opens it finds a designer."),
+    ] = HOME,
+) -> None:
+    """Print a link that holds the cluster and what is asked, in its fragment alone."""
+    opened = open_document(cluster)
+    if opened.plan is not None:
+        remark("not kept: the plan; it is solved again")
+    typer.echo(link_of(Share.of(opened), at=at))

@@ -15,8 +15,10 @@ from designer.cli.asked import (
     SizeOption,
     ask,
     open_document,
+    print_facts,
+    print_json,
+    print_table,
 )
-from designer.cli.show import print_facts, print_json, print_table
 from formulations import available, explain
 from formulations import formulation as described
 from formulations.analyses.explanation.explanation import Explanation

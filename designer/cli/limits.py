@@ -1,15 +1,24 @@
-"""``topoloom limits``: what limits a cluster, and what other bandwidths would give."""
+"""``topoloom limits``: what limits a cluster, and what other bandwidths would give.
+
+``topoloom upgrade``: the cheapest bandwidth with which collectives become fast enough.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+import formulations
 from ccl import text
 from ccl.bound import across
+from ccl.costs import EVEN, Costs, read_costs
 from ccl.errors import ProblemError
+from ccl.problem import Problem
+from ccl.serialization.documents import document, write_document
 from designer.cli.asked import (
     Cluster,
     CollectiveOption,
@@ -19,12 +28,17 @@ from designer.cli.asked import (
     ask,
     open_document,
     positive,
+    print_facts,
+    print_json,
+    print_table,
+    remark,
+    writable,
 )
-from designer.cli.show import print_json, print_table
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:
     from ccl.bound import Cut
+    from formulations.analyses.expansion.sale import Change, Front, Gain, Upgrade
     from formulations.analyses.sensitivity.curve import Piece, RateCurve
     from formulations.analyses.sensitivity.cutting_planes import Number
     from formulations.analyses.sensitivity.sensitivity import Sensitivity
@@ -209,3 +223,281 @@ def _both(name: str, value: Number) -> dict[str, Any]:
     """Return a number, and beside it the fraction where it is exact."""
     exact = {f"{name}_exact": str(value)} if isinstance(value, Fraction) else {}
     return {name: float(value), **exact}
+
+
+TARGET = "1.5x"
+NAMED = 3
+"""Most classes of links that a cell or a sentence names."""
+
+ALL = 0.999
+"""Links with a larger share are alone in what holds a collective down."""
+
+KINDS = {
+    "breaks": "any amount can be bought: corners of the front, straight in between",
+    "steps": "all is bought in steps: every upgrade that none beats",
+    "samples": "some is bought in steps and some is not: cheapest upgrades at some factors",
+}
+
+CollectivesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collective",
+        metavar="KIND",
+        help="What must become faster; repeat it for several.",
+        show_default=False,
+    ),
+]
+CostsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--costs",
+        metavar="FILE",
+        help="Costs as YAML (docs/whatif.md); by default every GB/s of every link costs 1.",
+        show_default=False,
+    ),
+]
+TargetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="GB/S|FACTORx",
+        help="algbw, such as 300, or a factor over today's best, such as 1.5x; one for all "
+        "collectives or one for each. With --front: the largest factor.",
+        show_default=TARGET,
+    ),
+]
+SaveOption = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Write the upgraded cluster as a document."),
+]
+ByOption = Annotated[
+    Literal["kind", "orbit"],
+    typer.Option(
+        "--by",
+        help="kind: links of one bandwidth and medium get the same; orbit: only those that look "
+        "alike do, which can be cheaper.",
+    ),
+]
+
+FrontOption = Annotated[
+    bool, typer.Option("--front", help="Print cost against speed, from today's cluster on.")
+]
+LimitOption = Annotated[float | None, typer.Option("--time-limit", metavar="S", help="Seconds.")]
+
+
+def upgrade(  # noqa: PLR0913  one for each flag
+    cluster: Cluster,
+    *,
+    collective: CollectivesOption = None,
+    costs: CostsOption = None,
+    target: TargetOption = None,
+    front: FrontOption = False,
+    by: ByOption = "kind",
+    root: RootOption = None,
+    time_limit: LimitOption = None,
+    save: SaveOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which links to buy: the least cost with which collectives reach a target, proved."""
+    positive("--time-limit", time_limit, unit="s")
+    writable(save)
+    if front and save is not None:
+        msg = "--front has many clusters and --save keeps one; leave one of them out"
+        raise ProblemError(msg)
+    paid = EVEN if costs is None else read_costs(costs)
+    problems = _problems(cluster, collective or [], root=root)
+    targets = target or [TARGET]
+    if front:
+        _front(problems, paid, most=_factor(targets), by=by, time_limit=time_limit, json=as_json)
+        return
+    goal = targets[0] if len(targets) == 1 else targets
+    best = formulations.cheapest_upgrade(problems, paid, target=goal, by=by, time_limit=time_limit)
+    if save is not None:
+        write_document(save, document(best.topology))
+    today = paid.today(problems[0].topology)
+    if as_json:
+        print_json(_upgrade_answer(best) | {"today": today})
+    else:
+        _print(best, today=today)
+    if save is not None:
+        remark(f"the upgraded cluster is in {save}")
+
+
+def _problems(cluster: str, kinds: Sequence[str], *, root: int | None) -> list[Problem]:
+    opened = open_document(cluster)
+    first = kinds[0] if kinds else None
+    problems = [ask(opened, collective=first, size=None, chunks=None, root=root)]
+    return problems + [
+        ask(opened, collective=each, size=None, chunks=None, root=root) for each in kinds[1:]
+    ]
+
+
+def _factor(targets: Sequence[str]) -> float:
+    """Return the factor that one target is."""
+    given = targets[0].strip()
+    try:
+        return float(given[:-1] if given.endswith(("x", "×")) and len(targets) == 1 else "")
+    except ValueError:
+        msg = f"--front goes up to a factor, not to {' and '.join(targets)}; give one such as 3x"
+        raise ProblemError(msg) from None
+
+
+def _front(
+    problems: Sequence[Problem],
+    costs: Costs,
+    *,
+    most: float,
+    by: Literal["kind", "orbit"],
+    time_limit: float | None,
+    json: bool,
+) -> None:
+    found = formulations.cost_front(problems, costs, most=most, by=by, time_limit=time_limit)
+    if json:
+        print_json(
+            {
+                "kind": found.kind,
+                "complete": found.complete,
+                "today": found.today,
+                "points": [_upgrade_answer(each) for each in found.points],
+            }
+        )
+        return
+    first = found.points[0]
+    print_facts(f"{_kinds(first)} on {problems[0].topology}", _about(found))
+    columns = ("factor", "cost", *(each.collective for each in first.gains), "bought")
+    print_table(columns, (_point(each) for each in found.points))
+    if not found.complete:
+        remark("a limit came before the front was complete; what is printed is proved")
+
+
+def _about(front: Front) -> Iterator[tuple[str, str]]:
+    if front.today:
+        yield "cluster today", money(front.today, front.currency)
+    yield "points", KINDS[front.kind]
+
+
+def _point(point: Upgrade) -> Iterator[str]:
+    yield f"{text.digits(point.factor)}×"
+    yield money(point.cost, point.currency)
+    yield from (text.bandwidth(each.after) for each in point.gains)
+    yield text.listing([_short(each) for each in point.bought], NAMED) or text.NONE
+
+
+def _print(best: Upgrade, *, today: float) -> None:
+    print_facts(
+        sentence(best),
+        [
+            ("asked", f"{_kinds(best)} on {best.topology}"),
+            ("proved by", _proof(best)),
+            ("cluster today", money(today, best.currency) if today else ""),
+        ],
+    )
+    if best.bought:
+        columns = ("buy", "links", "today", "then", "cost")
+        print_table(columns, (_change(each, best.currency) for each in best.bought))
+    columns = ("collective", "today", "target", "then", "held by")
+    print_table(columns, (_gain(each, best) for each in best.gains))
+
+
+def sentence(best: Upgrade) -> str:
+    """Say in one sentence what to buy, what it costs and what then holds the first collective."""
+    gain = min(best.gains, key=lambda each: each.after / each.target)
+    by = _upgrade_held(gain, best)
+    held = f"{gain.collective} runs at {text.bandwidth(gain.after)}, held by {by}"
+    if not best.bought:
+        return f"Nothing has to be bought: {held}."
+    parts = [f"{text.bandwidth(each.added)} more on {_each(each)}" for each in best.bought[:NAMED]]
+    others = len(best.bought) - NAMED
+    if others > 0:
+        parts.append(f"more on {text.count(others, 'kind')} of links besides")
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    verb = "cost" if len(parts) > 1 else "costs"
+    return f"{listed} {verb} {money(best.cost, best.currency)}; then {held}."
+
+
+def money(cost: float, currency: str) -> str:
+    """Write a cost, such as ``$80,000`` or ``120 GB/s``."""
+    number = f"{cost:,.0f}" if cost >= 100 or cost == round(cost) else text.digits(cost)
+    return f"{currency}{number}" if len(currency) == 1 else f"{number} {currency}".rstrip()
+
+
+def _proof(best: Upgrade) -> str:
+    if best.proved:
+        return "nothing cheaper satisfies the cuts and prices that hold these collectives down"
+    return f"a solver's bound: nothing below {money(best.bound, best.currency)} is enough"
+
+
+def _kinds(best: Upgrade) -> str:
+    return ", ".join(each.collective for each in best.gains)
+
+
+def _each(change: Change) -> str:
+    if change.limits:
+        return change.words
+    medium, _, size = change.words.removeprefix("links").partition("at ")
+    one = change.count == 1
+    which = "the" if one else f"each of the {change.count}"
+    return " ".join(f"{which} {medium} {'link' if one else 'links'} of {size}".split())
+
+
+def _short(change: Change) -> str:
+    return f"{change.words} to {text.bandwidth(change.after)}"
+
+
+def _change(change: Change, currency: str) -> Iterator[str]:
+    yield change.words
+    yield str(change.count)
+    yield text.bandwidth(change.before)
+    whole = f" ({text.count(change.whole, 'link')} more each)" if change.whole else ""
+    yield text.bandwidth(change.after) + whole
+    yield money(change.cost, currency)
+
+
+def _gain(gain: Gain, best: Upgrade) -> Iterator[str]:
+    yield gain.collective
+    yield text.bandwidth(gain.before)
+    yield text.bandwidth(gain.target)
+    yield f"{text.bandwidth(gain.after)} ({text.digits(gain.factor)}×)"
+    yield _upgrade_held(gain, best)
+
+
+def _upgrade_held(gain: Gain, best: Upgrade) -> str:
+    """Say what holds a collective on the upgraded cluster: a cut, or links with their shares."""
+    if gain.cut is not None:
+        return cut_words(gain.cut, best.topology)
+    shares = [
+        f"{words} today" + (f" ({text.share(share)})" if share < ALL else "")
+        for words, share in gain.held
+    ]
+    return text.listing(shares, NAMED)
+
+
+def _upgrade_answer(best: Upgrade) -> dict[str, Any]:
+    return {
+        "cost": best.cost,
+        "bound": best.bound,
+        "proved": best.proved,
+        "currency": best.currency,
+        "factor": best.factor,
+        "changes": [
+            {
+                "links": each.words,
+                "count": each.count,
+                "before_GBps": each.before,
+                "after_GBps": each.after,
+                "cost": each.cost,
+            }
+            for each in best.changes
+        ],
+        "collectives": [
+            {
+                "collective": each.collective,
+                "before_GBps": each.before,
+                "target_GBps": each.target,
+                "after_GBps": each.after,
+                "cut": None if each.cut is None else list(each.cut.inside),
+                "held": [{"links": words, "share": share} for words, share in each.held],
+            }
+            for each in best.gains
+        ],
+    }

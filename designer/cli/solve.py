@@ -33,13 +33,16 @@ from designer.cli.asked import (
     memory_in,
     open_document,
     positive,
+    print_facts,
+    print_json,
+    remark,
     sketch_in,
     sketched_chunks,
+    whole_chunk_rows,
     writable,
 )
+from designer.cli.browse import CatalogOption, Store
 from designer.cli.chunk_counts import ChunkCountsOption, front_rows, print_front, read_counts
-from designer.cli.show import print_facts, print_json, remark, whole_chunk_rows
-from designer.cli.stored import CatalogOption, Store
 from formulations import Formulation, OptionField, pareto
 from formulations.analyses.chunk_counts import chunks_per_shard, tried
 

@@ -19,9 +19,8 @@ from rich.text import Text
 
 from ccl import text
 from ccl.result import Status
-from designer.cli.asked import JsonOption
+from designer.cli.asked import JsonOption, print_facts, print_json, remark
 from designer.cli.compare import WIDE
-from designer.cli.show import print_facts, print_json, remark
 from designer.cli.solve import INTERRUPTED
 
 if TYPE_CHECKING:

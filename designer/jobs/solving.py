@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.text import ordinal
-from designer.jobs.line import Limits
-from designer.jobs.watches import ABANDONED, Watches
+from designer.jobs.watches import ABANDONED, Limits, Watches
 from designer.shell.request import Request
 from widgets.shown.course import Row, thinned
 

@@ -1,20 +1,220 @@
-"""Putting the checks around an application."""
+"""Putting the checks around an application.
+
+What a page may ask: the callbacks there are, their inputs, and the shapes of what is in them.
+
+Dash hands on whatever is posted. Here a question has to be one of the application's, with the
+values that a page can have, before a callback sees it; so what a callback raises after that is a
+bug, or a value that was made up with care and leads nowhere.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
+import re
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeGuard
 
+import msgspec
 from dash import Dash
+from dash._utils import clean_property_name, stringify_id
 from dash.exceptions import DependencyException
 from flask import Response, current_app, request
+from flask.json.provider import DefaultJSONProvider
 from werkzeug.exceptions import HTTPException
 
-from designer.server import questions, sessions, shapes
+from designer.server import sessions, shapes
 from designer.server.address import Names
-from designer.server.guard import ASK, MOST_BODY, Guard, Refused, policy
+from designer.server.sessions import ASK, MOST_BODY, Guard, Refused, policy
+from designer.server.shapes import shape_of
+
+DEEPEST = 60
+"""Levels of a question; components within components have some thirty."""
+
+LONGEST_WHOLE = 20
+"""Digits of a whole number; browsers write longer ones with an exponent."""
+
+_BRACKETS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_OTHERS = bytes(each for each in range(256) if each not in _BRACKETS)
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+Json = Mapping[str, Any]
+
+
+class Provider(DefaultJSONProvider):
+    """JSON as the standard has it: numbers that are some, and no deeper than needed."""
+
+    def loads(self, s: str | bytes, **_options: Any) -> Any:
+        """Read a body.
+
+        Raises
+        ------
+        ValueError
+            If it is no such JSON.
+        """
+        content = s.encode() if isinstance(s, str) else s
+        if depth(content) > DEEPEST:
+            msg = "too deep"
+            raise ValueError(msg)
+        found = json.loads(
+            content, parse_int=_whole, parse_float=_real, parse_constant=_no_constant
+        )
+        if _HALVES.search(content):  # half a character cannot be written into an answer
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+
+
+def depth(content: bytes) -> int:
+    """Return how deep lists and objects lie within one another."""
+    deepest = _deepest(content)
+    # Brackets within words hardly ever matter, and taking words out takes long.
+    return deepest if deepest <= DEEPEST else _deepest(_STRINGS.sub(b"", content))
+
+
+def _deepest(content: bytes) -> int:
+    left = content.translate(None, _OTHERS)
+    return max(accumulate(map(_BRACKETS.__getitem__, left)), default=0)
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_WHOLE:
+        msg = "a number that is too long"
+        raise ValueError(msg)
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        msg = "a number that is too large"
+        raise ValueError(msg)
+    return value
+
+
+def _no_constant(text: str) -> float:
+    msg = f"{text} is no JSON"
+    raise ValueError(msg)
+
+
+def check(body: Any, known: Mapping[str, Json]) -> None:
+    """Refuse what is no question of a page.
+
+    Parameters
+    ----------
+    body
+        As it was posted.
+    known
+        The callbacks, as Dash keeps them.
+
+    Raises
+    ------
+    Refused
+        If it is none.
+    """
+    asked = known.get(body.get("output") or "") if _of_words(body) else None
+    if asked is None or "callback" not in asked:
+        _refuse("This asks for nothing that the application has")
+    given = list(_given(asked, body))
+    changed = body.get("changedPropIds", [])
+    names = {f"{stringify_id(each['id'])}.{each['property']}" for each in given}
+    if not isinstance(changed, list) or not all(
+        isinstance(each, str) and each in names for each in changed
+    ):
+        _refuse("This says of something else that it has changed")
+    if not asked.get("no_output") and not _answers(asked["output"], body.get("outputs")):
+        _refuse("This wants the answer elsewhere")
+    for each in given:
+        _check_value(each)
+
+
+def _given(asked: Json, body: Json) -> Iterator[Json]:
+    """Yield every input and state that is given, which have to be those of the callback."""
+    for part in ("inputs", "state"):
+        given = body.get(part, [])
+        if not isinstance(given, list) or len(given) != len(asked[part]):
+            _refuse("This has other inputs than the application asks for")
+        for wanted, one in zip(asked[part], given, strict=True):
+            yield from _matching(wanted, one)
+
+
+def _matching(wanted: Json, given: Any) -> list[Json]:
+    """Return what is given for an input: one, or each that a pattern matches."""
+    pattern = json.loads(wanted["id"]) if wanted["id"].startswith("{") else None
+    listed = given if pattern is not None and isinstance(given, list) else [given]
+    for each in listed:
+        if not _of_words(each) or each.get("property") != wanted["property"]:
+            _refuse("This has other inputs than the application asks for")
+        name = each.get("id")
+        fits = name == wanted["id"] if pattern is None else _fits(pattern, name)
+        if not fits:
+            _refuse("This has other inputs than the application asks for")
+    if pattern is not None and not isinstance(given, list):
+        _refuse("This has other inputs than the application asks for")
+    return listed
+
+
+def _fits(pattern: Json, name: Any) -> bool:
+    """Whether the name of a component is one of a pattern."""
+    return (
+        isinstance(name, dict)
+        and name.keys() == pattern.keys()
+        and all(
+            isinstance(name[key], str | int | float)
+            and (isinstance(value, list) or name[key] == value)
+            for key, value in pattern.items()
+        )
+    )
+
+
+def _answers(outputs: Any, given: Any) -> bool:
+    """Whether the answer is wanted where the callback gives it."""
+    several = isinstance(outputs, list | tuple)
+    if several != isinstance(given, list):
+        return False
+    pairs = list(zip(outputs, given, strict=False)) if several else [(outputs, given)]
+    return (not several or len(outputs) == len(given)) and all(
+        _same(output, each)
+        for output, one in pairs
+        for each in (one if isinstance(one, list) else [one])
+    )
+
+
+def _same(output: Any, given: Any) -> bool:
+    if not _of_words(given) or not isinstance(given.get("property"), str):
+        return False
+    name, wanted = given.get("id"), output.component_id
+    fits = (
+        _fits({k: v if isinstance(v, str | int) else [] for k, v in wanted.items()}, name)
+        if isinstance(wanted, dict)
+        else name == wanted
+    )
+    return fits and clean_property_name(given["property"]) == output.component_property
+
+
+def _check_value(given: Json) -> None:
+    """Refuse a value of another shape than that component can have."""
+    name = given["id"]
+    try:
+        msgspec.convert(given.get("value"), shape_of(name, given["property"]))
+    except msgspec.ValidationError as error:
+        what = name if isinstance(name, str) else stringify_id(name)
+        told = f"{what}.{given['property']} is not what a page has there: {error}"
+        _refuse(told[:300])
+
+
+def _of_words(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether this is an object; its output, if any, is a word."""
+    return isinstance(value, dict) and isinstance(value.get("output", ""), str)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise Refused(HTTPStatus.BAD_REQUEST, f"{sentence}.") from None
+
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +232,7 @@ def protect(app: Dash, names: Names) -> None:
     shapes.settle()
     server = app.server
     server.config["MAX_CONTENT_LENGTH"] = MOST_BODY
-    server.json = questions.Provider(server)
+    server.json = Provider(server)
     sessions.install(server, names)
     server.register_error_handler(Refused, _refused)
     server.register_error_handler(DependencyException, _nothing)
@@ -41,7 +241,7 @@ def protect(app: Dash, names: Names) -> None:
 
     def ask() -> None:
         if request.path == ASK:
-            questions.check(_body(), app.callback_map)
+            check(_body(), app.callback_map)
 
     server.before_request(ask)
     server.wsgi_app = Guard(

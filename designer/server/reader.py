@@ -23,8 +23,8 @@ GRACE = 5.0
 """Seconds after which it ends itself where nobody has ended it at its limit."""
 
 ROOMS = (
-    "designer.views.draw.file_callbacks",
-    "designer.views.draw.import_callbacks",
+    "designer.views.draw.files",
+    "designer.views.draw.import_card",
     "designer.views.draw.sharing_callbacks",
     "designer.views.draw.sketch_callbacks",
 )

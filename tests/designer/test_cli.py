@@ -18,7 +18,7 @@ from ccl.serialization.topoloom import topology_to_json
 from designer.app import Offer
 from designer.cli import main
 from designer.cli.entry import application
-from designer.jobs.line import Limits
+from designer.jobs.watches import Limits
 from gallery import catalog, open_cluster
 from tests.ccl.documents import solved
 
@@ -378,7 +378,7 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
 
 
 def test_a_queue_without_what_it_needs_says_what_to_install(run, monkeypatch):
-    monkeypatch.setattr("designer.cli.worker.find_spec", lambda _name: None)
+    monkeypatch.setattr("designer.cli.design.find_spec", lambda _name: None)
     for command in ("design --no-browser --port 8953", "worker"):
         code, _, err = run(*command.split(), "--queue", "redis://127.0.0.1:1/0")
         assert code == 2

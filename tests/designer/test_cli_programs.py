@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.serialization.documents import document, write_document
 from ccl.serialization.text import write_bytes
 from designer.cli import main
-from designer.views.draw import exchange
+from designer.views.draw import exporting as exchange
 from formulations import solve
 from gallery import open_cluster
 

@@ -15,7 +15,7 @@ import pytest
 from ccl.errors import CclError, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_to_json
-from designer.jobs.line import Limits
+from designer.jobs.watches import Limits
 from designer.views.compare.asked import (
     MOST_SIZES,
     changed_since,
@@ -24,11 +24,10 @@ from designer.views.compare.asked import (
     sizes_words,
     usual_methods,
 )
-from designer.views.compare.detail import detail
-from designer.views.compare.exports import export, export_csv, export_json
+from designer.views.compare.callbacks import export, export_csv, export_json
 from designer.views.compare.page import method_rows, notes, status
 from designer.views.compare.running import MOST_KEPT, Comparisons, Standing
-from designer.views.compare.table import bar, table
+from designer.views.compare.table import bar, detail, table
 from formulations import available, compare
 from formulations.analyses.comparison import Comparison, News, comparison_from_json
 from formulations.core.run import Progress

@@ -11,7 +11,8 @@ import pytest
 from ccl.errors import CclError
 from ccl.serialization.documents import parse_document
 from ccl.serialization.topoloom import result_to_json
-from designer.views.draw import exchange, export_card, exporting
+from designer.views.draw import export_card, exporting
+from designer.views.draw import exporting as exchange
 from designer.views.solve.forms import option_rows
 from interchange.formats.format import Written
 

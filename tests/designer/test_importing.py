@@ -13,8 +13,9 @@ from ccl.result import Stop
 from ccl.serialization.documents import document, document_text
 from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
-from designer.views.draw import exchange, files, import_card, importing
-from designer.views.draw.import_callbacks import changes_of
+from designer.views.draw import exporting as exchange
+from designer.views.draw import files, import_card, importing
+from designer.views.draw.import_card import changes_of
 from designer.views.solve import ways_card
 from gallery import open_cluster
 from interchange.formats.format import Question, Report

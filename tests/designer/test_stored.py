@@ -19,7 +19,7 @@ from designer.views.catalog import page
 from designer.views.catalog.answering import answering, keeping
 from designer.views.catalog.callbacks import exported, plan_in, plan_opened
 from designer.views.catalog.holdings import Holdings, made
-from designer.views.catalog.plans import plans, ranges
+from designer.views.catalog.page import plans, ranges
 from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import Method, News, Row

@@ -4,10 +4,9 @@ import pytest
 
 from ccl.errors import FormatError, ProblemError
 from designer.views.sweeps.callbacks import opened
-from designer.views.sweeps.choosing import Choice, best, chosen, read_choice, values
 from designer.views.sweeps.page import status
 from designer.views.sweeps.shelf import Shelf
-from designer.views.sweeps.table import MOST_ROWS, table
+from designer.views.sweeps.table import MOST_ROWS, Choice, best, chosen, read_choice, table, values
 from tests.designer.sweeps import write_sweep
 from widgets.charts.sweep import lines_of, sweep_figure
 

@@ -9,10 +9,11 @@ import pytest
 from ccl.errors import ProblemError
 from ccl.serialization.topoloom import topology_from_json
 from designer.views.draw.files import drawing_of
-from designer.views.whatif import answering, figures
+from designer.views.whatif import answering
+from designer.views.whatif import page as figures
+from designer.views.whatif.answering import curves, drawn_at_first, limits_told
 from designer.views.whatif.form import form
 from designer.views.whatif.knobs import Change, changed, knobs_of, origin_of, read_origin
-from designer.views.whatif.limits import curves, drawn_at_first, limits_told
 from designer.views.whatif.limits_card import limits
 from gallery import catalog, open_cluster
 from widgets.charts.rates import rates_figure

@@ -11,10 +11,11 @@ from ccl.costs import read_costs
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
-from designer.views.whatif import budget_card, failing_card, study_card
+from designer.views.whatif import budget_card, failing_card
+from designer.views.whatif import failing_card as study_card
 from designer.views.whatif.knobs import knobs_of
-from designer.views.whatif.losing import degraded
 from designer.views.whatif.running import Found, Studies, StudyJob
+from designer.views.whatif.study_callbacks import degraded
 from designer.views.whatif.worker import study
 from formulations.analyses.best_rate import optimum
 from gallery import open_cluster

@@ -19,7 +19,7 @@ from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from designer.views.draw.exchange import write
+from designer.views.draw.exporting import write
 from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned

@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 from ccl.errors import FormatError
 from ccl.serialization.documents import document
 from ccl.topology import Topology, device
-from designer.views.draw.exchange import write
+from designer.views.draw.exporting import write
 from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair

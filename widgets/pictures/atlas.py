@@ -68,7 +68,7 @@ _PAPER = replace(
     LOOKS["light"], ink="#000000", text="#000000", soft="#333333", line="#d6d6d6", ground="#ffffff"
 )
 _SHADE = 0.1
-_CHARTS_HIGH = 0.5
+_PLOT_HIGH = 0.5
 """Height of a plot over its width."""
 
 
@@ -171,7 +171,7 @@ def _plot(
     left = axes.widest(map(UNITS[quantity], ticks), ink.size) + 1.2 * ink.size
     top = 2.2 * ink.size
     right = width - axes.widest([format_size(comparison.sizes[-1])], ink.size) / 2 - 2
-    box = Rect(left, top, right, top + _CHARTS_HIGH * width)
+    box = Rect(left, top, right, top + _PLOT_HIGH * width)
     first, last = span(list(comparison.sizes))
     x, y = Axis(first, last, box.x1, box.x2), Axis(low, high, box.y2, box.y1)
     return _Plot(comparison, quantity, look, ink, box, x, y)
@@ -257,7 +257,7 @@ def course_picture(
     ticks = log_ticks(low, high)
     left = axes.widest(map(text.duration, ticks), ink.size) + 1.2 * ink.size
     top = 2.2 * ink.size
-    box = Rect(left, top, width - 2 * ink.size, top + _CHARTS_HIGH * width)
+    box = Rect(left, top, width - 2 * ink.size, top + _PLOT_HIGH * width)
     seconds = max(course["seconds"], 1e-3)
     x, y = Axis(0.0, seconds, box.x1, box.x2, log=False), Axis(low, high, box.y2, box.y1)
     names = ("best makespan", "lower bound")

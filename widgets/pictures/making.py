@@ -28,7 +28,7 @@ from widgets.shown.scene import cuts, moves, scene
 
 _FINER = 2
 """How many times as large a frame is painted before it is reduced."""
-_FILM_MOST_PIXELS = 1_000_000_000
+_MOST_PIXELS_OF_FILM = 1_000_000_000
 """Of all frames together."""
 _LAST = 1500
 """Milliseconds that the last frame of a GIF stays."""
@@ -87,10 +87,10 @@ class Film:
             If it is too large.
         """
         (width, height), count = self.size, len(self.times)
-        if width * height * count > _FILM_MOST_PIXELS:
+        if width * height * count > _MOST_PIXELS_OF_FILM:
             msg = (
                 f"{count} frames of {width} x {height} pixels are {width * height * count:,} "
-                f"pixels, more than {_FILM_MOST_PIXELS:,}; give less width, length or rate"
+                f"pixels, more than {_MOST_PIXELS_OF_FILM:,}; give less width, length or rate"
             )
             raise FormatError(msg)
 

@@ -15,10 +15,10 @@ from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import commands, ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.views.catalog import page
 from designer.views.catalog.holdings import Holdings, made
-from designer.views.catalog.plans import plans, ranges
+from designer.views.catalog.page import plans, ranges
 from designer.views.draw import opening
 from designer.views.draw.files import file_name
 from widgets.charts.atlas import atlas_figure

@@ -11,8 +11,7 @@ from dash import dcc, html
 from ccl import text
 from ccl.result import PROOF_TOLERANCE
 from designer.shell import ids
-from designer.shell.charts import CONFIG
-from designer.shell.markup import attributes, heading, icon
+from designer.shell.markup import CONFIG, attributes, heading, icon
 from designer.views.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
 from designer.views.compare.running import Standing
 from designer.views.solve.header import KEPT

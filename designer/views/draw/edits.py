@@ -13,7 +13,7 @@ from ccl import topology as nouns
 from ccl.errors import ProblemError
 from ccl.serialization.quantity import COUNT, KINDS, parse_quantity, parse_size
 from ccl.topology import Device, Link, SharedLimit
-from designer.shell.quantities import LINK_QUANTITIES, MOST_HOSTS
+from designer.shell.markup import LINK_QUANTITIES, MOST_HOSTS
 
 Json = Mapping[str, Any]
 Ends = tuple[str, str]

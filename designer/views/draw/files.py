@@ -1,4 +1,7 @@
-"""Opening, saving and exporting: documents in, files out."""
+"""Opening, saving and exporting: documents in, files out.
+
+Saving, exporting, and keeping the result for the next visit.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+
+from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.documents import document, document_text, parse_document
 from ccl.serialization.quantity import format_size
-from ccl.serialization.topoloom import problem_to_json, result_to_json, topology_from_json
+from ccl.serialization.topoloom import (
+    problem_to_json,
+    result_from_json,
+    result_to_json,
+    topology_from_json,
+)
 from ccl.topology import Topology
+from designer.server.reading import Apart
+from designer.server.sessions import visitor
+from designer.shell import commands, ids
+from designer.shell.markup import note
 from designer.shell.request import problem_of, read_request
+from designer.views.solve import answers
 from interchange.formats.own.transfers_csv import transfers_csv
+from widgets.pages.writers import standalone_html
 from widgets.shown.scene import drawing
 
 Json = Mapping[str, Any]
@@ -117,3 +134,111 @@ def settings_of(problem: Problem) -> dict[str, Any]:
             "root": told.get("root", 0),
         }
     return {"collective": "custom", "size": size, "chunks": "", "root": 0, "custom": told}
+
+
+NO_RESULT = "there is no schedule to export; solve first"
+
+
+def register(app: Dash, apart: Apart) -> None:
+    """Wire the files."""
+    _keep(app, apart)
+    _save(app)
+    _export(app)
+
+
+def _keep(app: Dash, apart: Apart) -> None:
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "keepResult"),
+        Input(ids.RESULT, "data"),
+        State(ids.SUMMARY, "data"),
+        State(ids.GAP_PLOT, "course"),
+        State(ids.HOME, "data"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output(ids.CANVAS, "scene", allow_duplicate=True),
+        Output(ids.SUMMARY, "data", allow_duplicate=True),
+        Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+        Output(ids.RESULT, "data", allow_duplicate=True),
+        Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+        Input(ids.KEPT, "data"),
+        State(ids.JOB, "data"),
+        prevent_initial_call=True,
+    )
+    def on_kept(kept: dict[str, Any] | None, job: dict[str, Any] | None) -> tuple[Any, ...]:
+        if not kept or job:  # a solve that runs shows its own
+            return (no_update,) * 5
+        try:
+            shown = apart.call(
+                "the result", shown_again, kept["result"], kept["asked"], session=visitor()
+            )
+        except CclError:  # of another version
+            return (no_update,) * 5
+        course = kept["course"] or no_update
+        return shown["scene"], shown["summary"], shown["load"], kept["result"], course
+
+
+def shown_again(result: Any, asked: Any) -> dict[str, Any]:
+    """Return what the page shows of a result that its browser has kept, verified again."""
+    return answers.shown(result_from_json(result), asked)
+
+
+def _save(app: Dash) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data"),
+        commands.notes(),
+        Input(ids.SAVE, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        prevent_initial_call=True,
+    )
+    def on_save(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, Any]:
+        try:
+            content = save_drawing(drawing)
+        except CclError as error:
+            return no_update, note(str(error), title="Cannot save")
+        return _download(content, drawing, "topology.json"), no_update
+
+
+def _export(app: Dash) -> None:
+    @app.callback(
+        Output(ids.DOWNLOAD, "data", allow_duplicate=True),
+        commands.output(),
+        commands.notes(),
+        Input({"export": ALL}, "n_clicks"),
+        State(ids.CANVAS, "drawing"),
+        State(ids.CANVAS, "scene"),
+        State(ids.CANVAS, "cuts"),
+        State(ids.REQUEST, "data"),
+        State(ids.RESULT, "data"),
+        State(ids.SCHEME_NOW, "data"),
+        prevent_initial_call=True,
+    )
+    def on_export(clicks: list[int | None], *given: Any) -> tuple[Any, Any, Any]:
+        if not any(clicks) or not ctx.triggered_id:
+            return no_update, no_update, no_update
+        kind = ctx.triggered_id["export"]
+        drawing, scene, cuts, asked, result, scheme = given
+        try:
+            if kind == "json":
+                found = None if result is None else result_from_json(result)
+                content = export_json(drawing, asked, found)
+                return _download(content, drawing, "json"), no_update, no_update
+            if kind == "html":
+                page = standalone_html(drawing, scene, cuts or (), theme=scheme or "auto")
+                return _download(page, drawing, "html"), no_update, no_update
+            if kind == "csv":
+                if result is None:
+                    return no_update, no_update, note(NO_RESULT)
+                content = export_csv(result_from_json(result))
+                return _download(content, drawing, "csv"), no_update, no_update
+        except CclError as error:
+            return no_update, no_update, note(str(error), title="Cannot export")
+        if scene is None:
+            return no_update, no_update, note(NO_RESULT)
+        command = {"name": f"export_{kind}", "args": {}}
+        return no_update, commands.numbered(command), no_update
+
+
+def _download(content: str, drawing: dict[str, Any], ending: str) -> dict[str, Any]:
+    return {"content": content, "filename": file_name(drawing["topology"], ending)}

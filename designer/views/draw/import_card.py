@@ -1,4 +1,7 @@
-"""What a file holds, asked and told before it changes anything."""
+"""What a file holds, asked and told before it changes anything.
+
+Opening files of any format: read, ask, show what was found, take it over or add it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html, no_update
 
 from ccl import text
-from designer.shell import ids
-from designer.shell.markup import attributes, icon
+from ccl.errors import CclError, FormatError
+from ccl.topology import Topology
+from designer.server.reading import Apart
+from designer.server.sessions import visitor
+from designer.shell import commands, ids
+from designer.shell.markup import attributes, icon, note
 from designer.views.draw import importing
+from designer.views.draw.files import Opened
 from designer.views.draw.importing import Brings, Found
+from designer.views.solve import answers
+from designer.views.solve.header import collective_choices
 from designer.views.solve.results import banner
 from interchange.formats.format import Question, Reader, Report
 
@@ -194,3 +204,200 @@ def _foot(buttons: list[Any]) -> html.Div:
         ],
         className="ds-imp-foot",
     )
+
+
+Json = dict[str, Any]
+
+OUTPUTS = {
+    "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
+    "command": commands.output(),
+    "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
+    "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
+    "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
+    "result": Output(ids.RESULT, "data", allow_duplicate=True),
+    "custom": Output(ids.CUSTOM, "data"),
+    "collectives": Output(ids.COLLECTIVE, "data"),
+    "collective": Output(ids.COLLECTIVE, "value"),
+    "size": Output(ids.SIZE, "value"),
+    "chunks": Output(ids.CHUNKS, "value"),
+    "root": Output(ids.ROOT, "value"),
+    "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
+    "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
+    "ways": Output(ids.WAYS, "data", allow_duplicate=True),
+    "layer": Output(ids.LAYER, "data", allow_duplicate=True),
+    "file": Output(ids.FILE, "data", allow_duplicate=True),
+    "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
+    "body": Output(ids.IMPORT_BODY, "children"),
+    "trouble": Output(ids.IMPORT_TROUBLE, "children"),
+    "other": commands.other(),
+    "notes": commands.notes(),
+}
+"""What a file can change, by a short name."""
+
+SETTINGS = ("collective", "size", "chunks", "root")
+DONE: Json = {"file": None, "open": False, "trouble": None}
+"""The dialog closes and the content of the file is let go."""
+
+
+def register(app: Dash, apart: Apart) -> None:
+    """Wire the import; what is kept of a file while it is asked about stays in the page."""
+    _in_page(app)
+
+    @app.callback(
+        output=OUTPUTS,
+        inputs={"file": Input(ids.FILE, "data")},
+        state={
+            "drawing": State(ids.CANVAS, "drawing"),
+            "asking": State(ids.IMPORT_DIALOG, "opened"),
+            "sketches": State(ids.SKETCH, "data"),
+            "formulation": State(ids.FORMULATION, "value"),
+        },
+        prevent_initial_call=True,
+    )
+    def on_file(file: Json | None, **page: Any) -> Json:
+        changes = _apart(apart, file, page) if file else {}
+        return {key: changes.get(key, no_update) for key in OUTPUTS}
+
+
+def _in_page(app: Dash) -> None:
+    """Wire what needs no server: the steps of a file, and the end of its dialog."""
+    for name, *pressed in (
+        ("picked", Input(ids.UPLOAD, "contents"), State(ids.UPLOAD, "filename")),
+        ("answered", Input({"import-answer": ALL, "of": ALL}, "n_clicks")),
+        (
+            "again",
+            Input({"import-again": ALL}, "n_clicks"),
+            State({"import-setting": ALL}, "value"),
+            State({"import-setting": ALL}, "id"),
+        ),
+        ("done", Input({"import-do": ALL}, "n_clicks")),
+    ):
+        app.clientside_callback(
+            ClientsideFunction("exchange", str(name)),
+            Output(ids.FILE, "data", allow_duplicate=True),
+            *pressed,
+            State(ids.FILE, "data"),
+            prevent_initial_call=True,
+        )
+    app.clientside_callback(
+        ClientsideFunction("exchange", "closed"),
+        Input(ids.IMPORT_DIALOG, "opened"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("exchange", "shown"),
+        Input(ids.IMPORT_BODY, "children"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        # The button comes with the card, which nobody has pressed yet.
+        "(clicks) => (clicks ? false : window.dash_clientside.no_update)",
+        Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
+        Input(ids.IMPORT_CLOSE, "n_clicks"),
+        prevent_initial_call=True,
+    )
+
+
+def _apart(apart: Apart, file: Json, page: Json) -> Json:
+    """Return what a file changes on the page, read by a process of its own."""
+    name, many = str(file["name"]), len(file["contents"]) * 3 // 4
+    try:
+        importing.check_size(name, many)
+        found: Json = apart.call(name, changes_of, file, nbytes=many, session=visitor(), **page)
+    except CclError as error:
+        fresh = file["act"] == "read" and not file["settings"]
+        return _trouble(error, asking=page["asking"], fresh=fresh)
+    return found
+
+
+def changes_of(
+    file: Json,
+    *,
+    drawing: Json | None,
+    asking: bool,
+    sketches: Json | None,
+    formulation: str,
+) -> Json:
+    """Return what a file changes on the page, by the names of `OUTPUTS`.
+
+    Parameters
+    ----------
+    file
+        ``{name, contents, settings, act}``; `act` is ``read``, ``take`` or ``add``.
+    drawing, sketches, formulation
+        What is on the page.
+    asking
+        Whether the dialog is open, so that errors belong there.
+    """
+    name, settings = str(file["name"]), file["settings"]
+    now = importing.topology_drawn(drawing)
+    content = b""
+    try:
+        content = importing.decoded(file["contents"])
+        found = importing.read(name, content, topology=now, settings=settings)
+        if found.own or file["act"] == "take":
+            return {**_taken(found, now, sketches, formulation), **DONE}
+        if file["act"] == "add":
+            return _added(found, drawing or {}, name)
+    except Question as question:
+        reader = importing.reader_of(name, content)
+        told = question_card(question, name, reader=reader)
+    except CclError as error:
+        about = str(error).startswith(name)
+        trouble = error if about else FormatError(f"{name}: {error}")
+        return _trouble(trouble, asking=asking, fresh=file["act"] == "read" and not settings)
+    else:
+        merges = importing.mergeable(found, now)
+        told = found_card(found, name, settings=settings, merges=merges)
+    return {"open": True, "body": told, "trouble": None}
+
+
+def _trouble(error: CclError, *, asking: bool, fresh: bool) -> Json:
+    """Return the changes of a file that cannot be opened; a fresh one has no dialog yet."""
+    if asking and not fresh:
+        return {"trouble": trouble(str(error))}
+    return {
+        **(DONE if asking else {"file": None}),
+        "notes": note(str(error), title="Cannot open"),
+    }
+
+
+def _taken(found: Found, now: Topology | None, sketches: Json | None, formulation: str) -> Json:
+    """Return the changes of a file that is taken over."""
+    imported = found.imported
+    if imported.sketch is not None:
+        name, kept = importing.sketched(imported.sketch, sketches, formulation)
+        own = imported.sketch
+        chunks = {} if own.chunks is None else {"chunks": own.chunks * own.instances}
+        return {"formulation": name, "sketches": kept, **chunks}
+    if imported.overlay is not None:
+        return {"ways": importing.ways_of(imported.overlay), "layer": "ways"}
+    return shown(importing.opened(found, now))
+
+
+def _added(found: Found, drawing: Json, name: str) -> Json:
+    """Return the changes of a file that is added to the drawing."""
+    grown, report = importing.merged(drawing, found.imported.document)
+    card = merged_card(report, name, reader=found.reader)
+    return {
+        "drawing": grown,
+        "command": commands.fit(),
+        "body": card,
+        "trouble": None,
+        "open": True,
+    }
+
+
+def shown(opened: Opened) -> Json:
+    """Return the changes of a topology, a problem or a plan that is opened."""
+    asked = opened.settings
+    changes: Json = {key: asked[key] for key in SETTINGS if key in asked}
+    if asked.get("custom"):
+        changes |= {"custom": asked["custom"], "collectives": collective_choices(custom=True)}
+    if opened.drawing is not None:
+        changes |= {"drawing": opened.drawing, "command": commands.fit()}
+    if opened.result is None:
+        nothing = dict.fromkeys(("scene", "summary", "load", "result"))
+        return changes | nothing | {"other": commands.now()}
+    played = answers.shown(opened.result, asked)
+    return changes | played | {"result": opened.document}

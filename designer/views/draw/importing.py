@@ -19,7 +19,7 @@ from ccl.serialization.sketches import sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
 from ccl.sketch import Sketch
 from ccl.topology import Topology
-from designer.server.guard import MOST_UPLOAD
+from designer.server.sessions import MOST_UPLOAD
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED

@@ -9,8 +9,8 @@ from dash import Output, no_update
 from ccl.result import Result
 from ccl.serialization.topoloom import result_to_json
 from designer.shell import commands, ids
-from designer.shell.notes import note
-from designer.views.draw import import_callbacks as importing
+from designer.shell.markup import note
+from designer.views.draw import import_card as importing
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from widgets.shown.course import course
 

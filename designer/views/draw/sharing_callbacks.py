@@ -13,9 +13,9 @@ from ccl.errors import CclError
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import commands, ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.views.draw import files, sharing
-from designer.views.draw import import_callbacks as importing
+from designer.views.draw import import_card as importing
 from designer.views.solve.forms import option_form
 from interchange.formats.own.fragment import NAME, TooLarge
 

@@ -13,9 +13,10 @@ from ccl.sketch import Sketch
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import commands, ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.views.draw.importing import check_size, decoded
-from designer.views.solve import sketch, sketch_card
+from designer.views.solve import forms as sketch_card
+from designer.views.solve import sketch
 
 Json = dict[str, Any]
 NOTHING = (no_update, no_update)

@@ -1,4 +1,7 @@
-"""What opens on "About": a formulation's mathematics, and what it comes to on this problem."""
+"""What opens on "About": a formulation's mathematics, and what it comes to on this problem.
+
+Opening "About": the mathematics at once, the sizes when they are counted.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import dcc, html
+from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_from_json
+from designer.shell import ids
 from designer.shell.markup import attributes, icon
 from designer.shell.request import problem_of, read_request
 from designer.views.solve.plan_card import short
@@ -137,3 +141,33 @@ def _quiet(sentence: str) -> html.Div:
 
 def _banner(picture: str, tone: str, sentence: str) -> html.Div:
     return html.Div([icon(picture), html.Span(sentence)], className=f"ds-banner ds-{tone}")
+
+
+def register(app: Dash) -> None:
+    """Wire the dialog."""
+
+    @app.callback(
+        Output(ids.MATHEMATICS, "opened"),
+        Output(ids.ABOUT_HEAD, "children"),
+        Output(ids.MATHEMATICS_TEXT, "children"),
+        Output(ids.ABOUT_SIZE, "children"),
+        Output(ids.ABOUT_ASKED, "data"),
+        Input(ids.MATHEMATICS_OPEN, "n_clicks"),
+        State(ids.FORMULATION, "value"),
+        prevent_initial_call=True,
+    )
+    def on_open(clicks: int, name: str | None) -> tuple[Any, ...]:
+        if not name:
+            return (no_update,) * 5
+        asked = {"name": name, "n": clicks}
+        return True, about(name), mathematics(name), counting(), asked
+
+    # After the dialog is there, so that nobody waits for a large model to be counted.
+    @app.callback(
+        Output(ids.ABOUT_SIZE, "children", allow_duplicate=True),
+        Input(ids.ABOUT_ASKED, "data"),
+        State(ids.PROBLEM, "data"),
+        prevent_initial_call=True,
+    )
+    def on_asked(asked: dict[str, Any], problem: dict[str, Any] | None) -> Any:
+        return sized(asked["name"], problem)

@@ -1,4 +1,7 @@
-"""The form of a formulation's options, made from their dataclass."""
+"""The form of a formulation's options, made from their dataclass.
+
+The sketch on the page: its row among the options, and the card over the canvas.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,130 @@ from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import dcc, html
 
+from ccl import text
 from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
-from designer.views.solve.sketch_card import sketch_row
+from ccl.sketch import INCLINATIONS
+from designer.shell.markup import icon
+from designer.views.solve import sketch
 from formulations import formulation, option_fields
 from widgets import QuantityField
+
+MOST_BYTES = 4_000_000
+"""Bytes of a file with a sketch."""
+
+HINT = "Click a link to switch it off or on, a GPU to make it a relay of its host."
+KEYS = (("Tab", "GPUs"), ("Arrows", "links"), ("Enter", "picks"), ("Esc", "ends"))
+PREFERENCES = {
+    "all": "any",
+    "uc-min": "few (uc-min)",
+    "uc-max": "many (uc-max)",
+}
+
+
+def sketch_row(option: OptionField, value: sketch.Plain) -> html.Div:
+    """Return the row of the form: what is in use, and the ways to change it."""
+    return html.Div(
+        [
+            html.Div(option.label, className="mantine-InputWrapper-label ds-sketch-label"),
+            html.P(option.help, className="ds-note") if option.help else None,
+            html.Div(
+                words(value),
+                id={"sketch-words": option.name},
+                className="ds-sketch-words",
+                role="status",
+            ),
+            html.Div(
+                [
+                    _button("Draw", "draw", "form", variant="light"),
+                    dcc.Upload(
+                        dmc.Button("Read file", size="compact-sm", variant="default"),
+                        id={"sketch-file": option.name},
+                        max_size=MOST_BYTES,
+                    ),
+                    _button("Clear", "clear", "form"),
+                ],
+                className="ds-row",
+            ),
+        ],
+        className="ds-sketch-row",
+    )
+
+
+def words(value: sketch.Plain) -> str:
+    """Say in a sentence what is in use."""
+    return text.sentence(sketch.told(value))
+
+
+def card(value: sketch.Plain, drawing: sketch.Plain) -> list[Any]:
+    """Return the card over the canvas: a line, or all of it while the sketch is drawn.
+
+    Parameters
+    ----------
+    value
+        The user's own sketch, or None.
+    drawing
+        The derived sketch with which drawing began, None while it is not drawn.
+    """
+    told = sketch.told(value)
+    said = html.Span(told, title=told, className="ds-sketch-words", role="status")
+    if drawing is None:
+        return [_title(), said, _button("Draw", "draw", "card")]
+    keys = [html.Span([html.Kbd(key), does]) for key, does in KEYS]
+    return [
+        html.Div(
+            [
+                _title(),
+                said,
+                _button("Clear", "clear", "card", disabled=value is None),
+                _button("Done", "done", "card", variant="light"),
+            ],
+            className="ds-sketch-head",
+        ),
+        html.Div(
+            [
+                html.P([html.Span(HINT), html.Span(keys, className="ds-sketch-keys")]),
+                *_fields(drawing if value is None else value),
+            ],
+            className="ds-sketch-body",
+        ),
+    ]
+
+
+def _title() -> html.Strong:
+    return html.Strong([icon("links"), "Sketch"])
+
+
+def _fields(value: sketch.Plain) -> list[Any]:
+    now = value or {}
+    return [
+        dmc.Select(
+            id={"sketch-field": "switches"},
+            label="Pairs at switches",
+            value=now.get("switches", "all"),
+            data=[{"value": each, "label": PREFERENCES[each]} for each in INCLINATIONS],
+            allowDeselect=False,
+            size="xs",
+        ),
+        html.Div(
+            dmc.TextInput(
+                id={"sketch-field": "offsets"},
+                label="Symmetry of ranks",
+                value=sketch.offsets_text(now.get("offsets", ())),
+                placeholder="1 in 8, 8 in 16",
+                debounce=True,
+                size="xs",
+            ),
+            title="1 in 8: by 1 in every block of 8 consecutive ranks",
+        ),
+    ]
+
+
+def _button(words: str, does: str, place: str, **props: Any) -> dmc.Button:
+    usual = {"size": "compact-sm" if place == "form" else "compact-xs", "variant": "default"}
+    return dmc.Button(words, id={"sketch-act": does, "in": place}, **{**usual, **props})
 
 
 def option_form(name: str, values: Mapping[str, Any]) -> list[Any]:

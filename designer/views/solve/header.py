@@ -7,7 +7,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from designer.server.guard import MOST_UPLOAD
+from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
 from designer.shell.markup import attributes, icon
 from designer.shell.presets import COLLECTIVE_LABELS

@@ -1,17 +1,26 @@
-"""What stands before a solve: when it is good enough, and how large its model would be."""
+"""What stands before a solve: when it is good enough, and how large its model would be.
+
+What is asked: the header's settings, the options, and what can be said at once.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
+from ccl.errors import CclError
+from ccl.serialization.topoloom import topology_from_json
 from designer.shell import ids
 from designer.shell.markup import icon
+from designer.shell.request import DEFAULT_TIME_LIMIT, read_request
+from designer.views.solve.assess import assess, can_solve, formulation_choices
+from designer.views.solve.forms import changed, option_form
 from designer.views.solve.header import KEPT
-from designer.views.solve.sizes import Remedy, Sizing
+from designer.views.solve.sizes import Remedy, Sizing, sizing
+from formulations import formulation, option_fields
 from widgets import QuantityField
 
 
@@ -120,3 +129,134 @@ def variables(number: int) -> str:
 def short(number: float) -> str:
     """Write a count with three digits, such as ``812``, ``5.81 K`` or ``378 M``."""
     return text.scaled(number, ("", "K", "M", "G")).rstrip()
+
+
+def register(app: Dash) -> None:
+    """Wire the question."""
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "request"),
+        Output(ids.REQUEST, "data"),
+        Output(ids.ROOT_BOX, "hidden"),
+        Input(ids.COLLECTIVE, "value"),
+        Input(ids.SIZE, "value"),
+        Input(ids.CHUNKS, "value"),
+        Input(ids.ROOT, "value"),
+        Input(ids.FORMULATION, "value"),
+        Input(ids.OPTIONS, "data"),
+        Input(ids.TIME_LIMIT, "value"),
+        Input(ids.GAP, "value"),
+        Input(ids.CUSTOM, "data"),
+        Input(ids.SKETCH, "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("topoloom", "ask"),
+        Output(ids.PROBLEM, "data"),
+        Input(ids.CANVAS, "drawing"),
+        Input(ids.REQUEST, "data"),
+    )
+    app.clientside_callback(
+        "(clicks) => Boolean(clicks)",
+        Output(ids.OPTIONS_DRAWER, "opened"),
+        Input(ids.OPTIONS_OPEN, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    _assessment(app)
+    _sizing(app)
+    _options(app)
+
+
+def _assessment(app: Dash) -> None:
+    @app.callback(
+        Output(ids.ASSESSMENT, "data"),
+        Output(ids.FORMULATION, "data"),
+        Input(ids.PROBLEM, "data"),
+        prevent_initial_call=True,
+    )
+    def on_ask(asked: dict[str, Any] | None) -> tuple[Any, Any]:
+        if not asked:
+            return no_update, no_update
+        found = assess(asked["topology"], asked["request"])
+        try:
+            trouble = can_solve(found, read_request(asked["request"]))
+        except CclError as error:
+            trouble = str(error)
+        empty = not asked["topology"]["devices"]
+        known = {
+            "trouble": None if empty else trouble,
+            "bounds": list(found.bounds),
+            "hint": "" if empty else found.hint,
+        }
+        return known, formulation_choices(found.refusals)
+
+
+def _sizing(app: Dash) -> None:
+    # Apart from the assessment, so that bounds do not wait for a large model to be counted.
+    @app.callback(
+        Output(ids.SIZING, "children"),
+        Output(ids.CHIP, "children"),
+        Output(ids.CHIP, "className"),
+        Output(ids.CHIP, "title"),
+        Input(ids.PROBLEM, "data"),
+        prevent_initial_call=True,
+    )
+    def on_size(asked: dict[str, Any] | None) -> tuple[Any, ...]:
+        if not asked:
+            return (no_update,) * 4
+        try:
+            topology = topology_from_json(asked["topology"])
+            found = sizing(topology, read_request(asked["request"]))
+        except CclError:
+            found = None  # the assessment says what is wrong
+        return sizing_shown(found), *chip(found)
+
+
+def _options(app: Dash) -> None:
+    @app.callback(
+        Output(ids.OPTIONS_FORM, "children"),
+        Input(ids.FORMULATION, "value"),
+        Input(ids.OPTIONS_RESET, "n_clicks"),
+        Input(ids.REMEDY, "data"),
+        State(ids.OPTIONS, "data"),
+        State(ids.SKETCH, "data"),
+    )
+    def on_formulation(
+        name: str,
+        _reset: int | None,
+        _remedy: int | None,
+        kept: dict[str, Any] | None,
+        sketches: dict[str, Any] | None,
+    ) -> Any:
+        if ctx.triggered_id == ids.OPTIONS_RESET:
+            return option_form(name, {})
+        return option_form(name, {**(kept or {}).get(name, {}), **(sketches or {}).get(name, {})})
+
+    @app.callback(
+        Output(ids.OPTIONS, "data"),
+        Output(ids.OPTIONS_OPEN, "variant"),
+        Input({"option": ALL, "of": ALL}, "value"),
+        Input({"option-flag": ALL, "of": ALL}, "checked"),
+        State(ids.OPTIONS, "data"),
+        State(ids.FORMULATION, "value"),
+        prevent_initial_call=True,
+    )
+    def on_option(
+        _values: list[Any], _flags: list[Any], kept: dict[str, Any] | None, name: str
+    ) -> tuple[Any, str]:
+        rows = [row for group in ctx.inputs_list for row in group]
+        given = {
+            row["id"].get("option") or row["id"]["option-flag"]: row.get("value")
+            for row in rows
+            if row["id"]["of"] == name
+        }
+        values = changed(given, option_fields(formulation(name).options))
+        now = {**(kept or {}), name: values}
+        return (no_update if now == kept else now), ("light" if values else "default")
+
+    @app.callback(
+        Output(ids.TIME_LIMIT, "value"),
+        Output(ids.GAP, "value"),
+        Input(ids.OPTIONS_RESET, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_reset(_clicks: int) -> tuple[float, str]:
+        return DEFAULT_TIME_LIMIT, ""

@@ -10,10 +10,10 @@ from ccl.errors import CclError
 from designer.jobs.solving import Jobs
 from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import commands, ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.shell.request import problem_of, read_request
 from designer.views.solve import answers, solve_card
-from designer.views.solve.faults import fault
+from designer.views.solve.answers import fault
 from widgets.shown.course import course
 
 GONE = "the server has begun anew and this solve is gone; the drawing and the last plan are kept"

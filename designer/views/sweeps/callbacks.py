@@ -9,12 +9,11 @@ from dash import ALL, Dash, Input, Output, State, ctx, no_update
 from ccl import text
 from ccl.errors import CclError
 from designer.shell import ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.views.draw import opening
 from designer.views.sweeps import page
-from designer.views.sweeps.choosing import chosen, read_choice, values
 from designer.views.sweeps.shelf import Shelf
-from designer.views.sweeps.table import table
+from designer.views.sweeps.table import chosen, read_choice, table, values
 from widgets.charts.sweep import MOST_LINES, lines_of, sweep_figure
 
 

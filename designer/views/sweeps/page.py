@@ -10,8 +10,7 @@ from dash import dcc, html
 
 from ccl import text
 from designer.shell import ids
-from designer.shell.charts import CONFIG
-from designer.shell.markup import Extra, attributes, heading, icon
+from designer.shell.markup import CONFIG, Extra, attributes, heading, icon
 from designer.views.sweeps.shelf import Found
 
 NAME = "sweeps"

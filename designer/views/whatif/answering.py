@@ -1,29 +1,112 @@
-"""What the page asks of the What-if view and what it is answered, without a page."""
+"""What the page asks of the What-if view and what it is answered, without a page.
+
+What becomes of a cluster when its knobs are moved, as plain values for the page.
+
+The best rate and its bottleneck cuts come from `formulations.analyses.best_rate`, exact where a cut
+decides. What one collective takes at least, its latencies counted, is the largest of the bounds
+that need no solver and of the time that it takes when repeated.
+
+What limits the cluster as its sliders stand: what a little of each class does, and curves.
+
+Of each class of links one-sided derivatives tell what 1 % more gives and what 1 % less costs
+(`formulations.sensitivity`), and a curve the whole way from a quarter to four times of today
+(`formulations.rate_curve`), all else as the sliders stand.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ccl import text
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
+from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import drawing_of
-from designer.views.whatif.knobs import (
-    Change,
-    Knob,
-    changed,
-    moved_knobs,
-    origin_of,
-    read_origin,
-)
-from designer.views.whatif.told import asked, told
+from designer.views.solve.live import MOST_PAIRS, cut_told
+from designer.views.whatif.knobs import Change, Knob, changed, moved_knobs, origin_of, read_origin
+from formulations import quick_bounds, rate_curve, sensitivity
+from formulations.analyses.best_rate import Optimum, optimum
+from formulations.analyses.sensitivity.curve import HIGH, LOW
+from widgets.charts.rates import Line, line_of
 from widgets.shown.scene import drawing as picture_of
+from widgets.words.comparison import BOUND_LABELS
+
+LATENCY_GPUS = 96
+"""GPUs above which no bound with latencies is proved while a slider moves: one max-flow each."""
+
+NAMED_CUTS = 24
+"""Tied cuts that are told; more are counted."""
+
+
+def told(problem: Problem | str) -> Json:
+    """Return the best rate, the bounds and the cuts, or ``{"trouble": ...}``.
+
+    Parameters
+    ----------
+    problem
+        What is asked, or why nothing can be.
+
+    Returns
+    -------
+    dict
+        ``algbw`` in GB/s and ``fraction``, ``each`` µs when repeated, ``once`` µs at least with
+        latencies and ``once_by`` what proves that, or None; ``cuts`` and how many ``ties``.
+    """
+    if isinstance(problem, str):
+        return {"trouble": problem}
+    try:
+        best = optimum(problem)
+        once, once_by = _once(problem, best)
+    except CclError as error:
+        return {"trouble": text.sentence(str(error))}
+    cuts = best.cuts[:NAMED_CUTS]
+    return {
+        "algbw": best.algbw,
+        "fraction": None if best.fraction is None else str(best.fraction),
+        "each": best.makespan,
+        "once": once,
+        "once_by": once_by,
+        "reached": best.reached,
+        "proved_by": best.proved_by,
+        "size": problem.collective.size,
+        "ranks": len(problem.topology.ranks),
+        "cuts": [cut_told(each, problem.topology, best.makespan) for each in cuts],
+        "ties": len(best.cuts),
+        "held": [list(ends) for ends in best.prices],
+    }
+
+
+def asked(topology: Topology, request: Mapping[str, Any] | None) -> Problem | str:
+    """Return the problem of a cluster and of the header's settings, or why there is none."""
+    ranks = len(topology.ranks)
+    if ranks < 2:
+        return "Two linked GPUs have a best rate."
+    if (request or {}).get("collective") == "all-to-all" and ranks**2 > MOST_PAIRS:
+        return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
+    try:
+        return problem_of(topology, read_request(request))
+    except CclError as error:
+        return text.sentence(str(error))
+
+
+def _once(problem: Problem, best: Optimum) -> tuple[float | None, str]:
+    """Return µs that one collective takes at least, latencies counted, and what proves it."""
+    if len(problem.topology.ranks) > LATENCY_GPUS:
+        return None, f"left out above {LATENCY_GPUS} GPUs"
+    bound = quick_bounds(problem)[0]
+    # Of an all-reduce the optimum is the best of one kind of plan, and no bound for all.
+    if best.makespan > bound.makespan and not problem.adds_for_several:
+        return best.makespan, "the rate: no latency adds to it"
+    return bound.makespan, BOUND_LABELS[bound.kind]
+
 
 MOST_REDRAWN = 2_000
 """Links above which the picture beside the sliders keeps its bandwidths while they move."""
@@ -174,3 +257,87 @@ def _numbers(values: Given | None) -> dict[str, float]:
         for key, value in (values or {}).items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
+
+
+MOST_LINES = 4
+"""Curves at once."""
+
+
+def limits_told(problem: Problem, knobs: Sequence[Knob]) -> Json:
+    """Return what limits a cluster.
+
+    Parameters
+    ----------
+    problem
+        What is asked of the cluster as the sliders stand.
+    knobs
+        Its classes of links and limits.
+
+    Returns
+    -------
+    dict
+        ``words``, in sentences, and ``rows`` of {key, words, more, less}: shares of the rate for
+        a share of bandwidth; or ``{"trouble": ...}``.
+    """
+    number = np.zeros(len(problem.topology.links), dtype=np.int64)
+    place = problem.topology.link_index
+    classes = [each for each in knobs if not each.limits]
+    for i, knob in enumerate(classes):
+        number[[place[ends] for ends in knob.links]] = i
+    try:
+        found = sensitivity(problem, classes=number)
+    except CclError as error:
+        return {"trouble": text.sentence(str(error))}
+    by_link = {knob.links[0]: knob.key for knob in classes}
+    by_limit = {knob.limits[0]: knob.key for knob in knobs if knob.limits}
+    rows = [
+        {
+            "key": by_limit.get(each.limits[0], "") if each.limits else by_link[each.links[0]],
+            "words": each.words,
+            "more": float(each.more),
+            "less": float(each.less),
+        }
+        for each in found.effects
+    ]
+    return {"words": [text.sentence(each) for each in found.words], "rows": rows}
+
+
+def drawn_at_first(found: Json, stands: Standing) -> list[str]:
+    """Return the classes whose curves are drawn at first: those that moved, else the best one."""
+    moved = [
+        knob.key
+        for knob in stands.knobs
+        if stands.change.bandwidth.get(knob.key, knob.bandwidth) != knob.bandwidth
+    ]
+    return moved[:MOST_LINES] or [each["key"] for each in found.get("rows", ())[:1]]
+
+
+def curves(stands: Standing, chosen: Sequence[str]) -> tuple[list[Line], str]:
+    """Return the curves of some classes, and why there are no more, or nothing.
+
+    Parameters
+    ----------
+    stands
+        The cluster as the sliders stand.
+    chosen
+        Keys of the classes.
+    """
+    if isinstance(stands.problem, str):
+        return [], stands.problem
+    found: list[Line] = []
+    for mark, knob in enumerate(stands.knobs):
+        if knob.key not in chosen or len(found) >= MOST_LINES:
+            continue
+        factor = stands.change.bandwidth.get(knob.key, knob.bandwidth) / knob.bandwidth
+        try:
+            curve = rate_curve(
+                stands.problem,
+                () if knob.limits else knob.links,
+                limits=knob.limits,
+                low=min(LOW, factor) / factor,
+                high=max(HIGH, factor) / factor,
+            )
+        except CclError as error:
+            return found, text.sentence(str(error))
+        found.append(line_of(curve, knob.title, mark=mark, factor=factor))
+    return found, ""

@@ -11,12 +11,11 @@ from dash import dcc, html
 from ccl import text
 from ccl.topology import Topology
 from designer.shell import ids
-from designer.shell.charts import CONFIG
-from designer.shell.markup import attributes, heading, icon
+from designer.shell.markup import CONFIG, attributes, heading, icon
 from designer.shell.presets import COLLECTIVE_LABELS
+from designer.views.whatif.failing_card import controls, part
 from designer.views.whatif.knobs import Knob
 from designer.views.whatif.running import Found
-from designer.views.whatif.study_card import controls, part
 from widgets import QuantityField
 
 Json = Mapping[str, Any]

@@ -1,19 +1,175 @@
-"""The What-if view: sliders at the left, figures over the cut in the middle, questions right."""
+"""The What-if view: sliders at the left, figures over the cut in the middle, questions right.
+
+Today beside the change: the best rate, the bounds, and the cuts that hold them down.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from ccl import text
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
-from designer.views.whatif import figures, study_card
+from designer.views.whatif import failing_card as study_card
 from designer.views.whatif.budget_card import budget_card
 from designer.views.whatif.failing_card import failing_cards
 from designer.views.whatif.limits_card import limits_card
 from widgets import TopologyCanvas
+
+Json = Mapping[str, Any]
+
+MOST_CUTS = 4
+"""Cuts with a button; the rest are counted."""
+MOST_DIGITS = 15
+"""Characters of a fraction that people still read."""
+SAME = 1e-9
+"""A change below this share is none."""
+
+
+def figures(today: Json | None, now: Json | None) -> list[Any]:
+    """Return the figures.
+
+    Parameters
+    ----------
+    today, now
+        As `designer.views.whatif.answering.told` returns them; None before they are known.
+    """
+    if not now or now.get("trouble"):
+        words = (now or {}).get("trouble") or "Move a slider, and the proved rate follows."
+        return [html.P(words, className="ds-card ds-quiet ds-wif-trouble")]
+    before = {} if not today or today.get("trouble") else today
+    return [
+        _card(
+            "Best rate",
+            text.bandwidth,
+            (before.get("algbw"), now["algbw"]),
+            note=_exactly(now),
+            title=f"algbw, latencies aside. Proved by {now['proved_by']}.",
+        ),
+        _card(
+            "Repeated, each",
+            text.duration,
+            (before.get("each"), now["each"]),
+            note=f"makespan per {text.size(now['size'])}, without end",
+            less=True,
+        ),
+        _card(
+            "Once, at least",
+            text.duration,
+            (before.get("once"), now["once"]),
+            note=f"{now['once_by']}; latencies count" if now["once"] else now["once_by"],
+            less=True,
+        ),
+    ]
+
+
+def _exactly(now: Json) -> str:
+    fraction = now["fraction"] or ""
+    if not now["reached"]:
+        return "no plan is faster; whether one is as fast is open"
+    if "/" in fraction and len(fraction) <= MOST_DIGITS:
+        return f"exactly {fraction} GB/s"
+    return "proved, and a plan has it"
+
+
+def _card(
+    label: str,
+    write: Any,
+    values: tuple[float | None, float | None],
+    *,
+    note: str,
+    less: bool = False,
+    title: str | None = None,
+) -> html.Div:
+    before, after = values
+    same = before is None or after is None or abs(after - before) <= SAME * before
+    then = None if same else html.Span([write(before), " "], className="ds-wif-before")
+    shown = write(after) if after is not None else text.NONE
+    return html.Div(
+        [
+            html.Span(label, className="ds-wif-what"),
+            html.Div([then, html.B(shown)], className="ds-wif-value"),
+            _moved(before, after, write, less=less) if not same else _still(),
+            html.Small(note, title=note),
+        ],
+        className="ds-card ds-wif-figure",
+        title=title,
+    )
+
+
+def _still() -> html.Span:
+    return html.Span("as today", className="ds-wif-delta")
+
+
+def _moved(before: Any, after: Any, write: Any, *, less: bool) -> html.Span:
+    """Say by how much it has changed, in units and in per cent, and whether that is good."""
+    up = after > before
+    good = up is not less
+    sign = "+" if up else "−"
+    size = write(abs(after - before))
+    share = text.digits(100 * abs(after / before - 1))
+    tone = "ds-good" if good else "ds-bad"
+    mark = html.I("▲" if up else "▼", **attributes(aria_hidden="true"))
+    return html.Span([mark, f"{sign}{size}, {sign}{share} %"], className=f"ds-wif-delta {tone}")
+
+
+def cuts(now: Json | None, shown: int | None, today: Json | None) -> list[Any]:
+    """Return what holds the rate down, each tied cut with a button that draws it.
+
+    Parameters
+    ----------
+    now, today
+        As `designer.views.whatif.answering.told` returns them.
+    shown
+        Number of the cut on the canvas, or None.
+    """
+    if not now or now.get("trouble"):
+        return []
+    found: Sequence[Json] = now["cuts"]
+    if not found:
+        many = text.count(len(now["held"]), "link")
+        words = f"No cut alone decides: {many} hold it down together" if now["held"] else ""
+        return [html.Span(words or "No cut alone decides", className="ds-note")]
+    title = "Bottleneck" if now["ties"] == 1 else f"{now['ties']} cuts tie"
+    was = _was(now, today)
+    more = now["ties"] - min(len(found), MOST_CUTS)
+    return [
+        html.Span(title, className="ds-wif-what"),
+        *(_cut(each, number=i, pressed=i == shown) for i, each in enumerate(found[:MOST_CUTS])),
+        html.Small(f"and {more} more", className="ds-note") if more else None,
+        html.Small(was, className="ds-note") if was else None,
+    ]
+
+
+def _was(now: Json, today: Json | None) -> str:
+    before = [each["where"] for each in (today or {}).get("cuts", ())]
+    if not before or before[0] in {each["where"] for each in now["cuts"]}:
+        return ""
+    return f"today {before[0]}"
+
+
+def _cut(cut: Json, *, number: int, pressed: bool) -> html.Button:
+    return html.Button(
+        [icon("cut"), cut["where"]],
+        id={"whatif-cut": number},
+        type="button",
+        className="ds-layer ds-wif-cut",
+        title="Draw it",
+        **attributes(aria_pressed=str(pressed).lower()),
+    )
+
+
+def applied() -> html.Div:
+    """Say that the change is in the drawing, with the way back."""
+    back = html.Button("Undo", id={"whatif-undo": 0}, type="button", className="ds-wif-link")
+    return html.Div(
+        [icon("check"), html.Span("The drawing has it now."), back], className="ds-wif-done"
+    )
+
 
 NOTHING: dict[str, Any] = {
     "topology": {"name": "", "devices": [], "links": [], "limits": []},
@@ -92,7 +248,7 @@ def _middle() -> html.Div:
     return html.Div(
         [
             html.Div(
-                figures.figures(None, None),
+                figures(None, None),
                 id=ids.WHATIF_FIGURES,
                 className="ds-wif-figures",
                 role="status",

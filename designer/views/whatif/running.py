@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ccl.errors import SolveError
-from designer.jobs.line import Limits
-from designer.jobs.watches import ABANDONED, Watches
+from designer.jobs.watches import ABANDONED, Limits, Watches
 from formulations import Child
 
 MODULE = "designer.views.whatif.worker"

@@ -1,7 +1,11 @@
-"""Losses, stragglers and budgets of the cluster as the sliders stand: run, draw, open, buy."""
+"""Losses, stragglers and budgets of the cluster as the sliders stand: run, draw, open, buy.
+
+The cluster of one row of what may fail or lag, made again from the row.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
@@ -11,17 +15,48 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
+from ccl.topology import Topology
 from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import commands, ids
-from designer.shell.notes import note
+from designer.shell.markup import note
 from designer.views.solve.results import banner
-from designer.views.whatif import answering, budget_card, failing_card, study_card
+from designer.views.whatif import answering, budget_card, failing_card
+from designer.views.whatif import failing_card as study_card
+from designer.views.whatif.answering import asked
+from designer.views.whatif.failing_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
-from designer.views.whatif.losing import degraded
 from designer.views.whatif.running import Found, Studies
-from designer.views.whatif.study_card import STUDIES, part
-from designer.views.whatif.told import asked
+from formulations.analyses.failures.nouns import Part
+from formulations.analyses.failures.study import slowed, without
 from widgets.charts.front import front_figure
+
+
+def degraded(
+    topology: Topology, row: Mapping[str, Any], *, alpha: float | None = None, beta: float = 1.0
+) -> Topology:
+    """Return a cluster without what a row says, or with it slow.
+
+    Parameters
+    ----------
+    topology
+        With everything in place.
+    row
+        As `designer.views.whatif.worker` tells it.
+    alpha, beta
+        Factors of latency and of time per byte, where it lags; without them it is lost.
+
+    Raises
+    ------
+    ProblemError
+        If the cluster has no such part.
+    """
+    names = tuple(row["names"])
+    members = tuple(tuple(each) for each in row["members"])
+    part = Part(row["kind"], names, row["alike"], members, parallel=row["parallel"])
+    if alpha is None:
+        return without(topology, part)
+    return slowed(topology, part, alpha=alpha, beta=beta)
+
 
 GONE = "this study is not there any more; run it again"
 DOING = "looks for the cheapest"

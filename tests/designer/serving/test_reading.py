@@ -13,10 +13,10 @@ import pytest
 from ccl.errors import FormatError
 from ccl.serialization.documents import document, document_text
 from designer.server import reading
-from designer.server.guard import MOST_UPLOAD
 from designer.server.reading import Apart
+from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
-from designer.views.draw import import_callbacks as importing
+from designer.views.draw import import_card as importing
 from designer.views.draw import sharing_callbacks as sharing
 from interchange.formats.own.fragment import Share, fragment_of
 from tools.hostile_files import hostile_documents
