@@ -27,12 +27,12 @@ from rich.table import Table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.relabelling import shuffled
 from ccl.result import Result, Stop, conclude
 from ccl.topology import Topology
 from formulations import solve
 from formulations.bounds import quick_bounds
 from formulations.campaigns.catalog import Catalog
+from formulations.campaigns.catalog.relabelling import shuffled
 from formulations.campaigns.catalog.tuning import scaled, sized
 from gallery import open_cluster
 

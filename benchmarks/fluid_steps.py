@@ -20,7 +20,7 @@ from rich.table import Table
 
 from benchmarks.measuring import said, table
 from ccl.collective import all_gather
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from formulations.bounds import quick_bounds
 from formulations.engines.fluid_lp.steps import Conversion, conversion

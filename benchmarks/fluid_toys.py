@@ -17,9 +17,9 @@ from rich.table import Table
 
 from benchmarks.measuring import said, table
 from ccl.collective import broadcast
-from ccl.forest import Forest, Tree
+from ccl.laying import steady_makespan
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.steady import steady_makespan
 from ccl.topology import DeviceKind, Link, Topology, device
 from formulations import solve
 from formulations.engines.fluid_lp.plain import FluidSolution, solve_plain

@@ -11,9 +11,8 @@ from random import Random
 
 from ccl.collective import COLLECTIVES, Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import ProblemError
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.topology import Device, Link, SharedLimit, Topology, device
-from ccl.window import Window
 
 BANDWIDTHS = (2.5, 5.0, 10.0, 12.5, 25.0, 50.0, 100.0)
 """GB/s."""

@@ -38,9 +38,9 @@ from benchmarks.random_problems import random_problem
 from benchmarks.replays import faults
 from ccl.bound import Bound
 from ccl.errors import SolveError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.schedule import Schedule
 from ccl.serialization.topoloom import problem_to_json
 from formulations.bounds import lower_bounds
 from formulations.core.registry import Formulation, available

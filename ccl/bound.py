@@ -3,11 +3,35 @@
 The bounds themselves are proved in `formulations.bounds`.
 
 Where a cut is, in words: by whole hosts where it is made of them, from its smaller side.
+
+What a little more bandwidth of each link would save: prices of links and of shared limits.
+
+The makespan T of a linear program in which latencies are hidden depends on the bandwidths b alone.
+By duality it is the largest value, over prices y >= 0 of a byte on each link and limit, of
+
+    T(b) = max over y of   D(y) / (y . b)
+
+with D(y) what moving everything costs at these prices along the cheapest ways or trees, whatever
+b is. For an optimal y, scaled so that y . b = 1 (b in bytes per µs), T = D(y), and the derivative
+is dT/db[i] = -T y[i]: with more bandwidth T falls, so a price is
+
+    price[i] = -dT/db[i] = T y[i]           µs saved for each GB/s added,
+
+never negative. Two facts follow, which `formulations` tests:
+
+* all bandwidths times c make T / c, so the sum of price[i] b[i] over links and limits is T;
+* T is convex in b, as a largest of convex functions. So where several y are optimal, the prices of
+  any one of them are a subgradient: added bandwidth saves at most the price, and bandwidth that is
+  taken away costs at least the price, for each GB/s.
+
+What one link's bandwidth changes alone is asked here: links that look alike have the same price,
+and each of them is worth little where only more of all of them would help.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ccl.display import mime_bundle
@@ -64,7 +88,7 @@ class Bound:
     whole_chunks
         Whether it holds only for plans that never split a chunk.
     steady
-        Whether it holds for the steady state too (`ccl.steady`): bytes over bandwidth, in which
+        Whether it holds for the steady state too (`ccl.laying`): bytes over bandwidth, in which
         no latency is counted.
     """
 
@@ -93,3 +117,87 @@ def _hosts_first(topology: Topology, names: set[str]) -> list[str]:
     broken = {host for name, host in hosts.items() if name not in names} | {None}
     whole = {str(hosts[name]): None for name in hosts if hosts[name] not in broken}
     return [*whole, *(name for name in hosts if name in names and hosts[name] in broken)]
+
+
+Ends = tuple[str, str]
+
+IDLE = 1e-7
+"""A link whose price times bandwidth is a smaller share of the makespan holds nothing down."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices at one optimum.
+
+    Parameters
+    ----------
+    topology
+        Whose links are priced.
+    makespan
+        µs of the optimum: of the steady state, latencies hidden, unless `model` says otherwise.
+    links
+        µs saved for each GB/s added to a link, by its ends; every link is there.
+    limits
+        The same for each shared limit, by its name.
+    model
+        Which linear program they are the duals of, in words.
+    exact
+        Whether plans reach `makespan`; else no plan is faster, but perhaps none is as fast.
+    """
+
+    topology: Topology
+    makespan: float
+    links: Mapping[Ends, float]
+    limits: Mapping[str, float] = field(default_factory=dict)
+    model: str = "linear program of a fluid"
+    exact: bool = True
+
+    def __getitem__(self, ends: Ends) -> float:
+        """Return the price of a link by its ends: µs for each GB/s."""
+        return self.links[ends]
+
+    def share(self, ends: Ends) -> float:
+        """Return by how much of its change the makespan follows a link's bandwidth, 0 to 1."""
+        return self.links[ends] * self.topology.link(*ends).bandwidth / self.makespan
+
+    def share_of_limit(self, name: str) -> float:
+        """Return the same for a shared limit."""
+        [limit] = (each for each in self.topology.limits if each.name == name)
+        return self.limits[name] * limit.bandwidth / self.makespan
+
+    @property
+    def dearest(self) -> tuple[Ends, ...]:
+        """Ends of the links that hold the makespan down, the dearest first."""
+        found = [ends for ends in self.links if self.share(ends) > IDLE]
+        # Prices that differ by rounding alone are equal, and equal ones stay in the links' order.
+        return tuple(sorted(found, key=lambda ends: -float(f"{self.links[ends]:.9g}")))
+
+    @property
+    def total(self) -> float:
+        """µs: price times bandwidth of all links and limits, which is the makespan."""
+        links = sum(self.links[each.ends] * each.bandwidth for each in self.topology.links)
+        return links + sum(self.limits[e.name] * e.bandwidth for e in self.topology.limits)
+
+    def __str__(self) -> str:
+        """Return the dearest links in a few lines."""
+        lines = [f"{self.makespan:.6g} µs on {self.topology.name}: {self.model}"]
+        for ends in self.dearest[:MOST_TOLD]:
+            src, dst = ends
+            lines.append(f"  {src}->{dst}  {self.links[ends]:.4g} µs saved per GB/s at most")
+        more = len(self.dearest) - MOST_TOLD
+        if more > 0:
+            lines.append(f"  and {more} more links")
+        lines += [
+            f"  limit {name}  {price:.4g} µs saved per GB/s at most"
+            for name, price in self.limits.items()
+            if self.share_of_limit(name) > IDLE
+        ]
+        idle = sum(self.share(ends) <= IDLE for ends in self.links)
+        lines += [f"  {idle} links would save nothing"] if idle else []
+        return "\n".join(lines)
+
+    _repr_mimebundle_ = mime_bundle
+
+
+MOST_TOLD = 8
+"""Links that are told in words."""

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.quantity import kind_of, parse_quantity
-from ccl.serialization.sketches import sketch_from_json, sketch_to_json
-from ccl.sketch import Sketch
+from ccl.serialization.sketches import Sketch, sketch_from_json, sketch_to_json
 
 OptionKind = Literal["int", "float", "bool", "choice", "text", "sketch"]
 

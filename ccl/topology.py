@@ -2,21 +2,94 @@
 
 Bandwidths are in GB/s (10^9 bytes a second) and one way, latencies in µs. Positions on a drawing
 are not part of a topology (`ccl.layout`): two topologies are equal when they move data alike.
+
+What the builder of a cluster knows of its symmetry; `ccl.symmetry` checks it before it is used.
+
+A declaration is only a hint: it may have become wrong by an edit of the cluster, and what is
+wrong is left out, generator by generator.
+
+Links by the million: a full mesh of a thousand GPUs has as many, and a file is read at once.
 """
 
 from __future__ import annotations
 
+import gc
 import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Literal, get_args
 
 import numpy as np
 
-from ccl.declared_symmetry import Declared
 from ccl.display import mime_bundle
 from ccl.errors import ProblemError
+
+
+@dataclass(frozen=True, slots=True)
+class Interchange:
+    """Blocks of devices that may be permuted among one another at will.
+
+    Parameters
+    ----------
+    blocks
+        Names of the devices of each block, all equally many; devices at the same place of two
+        blocks take each other's place.
+    inner
+        What may be permuted inside a block, said with the names of the first one; it holds in
+        every block on its own.
+
+    Raises
+    ------
+    ProblemError
+        If there is no block, or they are not equally long.
+    """
+
+    blocks: tuple[tuple[str, ...], ...]
+    inner: tuple[Declared, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(map(len, self.blocks))) != 1 or not self.blocks[0]:
+            msg = "an interchange needs blocks that have equally many devices, and at least one"
+            raise ProblemError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """One permutation of devices; those that are not named stay where they are.
+
+    Parameters
+    ----------
+    names
+        Devices that move.
+    images
+        Where each of them goes: the same names in another order.
+
+    Raises
+    ------
+    ProblemError
+        If there are not as many images as names.
+    """
+
+    names: tuple[str, ...]
+    images: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.images):
+            msg = f"a permutation of {len(self.names)} devices has {len(self.images)} images"
+            raise ProblemError(msg)
+
+
+Declared = Interchange | Permutation
+
+
+def moves_at_will(declared: Declared) -> bool:
+    """Whether nothing but interchanges is declared, so that it is known what fixes a device."""
+    return isinstance(declared, Interchange) and all(map(moves_at_will, declared.inner))
+
 
 DeviceKind = Literal["gpu", "switch", "memory", "nic"]
 KINDS: tuple[DeviceKind, ...] = get_args(DeviceKind)
@@ -32,6 +105,9 @@ ABILITIES: dict[DeviceKind, tuple[bool, bool, bool]] = {
 LEAST, MOST = 1e-30, 1e30
 """Bandwidths and sizes that are computed with, and the largest latency: products of a few stay
 numbers, and nothing that is measured lies beyond."""
+
+_SAME_RATE = 1e-9
+"""Rates closer than this share are the same: a limit that is as much as its links never binds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,3 +464,56 @@ def _far(given: Link | SharedLimit) -> str:
     """Say that a bandwidth is positive and no use all the same, if it is."""
     positive = 0 < given.bandwidth < math.inf
     return f"; give {LEAST:g} to {MOST:g} GB/s" if positive else ""
+
+
+def binding_limits(topology: Topology) -> tuple[SharedLimit, ...]:
+    """Return the limits that are below the sum of their links: the others never slow anything."""
+    return tuple(
+        limit
+        for limit in topology.limits
+        if limit.bandwidth
+        < sum(topology.link(*ends).bandwidth for ends in limit.links) * (1 - _SAME_RATE)
+    )
+
+
+def many_links(
+    src: Sequence[str],
+    dst: Sequence[str],
+    *,
+    bandwidth: Sequence[float],
+    alpha: Sequence[float],
+    medium: Sequence[str],
+    count: Sequence[int],
+) -> tuple[Link, ...]:
+    """Return links given by columns, all of them equally long.
+
+    Raises
+    ------
+    ProblemError
+        If one of them is none.
+    """
+    rates, lates = np.array(bandwidth, dtype=float), np.array(alpha, dtype=float)
+    sound = ((rates > 0) & (rates < math.inf) & (lates >= 0) & (lates < math.inf)).all()
+    columns = (src, dst, bandwidth, alpha, medium, count)
+    if not sound or min(count, default=1) < 1 or any(map(eq, src, dst)):
+        return tuple(map(Link, *columns))  # one of which says what is wrong with it
+    links = [Link.__new__(Link) for _ in src]
+    for name, column in zip(Link.__slots__, columns, strict=True):
+        # What a link checks was checked above; its slots are filled as its constructor would.
+        deque(map(getattr(Link, name).__set__, links, column), maxlen=0)
+    return tuple(links)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Leave cyclic garbage alone for a time in which much is made that lives on.
+
+    The collector would look through all of it again and again, for as long as making it takes.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

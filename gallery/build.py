@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ccl.declared_symmetry import Declared
 from ccl.errors import ProblemError
-from ccl.topology import Device, Link, Topology, device, duplex
+from ccl.topology import Declared, Device, Link, Topology, device, duplex
 
 GPU_LIMIT = 16_384
 """Most GPUs of a shape."""

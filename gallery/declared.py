@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-from ccl.declared_symmetry import Declared, Interchange, Permutation
+from ccl.topology import Declared, Interchange, Permutation
 from gallery.build import Fabric
 
 Place = list[int]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
-from ccl.declared_symmetry import Declared
 from ccl.errors import ProblemError
-from ccl.topology import Device, Link, Topology, device
+from ccl.topology import Declared, Device, Link, Topology, device
 from gallery.build import (
     Wire,
     check,

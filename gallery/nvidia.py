@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ccl.declared_symmetry import Declared
-from ccl.topology import Device, Link, Topology, device
+from ccl.topology import Declared, Device, Link, Topology, device
 from gallery.build import (
     HOST_LIMIT,
     Fabric,

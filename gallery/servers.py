@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ccl.declared_symmetry import Declared
-from ccl.topology import Device, Link, SharedLimit, Topology, device
+from ccl.topology import Declared, Device, Link, SharedLimit, Topology, device
 from gallery.build import HOST_LIMIT, Wire, check, count_of, make_gpus, star
 from gallery.declared import each_alone, interchange
 from gallery.entry import Entry, Figure

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ccl.causes import Cause, Reason
 from ccl.explain.told import Told
 from ccl.text import number
-from ccl.timeline import Transfer
+from ccl.timeline import Cause, Reason, Transfer
 
 _NOTHING = 1e-9
 """Shares of the makespan below this are rounding errors."""

@@ -14,9 +14,9 @@ from typing import Any
 from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
 from ccl.explain.told import MOST_UNFOLDED, Told, tell
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.schedule import Schedule
 from ccl.text import bounded, bytes_text, count, enumerated, number
 
 _SAME_TIME = 1e-6

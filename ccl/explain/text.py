@@ -14,16 +14,14 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-from ccl.causes import Reason
 from ccl.errors import ProblemError
 from ccl.explain.breakdown import breakdown
 from ccl.explain.told import Plan, Told, rank_name, tell
-from ccl.flow import Flow, paths
-from ccl.forest import Forest
 from ccl.laying import ways
+from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.text import bounded, bytes_text, count, enumerated, number
-from ccl.timeline import Timeline
+from ccl.timeline import Reason, Timeline
 
 MOST_TREES = 6
 """Trees or paths of one chunk that are written out."""

@@ -18,15 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ccl.causes import Cause, Reason, causes, critical
 from ccl.errors import ProblemError
-from ccl.flow import Flow
-from ccl.forest import Forest
+from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.text import number
-from ccl.timeline import Timeline, Transfer
+from ccl.timeline import Cause, Reason, Timeline, Transfer, causes, critical
 from ccl.verify import verify
 
 _SENDS = "{src} sends {chunk} to {dst} at {start} µs, there at {end} µs: "

@@ -31,14 +31,13 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Struct
 
-from ccl.collective import COLLECTIVES, CollectiveKind, make_collective
+from ccl.collective import COLLECTIVES, CollectiveKind, Tenant, make_collective
 from ccl.errors import FormatError
+from ccl.problem import Window
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import Integer, yaml_in
 from ccl.serialization.topoloom import shaped
-from ccl.tenants import Tenant
 from ccl.topology import Topology
-from ccl.window import Window
 
 MOST_TENANTS = 1_000
 """Tenants of one cluster."""

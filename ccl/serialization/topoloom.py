@@ -22,19 +22,24 @@ import msgspec
 import numpy as np
 
 from ccl.bound import Bound, Cut, Path
-from ccl.closed_form import ClosedForm
 from ccl.collective import Chunk, Collective, custom, made_of, make_collective, shared
 from ccl.errors import FormatError
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
-from ccl.problem import Problem
-from ccl.result import PROOF_TOLERANCE, ModelSize, Plan, Result, Stop, conclude, true_bounds
-from ccl.schedule import Schedule, Send
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
+from ccl.problem import Problem, Window
+from ccl.result import (
+    PROOF_TOLERANCE,
+    ClosedForm,
+    ModelSize,
+    Plan,
+    Result,
+    Stop,
+    conclude,
+    true_bounds,
+)
 from ccl.serialization import wire
 from ccl.serialization.text import misfit
 from ccl.symmetry import Symmetry
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.window import Window
 
 MOST_DIGITS = 1_000
 """Of a number in a weight. Python's own `Fraction` reads exponents as well, and computes with

@@ -6,10 +6,8 @@ overlaps the next transmission. Shared limits slow transfers down.
 
 from __future__ import annotations
 
-from ccl.flow import Flow
-from ccl.forest import Forest
+from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.simulate.schedule import replay_schedule
 from ccl.simulate.steady import replay_flow, replay_forest
 from ccl.timeline import Timeline

@@ -6,7 +6,7 @@ time, get their rates anew at every event: in order of rank each job takes what 
 limits still have. Where a schedule promises a link some bytes in an epoch, the link is sure of
 that rate first, so that no job ahead of its time can make another late.
 
-A job may take on the bytes of others before all of them are there (`ccl.schedule.Send.via`).
+A job may take on the bytes of others before all of them are there (`ccl.plans.Send.via`).
 Where all rates are known it waits until it can send without a pause. Else it follows: no byte of
 it leaves before it has come, so that without a backlog it is as slow as what it follows, and holds
 its link until the last has left. What it is promised and cannot use goes to no other, else jobs
@@ -24,10 +24,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ccl.simulate.ways import SlowTimes
-from ccl.topology import SharedLimit, Topology
-
-_SAME_RATE = 1e-9
-"""A limit within this share of the sum of its links never slows anything."""
+from ccl.topology import Topology, binding_limits
 
 _NOTHING = 1e-12
 """What is left of a bandwidth, or of what comes, and below this share of it is a rounding error."""
@@ -145,16 +142,6 @@ class _Inflow:
         self._since = now
 
 
-def binding(topology: Topology) -> tuple[SharedLimit, ...]:
-    """Return the limits that are below the sum of their links: the others never slow anything."""
-    return tuple(
-        limit
-        for limit in topology.limits
-        if limit.bandwidth
-        < sum(topology.link(*ends).bandwidth for ends in limit.links) * (1 - _SAME_RATE)
-    )
-
-
 def _rest(whole: float, used: float) -> float:
     """Return what is left of a rate, none where that could be a rounding error."""
     return whole - used if used < whole * (1 - _NOTHING) else 0.0
@@ -174,7 +161,7 @@ class Engine:
     ) -> None:
         self._jobs = jobs
         self._betas = [link.beta for link in topology.links]
-        self._limits = binding(topology)
+        self._limits = binding_limits(topology)
         self._rooms = [limit.bandwidth * 1e3 for limit in self._limits]
         self._caps: dict[int, list[int]] = {}
         for i, limit in enumerate(self._limits):

@@ -22,8 +22,8 @@ from functools import partial
 from operator import attrgetter, ge
 from typing import NamedTuple
 
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate.ways import SAME_MOMENT, Held, Spans, Way, Ways, shared
 from ccl.topology import SharedLimit
 

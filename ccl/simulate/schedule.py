@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
-from ccl.simulate.engine import Engine, Job, Promises, binding
+from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.plan import Crossing, Plan, brought, held_back, needs_of, plan_sends
 from ccl.simulate.ways import SAME_MOMENT, SlowTimes, Spans
 from ccl.timeline import Timeline, Transfer, by_start
+from ccl.topology import binding_limits
 
 
 def replay_limited(
@@ -109,7 +110,7 @@ def replay_schedule(problem: Problem, schedule: Schedule) -> Timeline:
     No send starts later than the schedule starts it; where shared limits bind, this holds for
     its epoch, and not for sends that cross several links at once.
     """
-    limits = binding(problem.topology)
+    limits = binding_limits(problem.topology)
     plan = plan_sends(problem, schedule, limits)
     needs = needs_of(problem, schedule, plan)
     if limits or problem.windows:

@@ -47,15 +47,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ccl.flow import Flow, paths
-from ccl.forest import Forest
 from ccl.laying import link_orbits, ways
+from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
-from ccl.simulate.engine import Engine, Job, binding
+from ccl.simulate.engine import Engine, Job
 from ccl.simulate.ways import SlowTimes
 from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline, Transfer, by_start
-from ccl.topology import SharedLimit, Topology
+from ccl.topology import SharedLimit, Topology, binding_limits
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def orbits_of(topology: Topology, symmetry: Symmetry) -> Orbits | None:
     kept, number = np.unique(first, return_inverse=True)
     limits: dict[frozenset[int], SharedLimit] = {}
     ends = [link.ends for link in topology.links]
-    for limit in binding(topology):
+    for limit in binding_limits(topology):
         members, counts = np.unique(
             first[[topology.link_index[each] for each in limit.links]], return_counts=True
         )
@@ -190,7 +189,7 @@ class Parts:
         """Send everything over the links of a topology."""
         self.start = [0.0] * len(self.link)
         self.sent = [0.0] * len(self.link)
-        if slow is None and not binding(topology):
+        if slow is None and not binding_limits(topology):
             self._freely(topology)
             return
         alphas = [link.alpha for link in topology.links]

@@ -1,6 +1,6 @@
 """The links that a transmission crosses: of one send, or of several that part or run together.
 
-`ccl.schedule` says which sends of an epoch cross links together. They are found here by laying
+`ccl.plans` says which sends of an epoch cross links together. They are found here by laying
 their ways into one another, device by device from the end that they share.
 
 When links have less bandwidth than their own.
@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
-from ccl.window import Window
+from ccl.plans import Schedule, Send
+from ccl.problem import Problem, Window
 
 Route = tuple[str, ...]
 """Devices along a way, its ends included."""

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 from ccl.collective import Chunk, Collective, made_of
+from ccl.problem import Window
 from ccl.symmetry.shape import Shape, joint, neighbours, refined
 from ccl.topology import Topology
-from ccl.window import Window
 
 
 def bliss(shape: Shape) -> np.ndarray:

@@ -18,12 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from ccl.declared_symmetry import Declared, Interchange, Permutation, moves_at_will
 from ccl.symmetry.canonical import bliss
 from ccl.symmetry.group import Group
 from ccl.symmetry.guess import guessed
 from ccl.symmetry.shape import Moves, Shape, refined, scattered, shape_of
-from ccl.topology import Topology
+from ccl.topology import Declared, Interchange, Permutation, Topology, moves_at_will
 
 _Element = tuple[np.ndarray, Moves]
 

@@ -6,10 +6,8 @@ there cannot hide here.
 
 from __future__ import annotations
 
-from ccl.flow import Flow
-from ccl.forest import Forest
+from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.verify.forest import verify_flow, verify_forest
 from ccl.verify.schedule import verify_schedule
 from ccl.verify.timeline import verify_timeline

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from ccl.collective import Chunk
 from ccl.errors import ScheduleError
+from ccl.plans import Send
 from ccl.problem import Problem
-from ccl.schedule import Send
 from ccl.topology import Device
 from ccl.verify.order import TOLERANCE, meeting
 from ccl.verify.times import Clock, Timed

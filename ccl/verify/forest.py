@@ -15,8 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.errors import ScheduleError
-from ccl.flow import Flow
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Tree
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry
 from ccl.topology import Topology

@@ -2,7 +2,7 @@
 
 Which sends of a schedule cross their links together: multicasts, and sums on the way.
 
-`ccl.schedule` says when they do; here it is read off the devices of their ways.
+`ccl.plans` says when they do; here it is read off the devices of their ways.
 
 Whether a device that cannot store sends out no byte before it has come.
 
@@ -13,7 +13,7 @@ what can have come to it.
 
 When the links of a way are held: what a send does with devices that cannot store (cut-through).
 
-These are the rules of `ccl.schedule.Send.via`: a link that is faster than one before it waits until
+These are the rules of `ccl.plans.Send.via`: a link that is faster than one before it waits until
 it can send without a pause, so that no byte leaves a device before it has come, and all have left
 when the last has come and not before. A link that is limited is held over whole epochs, over no
 fewer than those in which the bytes come to it.
@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ccl.errors import ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, Topology
 

@@ -8,8 +8,8 @@ from collections import defaultdict
 import numpy as np
 
 from ccl.errors import ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Device
 from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken, check_buffers
 from ccl.verify.order import Order, Tree, check_ways

@@ -1,6 +1,6 @@
 """When each send of a schedule starts and arrives, and whether links and limits can carry it.
 
-The times are those that `ccl.schedule` defines. Over a link under a shared limit that binds (it
+The times are those that `ccl.plans` defines. Over a link under a shared limit that binds (it
 is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
 send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
 last epoch ends; the limit and the link itself are then kept in every epoch, and so over any window
@@ -27,11 +27,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ccl.errors import ScheduleError
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
+from ccl.problem import Problem, Window
 from ccl.topology import Link
 from ccl.verify.order import TOLERANCE, Order, Route, Stay, limited, trees, unlimited
-from ccl.window import Window
 
 
 class Windows:

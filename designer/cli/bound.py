@@ -12,8 +12,8 @@ import typer
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path
-from ccl.metrics import algbw, bus_factor, busbw
 from ccl.problem import Problem
+from ccl.timeline import algbw, bus_factor, busbw
 from designer.cli.asked import (
     ChunksOption,
     Cluster,

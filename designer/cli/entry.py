@@ -21,12 +21,12 @@ from designer.cli import (
     explain,
     failures,
     files,
-    formulation,
     limits,
     solve,
     sweep,
 )
 from designer.cli import bound as optimum
+from designer.cli import conditions as formulation
 from designer.cli import design as worker
 from designer.cli import execute as lint
 from designer.cli import execute as run

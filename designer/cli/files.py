@@ -14,13 +14,12 @@ import typer
 
 from ccl import text
 from ccl.errors import FormatError, ScheduleError
-from ccl.metrics import algbw, busbw
 from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.documents import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
-from ccl.timeline import Timeline
+from ccl.timeline import Timeline, algbw, busbw
 from designer.cli.asked import (
     Cluster,
     JsonOption,

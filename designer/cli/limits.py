@@ -15,7 +15,6 @@ import typer
 import formulations
 from ccl import text
 from ccl.bound import across
-from ccl.costs import EVEN, Costs, read_costs
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.documents import document, write_document
@@ -34,6 +33,7 @@ from designer.cli.asked import (
     remark,
     writable,
 )
+from formulations.analyses.expansion.costs import EVEN, Costs, read_costs
 from widgets.words.comparison import cut_words
 
 if TYPE_CHECKING:

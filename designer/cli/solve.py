@@ -19,8 +19,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import formulations
 from ccl import text
 from ccl.errors import SolveError
+from ccl.plans import Schedule
 from ccl.result import Result, Stop
-from ccl.schedule import Schedule
 from ccl.serialization.documents import document, write_document
 from designer.cli import conditions
 from designer.cli.asked import (

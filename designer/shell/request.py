@@ -12,6 +12,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.topology import Topology
+from designer.shell.presets import ROOTED
 from formulations import DEFAULT
 
 DEFAULT_FORMULATION = DEFAULT
@@ -129,3 +130,16 @@ def _chunks(value: object) -> int | None:
 def _share(percent: object) -> float | None:
     """Return a gap in per cent as a share; none is as good as one of zero."""
     return parse_quantity(percent, PERCENT, what="the gap", least=0) / 100 or None
+
+
+QUESTION = ("collective", "size", "chunks", "root")
+
+
+def same_question(summary: Mapping[str, Any] | None, request: Mapping[str, Any] | None) -> bool:
+    """Whether a schedule answers what is asked now, whatever it was found with."""
+    if summary is None or request is None:
+        return True
+    asked = summary.get("asked") or {}
+    rooted = request.get("collective") in ROOTED
+    keys = QUESTION if rooted else QUESTION[:-1]
+    return all(asked.get(key) == request.get(key) for key in keys)

@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ProblemError
-from ccl.metrics import finish_times
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result
-from ccl.schedule import Schedule
+from ccl.timeline import finish_times
 from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.weighted_objectives import prioritised

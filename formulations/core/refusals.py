@@ -10,20 +10,10 @@ from collections import defaultdict
 import numpy as np
 
 from ccl.problem import Problem
-from ccl.topology import SharedLimit, Topology
+from ccl.topology import SharedLimit, Topology, binding_limits
 
 SAME = 1e-9
 """A limit within this share of the sum of its links never slows anything."""
-
-
-def binding(topology: Topology) -> tuple[SharedLimit, ...]:
-    """Return the limits that are below the sum of their links: the others never bind."""
-    return tuple(
-        limit
-        for limit in topology.limits
-        if limit.bandwidth
-        < sum(topology.link(*ends).bandwidth for ends in limit.links) * (1 - SAME)
-    )
 
 
 def numbers(topology: Topology, limit: SharedLimit) -> list[int]:
@@ -37,7 +27,7 @@ def betas(topology: Topology) -> np.ndarray:
     Shape (links,).
     """
     beta = np.array([each.beta for each in topology.links], dtype=float)
-    for limit in binding(topology):
+    for limit in binding_limits(topology):
         under = numbers(topology, limit)
         beta[under] = np.maximum(beta[under], 1e-3 / limit.bandwidth)
     return beta
@@ -85,7 +75,7 @@ def no_crumbs(problem: Problem) -> str | None:
 
 def no_limits(problem: Problem) -> str | None:
     """Say which shared limit binds, with its GB/s and those of its links."""
-    for limit in binding(problem.topology):
+    for limit in binding_limits(problem.topology):
         together = sum(problem.topology.link(*ends).bandwidth for ends in limit.links)
         return (
             f"limit {limit.name} of {limit.bandwidth:g} GB/s is below its links' {together:g} GB/s"

@@ -102,7 +102,7 @@ class Formulation:
     takes_start
         Whether it can begin with a given plan.
     windows
-        Whether it knows that links may have less bandwidth for a time (`ccl.window`); the plans
+        Whether it knows that links may have less bandwidth for a time (`ccl.problem`); the plans
         of others are re-timed (`formulations.solving.windows`).
     whole_chunks
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it

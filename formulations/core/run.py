@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ccl.bound import Bound
-from ccl.closed_form import ClosedForm
 from ccl.errors import LimitReached, ScheduleError, SolveError
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.result import ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
-from ccl.schedule import Schedule
+from ccl.result import ClosedForm, ModelSize, Plan, Result, Status, Stop, conclude, true_bounds
 from ccl.simulate import simulate
 from formulations.core.preparing import clock
 

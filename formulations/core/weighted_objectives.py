@@ -5,9 +5,9 @@ Reference: TE-CCL (SIGCOMM 2024), section 5, on priorities across tenants.
 
 from __future__ import annotations
 
-from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.timeline import finish_times
 
 
 def prioritised(problem: Problem) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 
 from ccl.collective import Chunk, Collective, CollectiveKind
 from ccl.errors import ProblemError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.schedule import Schedule
 from ccl.topology import Topology
 from formulations.bounds import lower_bounds
 from formulations.core.run import Progress, Run

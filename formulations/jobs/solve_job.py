@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import ccl.errors
 from ccl.errors import CclError, LimitReached, SolveError
 from ccl.options import plain
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.schedule import Schedule
 from ccl.serialization.topoloom import plan_to_json, problem_to_json
 from formulations.core.run import Progress
 from formulations.jobs.child import Child

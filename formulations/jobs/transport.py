@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from ccl.many_links import no_collection
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.timeline import Timeline, Transfer
+from ccl.topology import no_collection
 
 _NAMES = tuple(each.name for each in fields(Result))
 _LARGE = ("plan", "timeline")

@@ -43,7 +43,7 @@ from formulations.core.registry import Formulation
 from formulations.core.run import Run
 
 if TYPE_CHECKING:
-    from ccl.forest import Tree
+    from ccl.plans import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def refuses(problem: Problem) -> str | None:
 
 def run(run: Run, options: Options) -> Result:
     """Solve the program of each step and make trees of it."""
-    from ccl.forest import Forest, Tree  # noqa: PLC0415
+    from ccl.plans import Forest, Tree  # noqa: PLC0415
 
     del options
     kind = run.problem.collective.kind

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ccl.bound import Bound
-from ccl.flow import Flow, Rate
+from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.core.refusals import no_crumbs

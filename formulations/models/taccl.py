@@ -34,7 +34,7 @@ over one link between hosts with nothing else between, ``before = 1 - together``
 
 Decisions
 
-* The paper's link is held for alpha + beta s. Here latency holds no link (`ccl.schedule`), so that
+* The paper's link is held for alpha + beta s. Here latency holds no link (`ccl.plans`), so that
   sends one after the other overlap their latencies, and going together, which saves alphas there,
   gains nothing and delays what is sent on. Steps 1 and 2 count beta s unless the option latency
   says ``holds``; step 3 is the paper's throughout and its time is in the log; the order it finds is
@@ -68,8 +68,9 @@ from typing import Literal
 from ccl.collective import COLLECTIVES
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.sketch import Sketch
-from formulations.core.refusals import binding, no_stores
+from ccl.serialization.sketches import Sketch
+from ccl.topology import binding_limits
+from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.epoch_options import ProofOptions
@@ -146,7 +147,7 @@ def refuses(problem: Problem) -> str | None:
     refusal = no_stores(problem) or no_mirror(problem)
     if refusal is not None:
         return refusal
-    for limit in binding(problem.topology):
+    for limit in binding_limits(problem.topology):
         return (
             f"limit {limit.name} of {limit.bandwidth:g} GB/s is below the sum of its links, and "
             "here every link has a bandwidth of its own"

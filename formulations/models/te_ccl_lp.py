@@ -54,9 +54,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.schedule import Schedule
 from ccl.verify import verify
 from formulations.bounds import quick_bounds
 from formulations.core.refusals import no_crumbs

@@ -49,8 +49,7 @@ from typing import TYPE_CHECKING, Literal
 from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.refusals import no_crumbs, no_stores

@@ -42,7 +42,8 @@ from ccl.collective import COLLECTIVES
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from formulations.core.refusals import binding, no_stores
+from ccl.topology import binding_limits
+from formulations.core.refusals import no_stores
 from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops, link_hops
@@ -114,7 +115,7 @@ def refuses(problem: Problem) -> str | None:
     for number, chunk in enumerate(chunks):
         if not chunk.reduced and len(chunk.holders) > 1:
             return f"chunk {number} has several holders, and a flow begins at one"
-    for limit in binding(problem.topology):
+    for limit in binding_limits(problem.topology):
         for src, dst in limit.links:
             if problem.topology.link(src, dst).alpha:
                 return (

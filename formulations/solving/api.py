@@ -16,7 +16,7 @@ from formulations.core.registry import Formulation, available, formulation
 from formulations.solvers.clash import shut_out
 
 if TYPE_CHECKING:
-    from ccl.schedule import Schedule
+    from ccl.plans import Schedule
     from formulations.core.run import Progress
     from formulations.jobs.solve_job import SolveJob
 

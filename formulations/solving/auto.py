@@ -38,9 +38,9 @@ from ccl.bound import Bound
 from ccl.collective import COLLECTIVES
 from ccl.errors import SolveError
 from ccl.options import option_fields
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
-from ccl.schedule import Schedule
 from formulations.core.preparing import begin, compiling, interpreted, ready
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from ccl.errors import CclError
-from ccl.schedule import Schedule
+from ccl.plans import Schedule
 from ccl.serialization.topoloom import plan_from_json, problem_from_json
 from formulations.core.run import Progress
 from formulations.jobs.child import PAUSE, until_abandoned

@@ -18,14 +18,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ccl.errors import ProblemError, ScheduleError, SolveError
-from ccl.problem import Problem
+from ccl.plans import Schedule
+from ccl.problem import Problem, Window
 from ccl.result import Result, Stop, conclude
-from ccl.schedule import Schedule
-from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
-from ccl.topology import Topology
+from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
-from ccl.window import Window
 from formulations.bounds import initial_bounds
 from formulations.core.registry import Formulation
 
@@ -177,7 +175,7 @@ def _heard(run: Run, news: Progress) -> None:
 def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     """Yield the plan in later epochs: each transmission by itself, then every epoch by itself."""
     free = replace(problem, windows=())
-    limits = binding(problem.topology)
+    limits = binding_limits(problem.topology)
     plan = plan_sends(free, schedule, limits)
     shares = [window.share for window in problem.windows if window.share > 0]
     longer = SPARE / min(shares, default=1.0)

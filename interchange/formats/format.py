@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ccl.errors import FormatError
-from ccl.overlay import Overlay
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.documents import Document, Kind
+from ccl.serialization.sketches import Sketch
 from ccl.simulate import simulate
-from ccl.sketch import Sketch
 from ccl.timeline import Timeline
 from ccl.topology import Topology
 from ccl.verify import verify
+from interchange.overlay import Overlay
 from interchange.programs import Program
 
 

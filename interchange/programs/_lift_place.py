@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ccl.errors import FormatError
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
 from ccl.topology import Link, Topology
 from interchange.programs._lift_run import Carry
 
@@ -254,7 +254,7 @@ class Placer:
 
 
 def _laid(hops: Sequence[Hop], tau: float | None) -> tuple[tuple[Hop, ...], float]:
-    """Return the hops of a way with their times (`ccl.schedule.Send.via`), and when it is over.
+    """Return the hops of a way with their times (`ccl.plans.Send.via`), and when it is over.
 
     A link waits until it can send without a pause, or is spread over epochs of `tau` µs, if there
     are any, as long as bytes come to it.

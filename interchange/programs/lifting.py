@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from interchange.programs._lift_place import Held, Key, Placer, ordered

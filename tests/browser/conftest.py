@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from widgets.pages.writers import standalone_html

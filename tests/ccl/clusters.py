@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ccl.collective import all_gather, all_reduce, reduce_scatter
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Device, Link, Topology, device, duplex
 
 MB = 1e6

@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 
 from ccl.bound import Bound, BoundKind, Cut, Path
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
-from ccl.problem import Problem
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
+from ccl.problem import Problem, Window
 from ccl.result import ModelSize, Plan, Result, Stop, conclude
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.window import Window
 from tests.ccl.clusters import ring, ring_all_gather
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(str.strip)

@@ -6,8 +6,8 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.verify import verify, verify_timeline
 from tests.ccl.clusters import MB

@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 
 EPSILON = 1e-9
 MOST_EPOCHS = 10_000

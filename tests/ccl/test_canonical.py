@@ -10,15 +10,14 @@ import pytest
 
 from ccl.collective import COLLECTIVES, Chunk, custom, make_collective
 from ccl.errors import ProblemError
-from ccl.problem import Problem
-from ccl.relabelling import Relabelling, shuffled
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.symmetry import canonical as module
 from ccl.symmetry.canonical import canonical
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
-from ccl.window import Window
 from formulations import solve
+from formulations.campaigns.catalog.relabelling import Relabelling, shuffled
 from gallery import open_cluster
 
 CLUSTERS = [

@@ -8,16 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ccl.causes import Cause, Reason, causes, critical
 from ccl.collective import Chunk, all_gather, broadcast, custom
-from ccl.forest import Forest, Tree
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.plans import Forest, Schedule, Send, Tree
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.symmetry import Symmetry
-from ccl.timeline import Timeline
+from ccl.timeline import Cause, Reason, Timeline, causes, critical
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.window import Window
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, ring_reduce_scatter, star
 from tests.ccl.planner import Planner
 from tests.ccl.test_simulate_properties import instance

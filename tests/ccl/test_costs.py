@@ -2,9 +2,9 @@
 
 import pytest
 
-from ccl.costs import Costs, Price, costs_of, read_costs
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
+from formulations.analyses.expansion.costs import Costs, Price, costs_of, read_costs
 
 FILE = b"""
 currency: $

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 from ccl.collective import Chunk, custom, make_collective
-from ccl.metrics import algbw, bus_factor, busbw, critical_path, link_load, link_utilisation
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
-from ccl.timeline import Timeline
+from ccl.timeline import (
+    Timeline,
+    algbw,
+    bus_factor,
+    busbw,
+    critical_path,
+    link_load,
+    link_utilisation,
+)
 from ccl.topology import Link, SharedLimit, Topology, device
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, ring_all_reduce, star
 from tests.ccl.planner import Planner

@@ -24,10 +24,8 @@ from ccl.collective import (
     scatter,
 )
 from ccl.errors import CclError, ProblemError, ScheduleError
-from ccl.flow import Rate
-from ccl.forest import Tree
+from ccl.plans import Rate, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, Topology, device, duplex
 from gallery import open_cluster
 from tests.ccl.clusters import gpus, line, mesh, ring, star

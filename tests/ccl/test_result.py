@@ -9,9 +9,9 @@ from ccl.bound import Bound
 from ccl.collective import Chunk, Collective, all_gather, custom, make_collective
 from ccl.degradation import remaining
 from ccl.errors import ProblemError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Status, Stop, conclude
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import document, document_from_json, document_to_json
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from formulations.analyses.comparison.table import resized

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, custom
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device
 from tests.ccl.clusters import MB, gpus, ring, ring_all_gather, star

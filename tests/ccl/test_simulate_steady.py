@@ -10,8 +10,7 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, reduce, reduce_scatter
 from ccl.errors import ScheduleError
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.simulate.engine import Engine, Job

@@ -10,13 +10,13 @@ import pytest
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.serialization.sketches import (
     MOST_BYTES,
+    Sketch,
     read_sketch,
     read_taccl_sketch,
     sketch_from_json,
     sketch_text,
     sketch_to_json,
 )
-from ccl.sketch import Sketch
 from ccl.topology import Topology, device
 from gallery import open_cluster
 

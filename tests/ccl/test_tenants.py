@@ -5,15 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, reduce_scatter
+from ccl.collective import (
+    Chunk,
+    Tenant,
+    all_gather,
+    all_to_all,
+    broadcast,
+    custom,
+    reduce_scatter,
+    tenants,
+)
 from ccl.errors import FormatError, ProblemError
-from ccl.metrics import finish_times
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import document, document_text, parse_document
 from ccl.serialization.topoloom import collective_to_json, problem_from_json, problem_to_json
 from ccl.simulate import simulate
-from ccl.tenants import Tenant, tenants
+from ccl.timeline import finish_times
 from ccl.verify import verify
 from formulations import solve
 from tests.ccl.clusters import MB, line, mesh, ring

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ccl.collective import Chunk, all_gather, broadcast, custom, reduce, reduce_scatter
 from ccl.errors import ScheduleError
-from ccl.metrics import critical_path
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.timeline import critical_path
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from tests.ccl.clusters import MB, gpus, star

@@ -10,12 +10,11 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ScheduleError
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology
 from ccl.verify import verify
-from ccl.window import Window
 from tests.ccl.clusters import (
     MB,
     gpus,

@@ -10,8 +10,8 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, custom
 from ccl.errors import CclError, ProblemError, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.verify import verify
 from tests.ccl.clusters import (
     MB,

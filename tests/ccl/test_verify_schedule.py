@@ -8,8 +8,8 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_to_all, broadcast, custom, gather
 from ccl.errors import ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Link, Topology
 from ccl.verify import verify
 from tests.ccl.clusters import (

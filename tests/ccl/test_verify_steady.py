@@ -19,8 +19,7 @@ from ccl.collective import (
     reduce_scatter,
 )
 from ccl.errors import ScheduleError
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Tree
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify

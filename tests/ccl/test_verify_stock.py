@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, broadcast, custom
+from ccl.plans import Send
 from ccl.problem import Problem
-from ccl.schedule import Send
 from ccl.topology import Link, Topology, device
 from tests.ccl.clusters import (
     MB,

@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 
 from ccl.collective import Chunk, broadcast, custom, make_collective
 from ccl.errors import ProblemError, ScheduleError
-from ccl.forest import Forest, Tree
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.plans import Forest, Schedule, Send, Tree
+from ccl.problem import Problem, Window
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import SharedLimit
 from ccl.verify import verify_timeline
-from ccl.window import Window
 from formulations.core.registry import available
 from tests.ccl.clusters import MB, line, mesh, star
 from tests.ccl.judging import accepted, refused, replay, send_many, send_one

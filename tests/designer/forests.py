@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ccl.bound import Bound
 from ccl.collective import all_gather, all_reduce
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop, conclude
 from ccl.topology import Topology, device, duplex

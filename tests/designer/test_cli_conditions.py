@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ccl.collective import all_gather
-from ccl.problem import Problem
+from ccl.collective import all_gather, tenants
+from ccl.problem import Problem, Window
 from ccl.serialization.conditions import read_tenants
 from ccl.serialization.documents import document, read_document, write_document
-from ccl.tenants import tenants
-from ccl.window import Window
 from designer.cli import conditions, main
 from formulations import solve
 from tests.ccl.clusters import MB, line

@@ -9,12 +9,12 @@ import pytest
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_to_json
 from designer.shell.presets import LINK_TYPES, link_type
-from designer.shell.request import read_request
+from designer.shell.request import read_request, same_question
 from designer.views.draw import clusters, table
 from designer.views.draw.inspector import inspector
 from designer.views.draw.table import Sorting
 from designer.views.solve import forms
-from designer.views.solve.assess import assess, can_solve, formulation_choices, same_question
+from designer.views.solve.assess import assess, can_solve, formulation_choices
 from formulations import Formulation, formulation, option_fields
 from gallery import catalog
 

@@ -6,9 +6,8 @@ from dash import no_update
 from ccl.collective import all_gather
 from ccl.errors import CclError
 from ccl.layout import layout
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.serialization.documents import document
-from ccl.window import Window
 from designer.views.draw import sharing
 from designer.views.draw import sharing_callbacks as wired
 from designer.views.draw.files import drawing_of

@@ -9,8 +9,8 @@ import pytest
 from ccl.errors import CclError
 from ccl.result import ModelSize
 from designer.shell.request import Request, problem_of
+from designer.views.solve.assess import HUGE, LARGE, Remedy, Sizing, remedies, sizing, warning_of
 from designer.views.solve.plan_card import chip, short, sizing_shown
-from designer.views.solve.sizes import HUGE, LARGE, Remedy, Sizing, remedies, sizing, warning_of
 from formulations import available, measure
 from gallery import open_cluster
 

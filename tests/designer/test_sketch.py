@@ -13,9 +13,8 @@ from ccl.errors import FormatError, ProblemError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
 from ccl.serialization.documents import document, read_document, write_document
-from ccl.serialization.sketches import sketch_from_json, sketch_to_json
+from ccl.serialization.sketches import Sketch, sketch_from_json, sketch_to_json
 from ccl.serialization.topoloom import topology_to_json
-from ccl.sketch import Sketch
 from designer.cli.entry import main
 from designer.views.solve import forms
 from designer.views.solve import sketch as drawn

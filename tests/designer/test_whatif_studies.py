@@ -7,7 +7,6 @@ import time
 import pytest
 
 from ccl.collective import all_gather
-from ccl.costs import read_costs
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
@@ -18,8 +17,9 @@ from designer.views.whatif.running import Found, Studies, StudyJob
 from designer.views.whatif.study_callbacks import degraded
 from designer.views.whatif.worker import study
 from formulations.analyses.best_rate import optimum
+from formulations.analyses.expansion.costs import read_costs
 from gallery import open_cluster
-from widgets.charts.front import front_figure
+from widgets.charts.rates import front_figure
 
 EDR = "InfiniBand EDR@12.5"
 

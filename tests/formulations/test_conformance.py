@@ -7,10 +7,10 @@ import pytest
 
 from ccl.collective import COLLECTIVES, Chunk, custom, make_collective
 from ccl.errors import Infeasible, LimitReached, ProblemError, SolverMissing
-from ccl.metrics import bus_factor
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.schedule import Schedule
+from ccl.timeline import bus_factor
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve

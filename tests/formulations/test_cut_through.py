@@ -8,8 +8,8 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, all_to_all, custom, reduce_scatter
 from ccl.errors import Infeasible, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer
 from ccl.topology import Link, SharedLimit, Topology, device

@@ -7,8 +7,8 @@ import pytest
 
 from ccl.collective import Chunk, CollectiveKind, custom, make_collective
 from ccl.errors import ProblemError, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate.engine import Engine
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify, verify_timeline

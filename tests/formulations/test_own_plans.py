@@ -10,8 +10,8 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import ProblemError, ScheduleError, SolveError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.topoloom import problem_from_json
 from ccl.topology import Topology, device, duplex
 from formulations import available, formulation, solve

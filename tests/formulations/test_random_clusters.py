@@ -9,9 +9,9 @@ import pytest
 
 from ccl.collective import Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import CclError, Infeasible, LimitReached, ProblemError, SolveError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.schedule import Schedule
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from formulations import available, formulation, option_fields, solve
 from gallery import open_cluster

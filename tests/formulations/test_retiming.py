@@ -9,11 +9,10 @@ import pytest
 
 from ccl.collective import all_gather, all_to_all, make_collective
 from ccl.errors import ProblemError, SolveError
-from ccl.problem import Problem
-from ccl.schedule import Schedule
+from ccl.plans import Schedule
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.verify import verify, verify_timeline
-from ccl.window import Window
 from formulations import formulation, solve
 from formulations.solving.windows import slowed_for_ever, under_windows
 from gallery import open_cluster

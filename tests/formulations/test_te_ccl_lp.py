@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ccl.collective import Chunk, all_to_all, custom, gather, make_collective
+from ccl.collective import Chunk, Tenant, all_to_all, custom, gather, make_collective, tenants
 from ccl.errors import Infeasible, ProblemError
-from ccl.metrics import finish_times
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.result import Status
 from ccl.serialization.quantity import parse_size
-from ccl.tenants import Tenant, tenants
+from ccl.timeline import finish_times
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from ccl.window import Window
 from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run

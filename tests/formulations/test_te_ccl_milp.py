@@ -8,9 +8,9 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible
-from ccl.metrics import finish_times
 from ccl.problem import Problem
 from ccl.result import Stop
+from ccl.timeline import finish_times
 from ccl.topology import Topology, device, duplex
 from formulations import measure, solve
 from gallery import open_cluster

@@ -8,9 +8,9 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import Infeasible, LimitReached, ProblemError, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Stop
-from ccl.schedule import Schedule
 from formulations import solve, start
 from formulations.engines.epoch_grid.arcs import link_hops
 from formulations.engines.epoch_grid.epochs import EpochGrid

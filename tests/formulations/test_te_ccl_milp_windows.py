@@ -7,9 +7,8 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CclError, ProblemError, SolveError
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.topology import Topology, device, duplex
-from ccl.window import Window
 from formulations import formulation, solve
 from gallery import open_cluster
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ccl.collective import Chunk, all_reduce, broadcast, custom
-from ccl.metrics import finish_times
-from ccl.problem import Problem
-from ccl.tenants import Tenant, tenants
-from ccl.window import Window
+from ccl.collective import Chunk, Tenant, all_reduce, broadcast, custom, tenants
+from ccl.problem import Problem, Window
+from ccl.timeline import finish_times
 from formulations import solve
 from formulations.analyses.tenancy import by_priority, tenant_times
 from tests.ccl.clusters import MB, line

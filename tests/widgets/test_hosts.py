@@ -16,8 +16,8 @@ import pytest
 import widgets
 from ccl.collective import all_gather
 from ccl.errors import ProblemError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Topology, device, duplex
 from widgets.pages.writers import standalone_html
 from widgets.shown.props import PAIR_PROPS, PROPS

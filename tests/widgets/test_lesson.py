@@ -6,8 +6,8 @@ import pytest
 import formulations
 from ccl.collective import all_gather
 from ccl.errors import ProblemError
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.verify import verify
 from gallery import open_cluster
 from widgets import Lesson, curves

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ccl.collective import all_gather
-from ccl.forest import Forest
+from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.symmetry import Group, automorphisms, symmetry_of

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ccl.bound import Bound, Cut
 from ccl.collective import all_gather, all_reduce
 from ccl.errors import FormatError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex

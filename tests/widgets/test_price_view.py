@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccl.prices import Prices
+from ccl.bound import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
 from widgets.notebook.link_load import PriceView, price_svg
 from widgets.shown.prices import MOST_GROUPS, price_marks, price_words

@@ -10,15 +10,12 @@ from fractions import Fraction
 import pytest
 
 from ccl.bound import Bound, Cut, Path
-from ccl.causes import Reason
 from ccl.collective import Collective, all_gather, all_reduce, all_to_all, reduce_scatter
 from ccl.explain import tell
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
-from ccl.timeline import Timeline, Transfer
+from ccl.timeline import Reason, Timeline, Transfer
 from ccl.topology import Topology, device, duplex
 from tests.ccl.clusters import ring, ring_all_gather
 from widgets.shown import scene as scenes

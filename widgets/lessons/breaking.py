@@ -9,9 +9,9 @@ from html import escape
 import ipywidgets
 
 from ccl.errors import CclError, ProblemError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.schedule import Schedule, Send
 from ccl.verify import verify
 from widgets.notebook.still import InWords
 

@@ -10,10 +10,9 @@ import sys
 from functools import singledispatch
 from typing import Any
 
-from ccl.bound import Bound
+from ccl.bound import Bound, Prices
 from ccl.display import MimeBundle
 from ccl.explain.difference import Difference
-from ccl.prices import Prices
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.topology import Topology

@@ -2,7 +2,7 @@
 
 The gap plot in a notebook.
 
-What links are worth (`ccl.prices`) in a notebook: on the drawing, and as bars beside it.
+What links are worth (`ccl.bound`) in a notebook: on the drawing, and as bars beside it.
 
 Two plans of one problem in a notebook: where one sends more, and what differs in words.
 
@@ -22,13 +22,12 @@ import plotly.graph_objects as go
 import traitlets
 
 from ccl import text
-from ccl.bound import Bound, Path
+from ccl.bound import Bound, Path, Prices
 from ccl.explain.difference import Difference
 from ccl.layout import layout
-from ccl.prices import Prices
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.schedule import Schedule
 from ccl.serialization.documents import document
 from ccl.topology import Topology
 from formulations import quick_bounds

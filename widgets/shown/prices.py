@@ -1,4 +1,4 @@
-"""What links are worth (`ccl.prices`) as marks on the drawing, and in words.
+"""What links are worth (`ccl.bound`) as marks on the drawing, and in words.
 
 The dearest links are the hottest. Links of one price are one group of the legend.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ccl import text
-from ccl.prices import IDLE, Ends, Prices
+from ccl.bound import IDLE, Ends, Prices
 from widgets.shown.classes import counted
 
 TITLE = "µs saved per GB/s"

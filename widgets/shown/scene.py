@@ -16,18 +16,16 @@ from typing import Any
 
 from ccl import text
 from ccl.bound import Bound, Cut
-from ccl.causes import Reason, causes, critical
 from ccl.collective import Chunk
 from ccl.explain.told import chunk_label, phrases
-from ccl.forest import Forest
+from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import topology_to_json
 from ccl.simulate import simulate
 from ccl.text import duration
-from ccl.timeline import Timeline, Transfer
+from ccl.timeline import Reason, Timeline, Transfer, causes, critical
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, Row
 

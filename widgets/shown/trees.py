@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.topology import Topology
 
 Half = Literal["both", "up", "down"]

@@ -13,8 +13,7 @@ from dash import html
 
 from ccl import text
 from ccl.bound import Bound
-from ccl.closed_form import ClosedForm
-from ccl.result import PROOF_TOLERANCE, Result, Status
+from ccl.result import PROOF_TOLERANCE, ClosedForm, Result, Status
 from ccl.serialization.quantity import format_size
 from designer.shell.markup import attributes, icon
 from designer.views.compare.running import Standing

@@ -16,9 +16,9 @@ from ccl import text
 from ccl.errors import CclError
 from designer.shell import commands, ids
 from designer.shell.markup import attributes, icon, note
+from designer.shell.request import same_question
 from designer.views.draw import exporting, sharing
 from designer.views.draw.files import file_name
-from designer.views.solve.assess import same_question
 from designer.views.solve.forms import option_rows
 from designer.views.solve.results import banner
 from interchange.formats.format import Writer

@@ -11,13 +11,11 @@ from typing import Any, Literal
 
 from ccl import text
 from ccl.errors import CclError, FormatError
-from ccl.overlay import Overlay
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop, conclude
 from ccl.serialization.documents import Document, document
-from ccl.serialization.sketches import sketch_to_json
+from ccl.serialization.sketches import Sketch, sketch_to_json
 from ccl.serialization.topoloom import result_to_json, topology_from_json
-from ccl.sketch import Sketch
 from ccl.topology import Topology
 from designer.server.sessions import MOST_UPLOAD
 from designer.views.draw.files import Opened, drawing_of, settings_of
@@ -27,6 +25,7 @@ from formulations import available, quick_bounds
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.merging import merge
+from interchange.overlay import Overlay
 
 Json = Mapping[str, Any]
 Brings = Literal["topology", "problem", "plan", "sketch", "ways"]

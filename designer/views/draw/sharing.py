@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from designer.views.solve import sketch
 from formulations import formulation
 from interchange.formats.own.fragment import Share, Solving, fragment_of, share_of
 
-Json = Mapping[str, Any]
+Json = dict[str, Any]
 
 
 def solving_of(asked: Json | None) -> Solving | None:

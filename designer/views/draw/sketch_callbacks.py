@@ -7,9 +7,8 @@ from typing import Any
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 
 from ccl.errors import CclError
-from ccl.serialization.sketches import read_sketch, sketch_to_json
+from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
 from ccl.serialization.topoloom import topology_from_json
-from ccl.sketch import Sketch
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import commands, ids

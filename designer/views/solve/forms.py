@@ -14,7 +14,7 @@ from dash import dcc, html
 from ccl import text
 from ccl.options import OptionField
 from ccl.serialization.quantity import KINDS, kind_of
-from ccl.sketch import INCLINATIONS
+from ccl.serialization.sketches import INCLINATIONS
 from designer.shell.markup import icon
 from designer.views.solve import sketch
 from formulations import formulation, option_fields

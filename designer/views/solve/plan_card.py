@@ -16,10 +16,16 @@ from ccl.serialization.topoloom import topology_from_json
 from designer.shell import ids
 from designer.shell.markup import icon
 from designer.shell.request import DEFAULT_TIME_LIMIT, read_request
-from designer.views.solve.assess import assess, can_solve, formulation_choices
+from designer.views.solve.assess import (
+    Remedy,
+    Sizing,
+    assess,
+    can_solve,
+    formulation_choices,
+    sizing,
+)
 from designer.views.solve.forms import changed, option_form
 from designer.views.solve.header import KEPT
-from designer.views.solve.sizes import Remedy, Sizing, sizing
 from formulations import formulation, option_fields
 from widgets import QuantityField
 

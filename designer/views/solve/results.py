@@ -13,14 +13,14 @@ from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path
+from ccl.plans import Schedule
 from ccl.result import Result, Status, Stop
-from ccl.schedule import Schedule
 from ccl.topology import Topology
 from designer.shell import ids
 from designer.shell import markup as charts
 from designer.shell.markup import attributes, heading, icon
 from designer.shell.presets import COLLECTIVE_LABELS
-from designer.views.solve.assess import same_question
+from designer.shell.request import same_question
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure

@@ -14,9 +14,8 @@ from typing import Any
 
 from ccl import text
 from ccl.errors import CclError, ProblemError
-from ccl.serialization.sketches import sketch_from_json, sketch_to_json
+from ccl.serialization.sketches import Pair, Sketch, sketch_from_json, sketch_to_json
 from ccl.serialization.topoloom import topology_from_json
-from ccl.sketch import Pair, Sketch
 from ccl.topology import Topology
 from designer.shell.request import problem_of, read_request
 from formulations import default_sketch, formulation, option_fields

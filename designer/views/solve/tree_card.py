@@ -15,7 +15,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
-from ccl.forest import Forest
+from ccl.plans import Forest
 from ccl.serialization.topoloom import plan_from_json, topology_from_json
 from ccl.topology import Topology
 from designer.shell import ids

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +13,7 @@ from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
 
-Json = Mapping[str, Any]
+Json = dict[str, Any]
 
 ALL = "all"
 """The choice that draws every way."""

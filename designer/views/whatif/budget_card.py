@@ -133,7 +133,7 @@ def costs_of(
     links: Mapping[str, float | None],
     devices: Mapping[str, float | None],
 ) -> dict[str, Any]:
-    """Return the costs as `ccl.costs.read_costs` takes them.
+    """Return the costs as `formulations.analyses.expansion.costs.read_costs` takes them.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies
 from formulations.analyses.failures.nouns import Part
 from formulations.analyses.failures.study import slowed, without
-from widgets.charts.front import front_figure
+from widgets.charts.rates import front_figure
 
 
 def degraded(

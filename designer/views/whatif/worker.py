@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-from ccl.costs import read_costs
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from designer.views.solve.live import cut_told
 from formulations import leave, until_abandoned
+from formulations.analyses.expansion.costs import read_costs
 from formulations.analyses.expansion.sale import Front, Upgrade
 from formulations.analyses.failures.nouns import Loss, Straggler
 from formulations.analyses.failures.study import LagStudy, Study

@@ -22,9 +22,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ccl.costs import Costs
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
+from formulations.analyses.expansion.costs import Costs
 from formulations.analyses.expansion.sale import By, Front, FrontKind, Sale, Upgrade
 from formulations.analyses.expansion.upgrade import Bought, Goal, Search, prepared, upgrade_of
 

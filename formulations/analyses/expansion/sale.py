@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from ccl.bound import Cut
-from ccl.costs import Costs, Price
 from ccl.errors import ProblemError
 from ccl.topology import Link, SharedLimit, Topology
+from formulations.analyses.expansion.costs import Costs, Price
 from formulations.analyses.sensitivity.cutting_planes import link_classes
 
 PROVED = 1e-5

@@ -37,9 +37,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ccl.costs import Costs
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
+from formulations.analyses.expansion.costs import Costs
 from formulations.analyses.expansion.rates import Found, Rates, rates_of
 from formulations.analyses.expansion.sale import By, Gain, Sale, Upgrade, sale_of
 from formulations.solvers.cvxpy_highs import Backend, Ending

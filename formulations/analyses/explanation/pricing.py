@@ -1,4 +1,4 @@
-"""Prices of links and of shared limits, from the duals of linear programs (`ccl.prices`).
+"""Prices of links and of shared limits, from the duals of linear programs (`ccl.bound`).
 
 The program of a fluid (`formulations.engines.orbit_lp.program`) has for each orbit i of links or
 limits the row  busy[i] . W <= R,  in which busy divides by b[i] |i|: its dual, the share of i, says
@@ -35,8 +35,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from ccl.bound import Prices
 from ccl.errors import Infeasible, ProblemError
-from ccl.prices import Prices
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds

@@ -17,12 +17,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from ccl.bound import Cut
-from ccl.declared_symmetry import Declared, Interchange
 from ccl.errors import ProblemError
+from ccl.plans import Send
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.schedule import Send
-from ccl.topology import Link, Topology, device
+from ccl.topology import Declared, Interchange, Link, Topology, device
 from formulations.analyses.best_rate import Optimum
 from formulations.engines.orbit_lp.group import acting, loads_of
 

@@ -19,11 +19,11 @@ from scipy.sparse import csgraph
 
 from ccl.degradation import on_what_is_left, straggling, without_devices, without_host, without_link
 from ccl.errors import Infeasible, ProblemError, SolveError
-from ccl.metrics import link_utilisation
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result
-from ccl.schedule import Schedule
 from ccl.simulate import simulate
+from ccl.timeline import link_utilisation
 from ccl.topology import Topology
 from ccl.verify import verify
 from formulations.analyses.best_rate import Optimum, optimum

@@ -1,21 +1,334 @@
 """What one step more or less bandwidth of each class of links does to the best rate.
 
 `formulations.sensitivity` tells slopes; a step may go over a kink, so the rate is solved at its end
-(`formulations.analyses.sensitivity.choosing` says how). Changes are yielded one class after the
+(`formulations.analyses.sensitivity.changes` says how). Changes are yielded one class after the
 other, so that somebody who waits may stop.
+
+Which proof is taken for the rate at other bandwidths: the kinds of `best_rate`.
+
+Each kind is asked until it does not hold for some scales; then the next takes over, and the planes
+that were found remain true.
+
+The best rate by its worst cut, an exact fraction, at any scales of the classes.
+
+The best rate by prices: of trees, or of the orbit linear program, at any scales of the classes.
+
+Prices found at symmetric scales are alike on orbits. They are optimal prices of every single link
+all the same, so their planes hold whichever links change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from ccl.errors import ProblemError
+from ccl.laying import exact
 from ccl.problem import Problem
-from formulations.analyses.sensitivity.choosing import BestRates
-from formulations.analyses.sensitivity.cutting_planes import Ends, Rates, Scales, classes_of
+from ccl.symmetry import automorphisms
+from ccl.topology import Topology
+from formulations.analyses.best_rate import programmable
+from formulations.analyses.sensitivity.cutting_planes import (
+    Classes,
+    Ends,
+    Number,
+    Plane,
+    Rates,
+    Scales,
+    Undecided,
+    classes_of,
+)
+from formulations.engines.forestcoll.search import (
+    SYMMETRIC,
+    WHOLE,
+    Network,
+    Rate,
+    cut_decides,
+    network_of,
+    rate_of,
+)
+from formulations.engines.orbit_lp.group import Uniform
+from formulations.engines.steady_state import demands
+from formulations.engines.steady_state.graph import balanced
+from formulations.engines.tree_columns import refusal as trees
+
+
+def cuts_decide(problem: Problem, classes: Classes) -> bool:
+    """Whether the worst cut is the best rate whichever class changes.
+
+    A switch must give out what it takes in of every class, and no shared limit may come to bind.
+    """
+    topology = problem.topology
+    relays = {each.name for each in topology.devices if each.kind != "gpu"}
+    return (
+        not topology.limits
+        and cut_decides(problem)
+        and balanced(topology, relays, classes=classes.links)
+    )
+
+
+class CutRates(Rates):
+    """Worst cuts (`formulations.engines.forestcoll.search`), in fractions.
+
+    Parameters
+    ----------
+    problem
+        One whose rate cuts decide (`cuts_decide`).
+    classes
+        What changes together.
+    """
+
+    exact = True
+
+    def __init__(self, problem: Problem, classes: Classes) -> None:
+        super().__init__(classes)
+        self._network = network_of(problem)
+        self._reduces = problem.collective.reduces
+        self._sinks = _sinks(self._network, classes.links)
+        self._speed = exact(problem.collective.size) / self._network.share
+
+    def _found(self, scales: Scales) -> tuple[Plane, ...]:
+        found = rate_of(self._scaled(scales), sinks=self._sinks, reduces=self._reduces)
+        now = Rate(self._network, found.speed, found.sides, found.flows, self._reduces)
+        # The largest side comes first; the smallest says most to people.
+        pairs = list(zip(now.sides, now.cuts, strict=True))[::-1]
+        return tuple(
+            Plane(weights=self._weights(side.astype(bool)), cut=cut) for side, cut in pairs
+        )
+
+    def _weights(self, inside: np.ndarray) -> tuple[Fraction, ...]:
+        network, number = self._network, self.classes.links
+        crossing = inside[network.src] & ~inside[network.dst]
+        leaving = np.zeros(self.classes.many, dtype=np.int64)
+        np.add.at(leaving, number[crossing], network.capacity[crossing])
+        each = self._speed * network.unit / int(network.weight[inside].sum())
+        return tuple(many * each for many in leaving.tolist())
+
+    def _scaled(self, scales: Scales) -> Network:
+        network = self._network
+        parts = [Fraction(each) for each in scales]
+        below = math.lcm(*(each.denominator for each in parts))
+        above = [int(each * below) for each in parts]
+        common = math.gcd(*above)
+        factor = [each // common for each in above]
+        most = int(network.capacity.sum()) * max(factor) * int(network.weight.sum())
+        if most >= WHOLE:
+            finest = max(each.denominator for each in parts)
+            msg = f"flows at scales in parts of {finest} are too fine for whole numbers of 64 bits"
+            raise Undecided(msg)
+        scale = np.array(factor, dtype=np.int64)[self.classes.links]
+        return replace(
+            network,
+            capacity=network.capacity * scale,
+            unit=network.unit * Fraction(common, below),
+        )
+
+
+def _sinks(network: Network, number: np.ndarray) -> np.ndarray:
+    """Return one sink of each orbit of symmetries that keep the classes."""
+    if len(network.sinks) < SYMMETRIC:
+        return network.sinks
+    group = automorphisms(
+        network.topology, colours=network.weight.tolist(), links=number.tolist(), steady=True
+    )
+    _, chosen = np.unique(group.orbits()[network.sinks], return_index=True)
+    return np.asarray(network.sinks[chosen])
+
+
+PATIENCE = 2.0
+"""Seconds after which trees that are not proved are given up."""
+
+PRICED = 1e-6
+"""Links with a smaller share of the price hold nothing down."""
+
+
+class TreeRates(Rates):
+    """Best trees (`tree_columns.search`) of the cluster with other bandwidths."""
+
+    exact = False
+
+    def __init__(self, problem: Problem, classes: Classes) -> None:
+        super().__init__(classes)
+        self._problem = problem
+
+    def _found(self, scales: Scales) -> tuple[Plane, ...]:
+        # CVXPY takes most of a second to load.
+        from formulations.engines.tree_columns.search import best_trees  # noqa: PLC0415
+        from formulations.engines.tree_columns.task import limit_orbits  # noqa: PLC0415
+
+        topology = self.classes.scaled(scales)
+        found = best_trees(replace(self._problem, topology=topology), seconds=PATIENCE)
+        if not found.proved:
+            msg = f"no best trees were proved on {topology} within {PATIENCE:g} s"
+            raise Undecided(msg)
+        rows = found.task.rows
+        share = found.prices / found.prices.sum()
+        fold = rows.fold[: rows.links]
+        links = (share[: rows.links] / fold.sum(axis=1)) @ fold
+        limits = np.zeros(0)
+        if topology.limits:
+            orbit = np.array(limit_orbits(topology, found.task.symmetry))
+            limits = (share[rows.links :] / np.bincount(orbit))[orbit]
+        algbw = self._problem.collective.size / float(found.time) * 1e-3
+        return (_plane(self.classes, algbw, np.concatenate([links, limits]), scales=scales),)
+
+
+class ProgramRates(Rates):
+    """The orbit linear program, which is compiled once.
+
+    Parameters
+    ----------
+    problem
+        One that fluid models can say.
+    classes
+        What changes together; symmetries that mix them are not used.
+    """
+
+    exact = False
+
+    def __init__(self, problem: Problem | Uniform, classes: Classes) -> None:
+        super().__init__(classes)
+        from formulations.engines.orbit_lp.lp import orbit_program  # noqa: PLC0415
+        from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
+
+        size = problem.size if isinstance(problem, Uniform) else problem.collective.size
+        self._size, self._backend = size, Backend()
+        self._program = orbit_program(problem, classes=classes.links).program
+        rows = self._program.rows
+        self._class = np.zeros(int(rows.max()) + 1, dtype=np.int64)
+        self._class[rows] = classes.rows
+        self._many = np.bincount(rows)
+
+    def _found(self, scales: Scales) -> tuple[Plane, ...]:
+        program = self._program
+        scale = np.array([float(each) for each in scales])[self._class]
+        program.scale.value = scale
+        makespan = program.fastest(self._backend)
+        # Duals are per unit of a row's right hand side, which is its scale.
+        share = program.prices * scale
+        row = (share / share.sum() / self._many)[program.rows]
+        return (_plane(self.classes, self._size / makespan * 1e-3, row, scales=scales),)
+
+
+def _plane(classes: Classes, algbw: float, share: np.ndarray, *, scales: Scales) -> Plane:
+    """Return the plane of prices.
+
+    Parameters
+    ----------
+    classes
+        What changes together.
+    algbw
+        The best, in GB/s, at `scales`.
+    share
+        Of each link, then of each shared limit, in what everything costs there; they add up to 1.
+    scales
+        Where it is tight.
+    """
+    each = np.bincount(classes.rows, share, minlength=classes.many)
+    weights = algbw * each / np.array([float(scale) for scale in scales])
+    return Plane(tuple(weights.tolist()), prices=_held(classes.topology, share.tolist()))
+
+
+def _held(topology: Topology, share: list[float]) -> dict[Ends, float]:
+    """Return the shares by ends, those of shared limits with each of their links."""
+    found: dict[Ends, float] = {}
+    rows: Iterable[tuple[Ends, ...]] = (
+        *((each.ends,) for each in topology.links),
+        *(each.links for each in topology.limits),
+    )
+    for ends, part in zip(rows, share, strict=True):
+        for link in ends if part > PRICED / len(topology.links) else ():
+            found[link] = found.get(link, 0.0) + part
+    return found
+
+
+AGREE = 1e-6
+"""Share by which rates of different kinds of proof may differ."""
+
+
+class BestRates(Rates):
+    """The best rate by the first kind of proof that holds.
+
+    Parameters
+    ----------
+    problem
+        What is asked.
+    classes
+        What changes together.
+
+    Raises
+    ------
+    ProblemError
+        If fluid models cannot say the problem, or it is too large to be solved again and again;
+        so does `at` where only a bound is left to be had.
+    """
+
+    def __init__(self, problem: Problem, classes: Classes) -> None:
+        super().__init__(classes)
+        self._problem = problem
+        self._left = _kinds(problem, classes)
+        self._next()
+
+    @property
+    def exact(self) -> bool:
+        """Whether all that was found so far are fractions."""
+        return self._rates.exact
+
+    def _found(self, scales: Scales) -> tuple[Plane, ...]:
+        while True:
+            try:
+                self._check()
+                return self._rates.at(scales)
+            except Undecided:
+                self._next()
+
+    def _check(self) -> None:
+        """Refuse a kind that took over and says otherwise: a program may only bound the rate."""
+        for scales, planes in list(self._known.items())[:1]:
+            if not same_rate(self._rates.value(scales), planes[0].at(scales)):
+                raise ProblemError(bounded_only(self._problem))
+
+    def _next(self) -> None:
+        make = next(self._left, None)
+        if make is None:
+            msg = (
+                f"{self._problem.collective.kind} on {self._problem.topology} is too large to be "
+                "solved again for other bandwidths; ask of a smaller cluster of its kind"
+            )
+            raise ProblemError(msg)
+        self._rates = make(self._problem, self.classes)
+
+
+def same_rate(first: Number, second: Number) -> bool:
+    """Whether two rates that different proofs gave are one."""
+    return abs(float(first) - float(second)) <= AGREE * float(second)
+
+
+def bounded_only(problem: Problem) -> str:
+    """Say that derivatives are of no rate that a plan has."""
+    return (
+        f"the best trees of {problem.collective.kind} on {problem.topology} were not proved in "
+        "time for all bandwidths, and the linear program only bounds their rate; ask again, or of "
+        "a smaller cluster of its kind"
+    )
+
+
+def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Classes], Rates]]:
+    if cuts_decide(problem, classes):
+        yield CutRates
+    why = demands.refusal(problem)
+    if why is not None:
+        msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
+        raise ProblemError(msg)
+    if not demands.only_pairs(problem) and trees.refusal(problem) is None:
+        yield TreeRates
+    if programmable(problem):
+        yield ProgramRates
+
 
 STEP = 0.01
 """Share of more and of less bandwidth."""

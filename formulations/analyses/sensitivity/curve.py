@@ -29,9 +29,9 @@ from fractions import Fraction
 
 from ccl.bound import Cut
 from ccl.errors import ProblemError
+from ccl.laying import exact
 from ccl.problem import Problem
-from ccl.steady import exact
-from formulations.analyses.sensitivity.choosing import BestRates
+from formulations.analyses.sensitivity.changes import BestRates
 from formulations.analyses.sensitivity.cutting_planes import Ends, Number, Plane, Rates, chosen
 
 LOW, HIGH = 0.25, 4.0

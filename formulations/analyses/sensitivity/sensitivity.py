@@ -58,7 +58,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.text import enumerated
 from formulations.analyses.best_rate import Optimum, optimum
-from formulations.analyses.sensitivity.choosing import BestRates, bounded_only, same_rate
+from formulations.analyses.sensitivity.changes import BestRates, bounded_only, same_rate
 from formulations.analyses.sensitivity.cutting_planes import (
     Classes,
     Ends,

@@ -22,12 +22,12 @@ from ccl.collective import CollectiveKind, made_of
 from ccl.errors import CclError
 from ccl.options import make_options, option_fields, plain
 from ccl.problem import Problem
-from ccl.relabelling import Relabelling
 from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
 from ccl.topology import Topology
 from formulations.analyses.comparison.table import resized
 from formulations.campaigns.catalog.packed import pack, problem_bytes, problem_in, unpack
+from formulations.campaigns.catalog.relabelling import Relabelling
 from formulations.campaigns.catalog.tables import (
     PLANS,
     QUESTIONS,

@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from ccl.bound import Bound
-from ccl.closed_form import ClosedForm
 from ccl.errors import CatalogError
 from ccl.problem import Problem
-from ccl.relabelling import Relabelling
 from ccl.result import (
     PROOF_TOLERANCE,
+    ClosedForm,
     ModelSize,
     Plan,
     Result,
@@ -35,6 +34,7 @@ from ccl.serialization.topoloom import (
     problem_to_json,
     result_to_json,
 )
+from formulations.campaigns.catalog.relabelling import Relabelling
 
 _LEVEL = 6
 """Of zlib; beyond it files shrink by little."""

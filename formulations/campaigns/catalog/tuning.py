@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any
 
 from ccl.collective import Collective, CollectiveKind, made_of, make_collective
 from ccl.errors import ProblemError, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify

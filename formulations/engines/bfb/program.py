@@ -35,9 +35,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from ccl.errors import Infeasible
-from ccl.forest import Tree
+from ccl.plans import Tree
 from ccl.result import ModelSize
-from formulations.core.refusals import binding, numbers
+from ccl.topology import binding_limits
+from formulations.core.refusals import numbers
 from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.routes import Moves
@@ -197,7 +198,7 @@ def _rows(moves: Moves) -> tuple[Any, np.ndarray]:
     shape = (len(topology.links), len(moves))
     links: Any = sparse.csr_array((ones, (moves.link, moves.of_link)), shape=shape)
     rows, rates = [links], [each.bandwidth for each in topology.links]
-    for limit in binding(topology):
+    for limit in binding_limits(topology):
         rows.append(sparse.csr_array(links[numbers(topology, limit)].sum(axis=0)[None, :]))
         rates.append(limit.bandwidth)
     return sparse.csr_array(sparse.vstack(rows)), np.array(rates)

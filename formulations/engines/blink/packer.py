@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from ccl.errors import LimitReached, ProblemError
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.run import Run

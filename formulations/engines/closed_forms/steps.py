@@ -31,12 +31,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ccl.closed_form import ClosedForm
 from ccl.collective import Chunk, Collective
 from ccl.errors import Infeasible
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.result import Result, Stop
-from ccl.schedule import Schedule
+from ccl.result import ClosedForm, Result, Stop
 from ccl.topology import Topology
 from formulations.core.refusals import no_stores
 from formulations.core.run import Run

@@ -18,8 +18,7 @@ import numpy as np
 from ccl.bound import Bound
 from ccl.errors import SolveError
 from ccl.result import PROOF_TOLERANCE, Stop
-from ccl.topology import Topology
-from formulations.core.refusals import binding
+from ccl.topology import Topology, binding_limits
 from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.cp_sat.client import Effort, Ending, News, close_gap
@@ -83,7 +82,9 @@ class Closer(Finder):
         del final  # a better start than its own it could not use
         task = side.task(after=after)
         reduced = (
-            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+            list(side.reduced(task))
+            if self.symmetry and not binding_limits(side.moves.topology)
+            else []
         )
         left = max(1, self.sides - len(self.asked))
         until = self.run.seconds + (self.until - self.run.seconds) / left

@@ -9,7 +9,7 @@ has ports; holding the links of the way, one hop at a time each, says both.
 Hops over links that have less bandwidth at times: how long a send takes depends on its epoch.
 
 Over such a link a send takes the fewest epochs, from those that it needs at full bandwidth on, of
-which each can carry an equal part of the chunk (`ccl.schedule`). Each number of epochs that occurs
+which each can carry an equal part of the chunk (`ccl.plans`). Each number of epochs that occurs
 makes a hop of its own, open in the epochs for which it is the right one; where a link lets nothing
 through for ever, none is. In every epoch the parts of all sends must fit into the link's share:
 

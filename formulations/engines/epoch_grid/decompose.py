@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccl.plans import Send
 from ccl.problem import Problem
-from ccl.schedule import Send
 from ccl.symmetry import symmetry_of
 from formulations.engines.epoch_grid.arcs import Hops
 

@@ -58,10 +58,9 @@ from typing import Literal
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.problem import Problem
-from ccl.topology import Topology
-from ccl.window import Window
-from formulations.core.refusals import betas, binding
+from ccl.problem import Problem, Window
+from ccl.topology import Topology, binding_limits
+from formulations.core.refusals import betas
 
 EpochBy = Literal["auto", "fastest", "slowest"]
 
@@ -129,7 +128,7 @@ class EpochGrid:
     def limited(self) -> np.ndarray:
         """Whether each link is under a shared limit that binds or has windows, shape (links,)."""
         under = np.zeros(len(self.topology.links), dtype=bool)
-        covered = [limit.links for limit in binding(self.topology)]
+        covered = [limit.links for limit in binding_limits(self.topology)]
         covered += [window.links for window in self.windows]
         for links in covered:
             under[[self.topology.link_index[ends] for ends in links]] = True

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ccl.errors import ProblemError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Hops
 
 

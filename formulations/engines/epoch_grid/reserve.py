@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from ccl.schedule import Send
+from ccl.plans import Send
 from formulations.engines.epoch_grid.arcs import Hops
 from formulations.engines.epoch_grid.epochs import ROUNDING
 

@@ -21,7 +21,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ccl.forest import Tree
+from ccl.plans import Tree
 from formulations.engines.fluid_lp.multicast import labels_of
 from formulations.engines.fluid_lp.plain import Part
 from formulations.engines.steady_state.demands import Group

@@ -22,7 +22,7 @@ import numpy as np
 
 from ccl.bound import Bound
 from ccl.errors import LimitReached
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from ccl.topology import Topology

@@ -34,12 +34,10 @@ from fractions import Fraction
 
 from ccl.collective import Collective
 from ccl.errors import ProblemError
-from ccl.forest import Forest
-from ccl.laying import Way, ways
+from ccl.laying import Way, steady_makespan, ways
+from ccl.plans import Forest, Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.simulate import simulate
-from ccl.steady import steady_makespan
 from ccl.verify import verify
 
 COUNTS = tuple(2**power for power in range(9))

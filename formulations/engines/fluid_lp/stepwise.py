@@ -29,9 +29,9 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import ModelSize
-from ccl.schedule import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Hops
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.fluid_lp.multicast import product, spread

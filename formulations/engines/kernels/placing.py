@@ -2,7 +2,7 @@
 
 A transmission takes the first epoch by which its chunk is there, in which its links keep their
 order and have time for it, and in which the shared limits let it through. The rules are those of
-`ccl.schedule`.
+`ccl.plans`.
 
 Messages step after step on the links, compiled; `closed_forms.steps` calls it.
 

@@ -26,7 +26,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from ccl.symmetry import Symmetry
-from formulations.core.refusals import binding, numbers
+from ccl.topology import binding_limits
+from formulations.core.refusals import numbers
 from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin
 from formulations.engines.kernels.dispatch import dispatch
 from formulations.engines.list_scheduling.routes import Moves
@@ -145,7 +146,7 @@ def _limits(task: Task) -> tuple[np.ndarray, ...]:
     caps: list[list[int]] = [[] for _ in task.free]
     under: list[list[int]] = []
     room: list[float] = []
-    for limit in binding(topology):
+    for limit in binding_limits(topology):
         under.append(task.resource[numbers(topology, limit)].tolist())
         for resource in under[-1]:
             caps[resource].append(len(room))

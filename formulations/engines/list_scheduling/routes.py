@@ -7,7 +7,7 @@ comes. A chunk of n bytes that starts a move at time t
 * is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
 
 ``lead`` is the sum of the alphas before the link. A link that is faster than one before it waits
-until it can send without a pause (`ccl.schedule.Send.via`): ``drag`` grows along the way by what
+until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the way by what
 each link is faster than the one before it, and ``slowest`` is that of the last link plus its beta.
 So it is the beta of the slowest link, or more where a way gets faster and then slower again.
 

@@ -27,8 +27,8 @@ from ccl.collective import Collective
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry, symmetry_of
+from ccl.topology import binding_limits
 from formulations.bounds import lower_bounds
-from formulations.core.refusals import binding
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.kernels.arrays import State, Work, begin
@@ -200,7 +200,9 @@ class Finder:
         """
         task = side.task(after=after)
         reduced = (
-            list(side.reduced(task)) if self.symmetry and not binding(side.moves.topology) else []
+            list(side.reduced(task))
+            if self.symmetry and not binding_limits(side.moves.topology)
+            else []
         )
         known = self.run.best if final else None
         best, enough = np.inf if known is None else known.makespan, False
@@ -373,7 +375,7 @@ class Matcher(Finder):
         If they are `final`, they also have to be better than what the run has already.
         """
         task = side.task(after=after)
-        symmetric = self.symmetry and not binding(side.moves.topology)
+        symmetric = self.symmetry and not binding_limits(side.moves.topology)
         known = self.run.best if final else None
         best = np.inf if known is None else known.makespan
         for each in [*(side.reduced(task) if symmetric else []), None]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
-from formulations.core.refusals import binding, numbers
+from ccl.topology import binding_limits
+from formulations.core.refusals import numbers
 from formulations.engines.kernels.placing import place
 from formulations.engines.list_scheduling.routes import Moves
 
@@ -142,7 +143,8 @@ def in_epochs(
 def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
     """Part transmissions that are too much for a shared limit by themselves."""
     limits = [
-        (numbers(problem.topology, limit), limit.bandwidth) for limit in binding(problem.topology)
+        (numbers(problem.topology, limit), limit.bandwidth)
+        for limit in binding_limits(problem.topology)
     ]
     if not limits:
         return timed
@@ -167,7 +169,7 @@ def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.nd
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
     hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
     least = float(hop.sum()) / MOST_EPOCHS
-    limits = binding(problem.topology)
+    limits = binding_limits(problem.topology)
     if not limits:
         return max(float(hop.min()), least)
     caps = len(limits) + len({ends for limit in limits for ends in limit.links})
@@ -184,7 +186,7 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     caps: list[list[int]] = [[] for _ in topology.links]
     room: list[float] = []
     under: set[int] = set()
-    for limit in binding(topology):
+    for limit in binding_limits(topology):
         for link in numbers(topology, limit):
             caps[link].append(len(room))
             under.add(link)

@@ -23,10 +23,9 @@ from typing import Literal
 
 import numpy as np
 
-from ccl.closed_form import ClosedForm
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
-from ccl.result import Result, Stop
+from ccl.result import ClosedForm, Result, Stop
 from formulations.core.run import Run
 from formulations.engines.cp_sat.client import Effort
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes

@@ -4,7 +4,7 @@ Step 3, contiguity encoding (formulation 3): what is sent together, sharing one 
 
 The paper's model of a link: a transfer takes ``alpha + beta s`` and holds the link for all of it;
 chunks that go together take one alpha for the sum of their bytes, and are there only when the last
-of them is. `ccl.schedule` says otherwise: latency does not hold a link, so that chunks one after
+of them is. `ccl.plans` says otherwise: latency does not hold a link, so that chunks one after
 the other overlap theirs. What goes together here then gains nothing and only waits. So the program
 is solved and its time told in the paper's model; its order is offered like any other, and the
 replay decides.

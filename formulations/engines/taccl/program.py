@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible
-from ccl.sketch import Inclination, Sketch
+from ccl.serialization.sketches import Inclination, Sketch
 from formulations.engines.taccl.pairs import Pairs
 from formulations.solvers.sparse_rows import rows
 

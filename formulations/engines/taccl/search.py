@@ -16,7 +16,7 @@ import numpy as np
 
 from ccl.errors import Infeasible, LimitReached
 from ccl.result import Stop
-from ccl.sketch import Inclination, Sketch
+from ccl.serialization.sketches import Inclination, Sketch
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.timed import in_epochs

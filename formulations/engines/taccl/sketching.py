@@ -24,7 +24,7 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.problem import Problem
-from ccl.sketch import Inclination, Pair, Sketch
+from ccl.serialization.sketches import Inclination, Pair, Sketch
 from ccl.symmetry import Symmetry
 from ccl.symmetry.free import extended
 from ccl.topology import Topology

@@ -16,8 +16,8 @@ import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible
+from ccl.plans import Schedule, Send
 from ccl.result import ModelSize
-from ccl.schedule import Schedule, Send
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops
 from formulations.engines.epoch_grid.epochs import Memory

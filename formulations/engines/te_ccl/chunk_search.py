@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from ccl.schedule import Schedule
 from ccl.topology import Topology
 from formulations.core.run import Run
 from formulations.core.weighted_objectives import (

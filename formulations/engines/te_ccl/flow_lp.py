@@ -18,7 +18,7 @@ import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
 from formulations.core.registry import Anatomy
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from ccl.errors import Infeasible
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Hops, no_way, ways
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import Demand, schedule

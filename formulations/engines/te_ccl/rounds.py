@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached, SolveError
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.plans import schedule
 from formulations.engines.te_ccl.round_milp import Rounds, State, first_state

@@ -37,7 +37,7 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.errors import LimitReached
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from formulations.core.preparing import clock
 from formulations.engines.tree_columns.master import Master, Pool, Weights, exact_weights

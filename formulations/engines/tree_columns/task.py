@@ -28,8 +28,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from ccl.laying import exact
 from ccl.problem import Problem
-from ccl.steady import exact
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
 from formulations.engines.kernels import arborescence

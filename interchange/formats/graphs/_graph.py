@@ -20,10 +20,9 @@ from operator import eq, ne
 from typing import Any, cast
 
 from ccl.errors import FormatError, ProblemError
-from ccl.many_links import many_links
 from ccl.serialization.documents import Document, document
 from ccl.topology import KINDS as REAL_KINDS
-from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device
+from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
 from interchange.formats.format import Asked, Imported, Question, Report
 from interchange.formats.graphs._values import (
     HOSTS,

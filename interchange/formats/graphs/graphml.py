@@ -20,11 +20,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ccl.errors import FormatError
-from ccl.many_links import no_collection
 from ccl.serialization import wire
 from ccl.serialization.documents import Document
 from ccl.serialization.text import decode_json, laid_out
-from ccl.topology import ABILITIES, Device, Link, SharedLimit
+from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
 from interchange.formats.format import (
     Asked,
     Imported,

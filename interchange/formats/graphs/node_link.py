@@ -17,12 +17,11 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from ccl.errors import FormatError
-from ccl.many_links import no_collection
 from ccl.serialization import wire
 from ccl.serialization.documents import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
-from ccl.topology import Device, SharedLimit
+from ccl.topology import Device, SharedLimit, no_collection
 from interchange.formats.format import (
     Asked,
     Imported,

@@ -25,12 +25,10 @@ from typing import Any, Literal
 import ccl
 from ccl.collective import Chunk, Collective
 from ccl.errors import FormatError
-from ccl.flow import Flow
-from ccl.forest import Forest, Tree
 from ccl.layout import layout
+from ccl.plans import Flow, Forest, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document
 from ccl.serialization.topoloom import collective_to_json
 from ccl.topology import ABILITIES, Device, Link, Topology
@@ -413,7 +411,7 @@ def _add_problem(code: Script, problem: Problem) -> None:
     code.add("", lines(_collective(code, problem.collective), before="collective = "))
     named: dict[str, Any] = {}
     if problem.windows:
-        code.uses("ccl.window", "Window")
+        code.uses("ccl.problem", "Window")
         named["windows"] = tuple(
             call("Window", each.links, begin=each.begin, end=each.end, share=each.share)
             for each in problem.windows
@@ -474,12 +472,12 @@ def _add_solving(code: Script, solving: Solving) -> None:
 
 def _add_plan(code: Script, plan: Plan, topology: Topology) -> None:
     if isinstance(plan, Schedule):
-        code.uses("ccl.schedule", "Schedule", "Send")
+        code.uses("ccl.plans", "Schedule", "Send")
         sends = Group("(", tuple(("", _send(each)) for each in plan.sends), ")", tall=True)
         named = {"epoch_duration": plan.epoch_duration, "horizon": plan.horizon}
         made = call("Schedule", sends, **named)
     elif isinstance(plan, Flow):
-        code.uses("ccl.flow", "Flow", "Rate")
+        code.uses("ccl.plans", "Flow", "Rate")
         rates = (call("Rate", each.chunk, each.src, each.dst, each.amount) for each in plan.rates)
         made = call("Flow", Group("(", tuple(("", each) for each in rates), ")", tall=True))
     else:
@@ -505,7 +503,7 @@ def _forest(code: Script, forest: Forest, topology: Topology) -> Group:
         raise FormatError(msg)
     every = forest.unfolded(topology)
     code.uses("fractions", "Fraction")
-    code.uses("ccl.forest", "Forest", "Tree")
+    code.uses("ccl.plans", "Forest", "Tree")
     named: dict[str, Any] = {"reduces": True} if every.reduces else {}
     if every.spread:
         named["spread"] = _trees(every.spread)

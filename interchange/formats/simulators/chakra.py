@@ -37,10 +37,9 @@ from typing import Any
 
 from ccl.collective import Chunk
 from ccl.errors import FormatError, ProblemError
-from ccl.forest import Forest
+from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule
 from ccl.serialization.documents import Document
 from ccl.timeline import Timeline
 from interchange.formats.format import NoOptions, Writer, Written, replayed

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule
 from interchange.programs.lowering.cells import (
     IN_PLACE,
     Buffers,

@@ -32,14 +32,13 @@ from operator import attrgetter
 
 from ccl.collective import Chunk
 from ccl.errors import ProblemError
-from ccl.flow import Flow, Rate, paths
 from ccl.laying import ways
+from ccl.plans import Flow, Rate, Schedule, Send, paths
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule, Send
-from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
 from ccl.simulate.ways import SAME_MOMENT
+from ccl.topology import binding_limits
 
 _NEAR = 1e-6
 """Shares that differ by less are the same: a linear program tells them no more exactly."""
@@ -210,7 +209,7 @@ def _whole_pieces(shares: Sequence[Fraction], pieces: int) -> list[int]:
 
 def _of_schedule(problem: Problem, schedule: Schedule, most_pieces: int) -> Hops:
     """Return the hops of whole chunks as they are sent, and of parts of chunks along paths."""
-    plan = plan_sends(problem, schedule, binding(problem.topology))
+    plan = plan_sends(problem, schedule, binding_limits(problem.topology))
     tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
     in_parts = {send.chunk for send in plan.sends if send.fraction < 1}
     numbers = sorted({send.chunk for send in plan.sends} - in_parts)

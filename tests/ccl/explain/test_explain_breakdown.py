@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from ccl.causes import Reason
 from ccl.collective import Chunk, custom
 from ccl.explain import Told, breakdown, tell
-from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.plans import Schedule, Send
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
+from ccl.timeline import Reason
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.window import Window
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, star
 from tests.ccl.planner import Planner
 from tests.ccl.test_simulate_properties import instance

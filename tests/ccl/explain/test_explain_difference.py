@@ -12,10 +12,8 @@ from ccl.collective import Chunk, all_gather, broadcast, custom
 from ccl.errors import ProblemError
 from ccl.explain import difference, tell
 from ccl.explain.difference import Kind, moves_of
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Topology, device
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, ring_all_gather, star
 from tests.ccl.documents import solved

@@ -8,18 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ccl.causes import Reason
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
 from ccl.explain import difference, explain, tell
 from ccl.explain import told as telling
 from ccl.explain.told import PHRASES
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.symmetry import Symmetry
 from ccl.text import MOST_LINES, number
+from ccl.timeline import Reason
 from ccl.topology import Link, Topology, device, duplex
 from tests.ccl.clusters import MB, gpus, line, ring, ring_all_gather, ring_all_reduce, star
 from tests.ccl.documents import solved

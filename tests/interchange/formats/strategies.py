@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ccl.bound import Bound
 from ccl.collective import CollectiveKind, make_collective
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
 from ccl.serialization.documents import Document, Kind, document

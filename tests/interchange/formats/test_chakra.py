@@ -14,9 +14,8 @@ from hypothesis import given, settings
 
 from ccl.collective import Collective, all_gather, all_to_all, custom
 from ccl.errors import FormatError
-from ccl.flow import Flow, Rate
+from ccl.plans import Flow, Rate, Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from interchange.formats.catalogue import reader, writer

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 
 from ccl.collective import Chunk, all_gather, custom
 from ccl.errors import FormatError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, Transfer

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather, all_reduce, broadcast, make_collective, reduce_scatter
 from ccl.errors import FormatError, ProblemError
-from ccl.forest import Forest, Tree
+from ccl.laying import steady_makespan
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.serialization.documents import Document, document
-from ccl.steady import steady_makespan
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve

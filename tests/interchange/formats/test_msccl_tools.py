@@ -20,9 +20,8 @@ from ccl.collective import (
     reduce_scatter,
 )
 from ccl.errors import FormatError, ProblemError, ScheduleError
-from ccl.flow import Flow
+from ccl.plans import Flow, Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from ccl.collective import make_collective
 from ccl.errors import FormatError, ProblemError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import document
 from designer.cli.entry import application
 from formulations import solve

@@ -12,9 +12,9 @@ import formulations
 import gallery
 from ccl.collective import all_gather
 from ccl.errors import FormatError
-from ccl.flow import Flow, Rate
 from ccl.layout import layout
 from ccl.options import make_options, option_fields
+from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.documents import document

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather, all_to_all
 from ccl.errors import FormatError, ProblemError
-from ccl.forest import Forest
 from ccl.options import make_options
+from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
-from ccl.schedule import Schedule
 from ccl.serialization.documents import Document, document
 from ccl.topology import Topology
 from gallery import open_cluster

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ScheduleError
-from ccl.flow import Flow, Rate
+from ccl.plans import Flow, Rate, Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import document
 from interchange.formats.catalogue import writer
 from interchange.formats.format import NoOptions

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.sketches import sketch_text
-from ccl.sketch import Sketch
+from ccl.serialization.sketches import Sketch, sketch_text
 from gallery.cube_mesh import ndv2
 from interchange.formats.catalogue import read_content, reader, readers
 from interchange.formats.format import Asked, Imported

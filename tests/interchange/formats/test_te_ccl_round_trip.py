@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather, all_to_all, broadcast, gather, reduce_scatter, scatter
 from ccl.errors import FormatError, ProblemError
-from ccl.forest import Forest, Tree
+from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.serialization.documents import document
 from ccl.simulate import simulate

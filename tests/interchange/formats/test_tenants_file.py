@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccl.collective import all_gather, broadcast
+from ccl.collective import Tenant, all_gather, broadcast
 from ccl.errors import CclError, FormatError, ProblemError
+from ccl.problem import Window
 from ccl.serialization.conditions import format_window, parse_window, read_tenants
-from ccl.tenants import Tenant
-from ccl.window import Window
 from tests.ccl.clusters import MB, line, mesh, ring
 
 BOTH = b"""

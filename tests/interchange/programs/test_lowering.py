@@ -7,10 +7,8 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import ProblemError
-from ccl.flow import Flow, Rate
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import formulation, solve

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ccl.collective import make_collective
 from ccl.errors import ProblemError, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device

@@ -68,7 +68,7 @@
  * @property {Details | null} [details] why each transfer started when it did
  * @property {{series: string, number: number}} [take] which solve it is of, and its which schedule
  *
- * @typedef {object} Details parallel to the transfers, as `ccl.causes` finds them
+ * @typedef {object} Details parallel to the transfers, as `ccl.timeline` finds them
  * @property {[number, number, number, number, number][]} rows index of the reason, transfer that let it
  *   start or -1, µs at which what it carries was there, planned epoch or -1, µs at which its link is free
  * @property {string[]} reasons

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ccl.declared_symmetry import Declared, Interchange
 from ccl.errors import FormatError
-from ccl.topology import Device, DeviceKind, Link, Topology, device, duplex
+from ccl.topology import Declared, Device, DeviceKind, Interchange, Link, Topology, device, duplex
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
 from interchange.formats.machines.nccl.parts import Bond, Part, Parts, Role, Wire
 

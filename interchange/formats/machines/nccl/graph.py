@@ -16,13 +16,13 @@ import itertools
 from collections import Counter
 
 from ccl.errors import FormatError, ProblemError
-from ccl.overlay import Overlay
 from ccl.serialization.documents import document
 from ccl.topology import Topology
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.machines._pcie_tree import choice, count
 from interchange.formats.machines.nccl.parts import without_comments
 from interchange.formats.xml import Element, begins_with, parse_xml
+from interchange.overlay import Overlay
 
 Way = tuple[str, ...]
 

@@ -26,9 +26,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 from ccl.errors import FormatError, ProblemError
-from ccl.metrics import busbw
 from ccl.serialization.documents import Document, document
 from ccl.serialization.quantity import format_size, parse_size
+from ccl.timeline import busbw
 from ccl.topology import Topology
 from interchange.formats.format import (
     Asked,

@@ -21,12 +21,12 @@ from fractions import Fraction
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import FormatError
-from ccl.forest import Forest, Tree, depth_of
+from ccl.laying import steady_makespan
+from ccl.plans import Forest, Tree, depth_of
 from ccl.problem import Problem
 from ccl.serialization.documents import Document, document
 from ccl.serialization.quantity import format_size
 from ccl.simulate import simulate
-from ccl.steady import steady_makespan
 from ccl.topology import Topology
 from ccl.verify import verify
 from interchange.formats.format import (

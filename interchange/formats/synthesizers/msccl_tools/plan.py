@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device

@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from ccl.errors import FormatError
 from ccl.serialization.documents import document
-from ccl.serialization.sketches import MOST_BYTES, Json, SketchJson, read_sketch
+from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import decode_json
-from ccl.sketch import Sketch
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.synthesizers._asking import counted
 

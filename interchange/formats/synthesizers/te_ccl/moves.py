@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ccl.errors import FormatError
+from ccl.plans import Send
 from ccl.problem import Problem
-from ccl.schedule import Send
 from ccl.topology import Link
 from interchange.formats.synthesizers.te_ccl.demand import Wanted
 from interchange.formats.synthesizers.te_ccl.file import Cluster, Hop, Output, Piece

@@ -20,13 +20,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.schedule import Schedule, Send
 from ccl.serialization.documents import Document, document
-from ccl.simulate.engine import binding
 from ccl.simulate.plan import plan_sends
-from ccl.topology import Topology
+from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from interchange.formats.format import (
     Asked,
@@ -141,7 +140,7 @@ class _Writer:
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.tau = problem, schedule.epoch_duration
-        planned = plan_sends(problem, schedule, binding(problem.topology))
+        planned = plan_sends(problem, schedule, binding_limits(problem.topology))
         self.sends, self.ends = planned.sends, planned.ends
         self.fluid = any(send.fraction < 1 for send in self.sends)
         self.number = problem.topology.index

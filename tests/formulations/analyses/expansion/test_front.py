@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ccl.collective import make_collective
-from ccl.costs import EVEN, Costs, Price, read_costs
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import cheapest_upgrade, cost_front
+from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
 from formulations.analyses.expansion.rates import rates_of
 from formulations.analyses.expansion.sale import sale_of
 from gallery import open_cluster

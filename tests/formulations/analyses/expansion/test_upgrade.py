@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ccl.collective import make_collective
-from ccl.costs import EVEN, Costs, Price, read_costs
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import cheapest_upgrade
 from formulations.analyses.best_rate import optimum
+from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
 from formulations.analyses.expansion.rates import CutRates, ProgramRates, TreeRates, rates_of
 from formulations.analyses.expansion.sale import sale_of
 from formulations.engines.orbit_lp.lp import orbit_program

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from ccl.bound import Prices
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import Infeasible, ProblemError
-from ccl.prices import Prices
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.topology import Link, SharedLimit, Topology, device
-from ccl.window import Window
 from formulations import prices
 from formulations.analyses.best_rate import optimum
 from gallery import open_cluster

@@ -9,11 +9,10 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom, reduce
 from ccl.errors import ProblemError
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.symmetry import automorphisms
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
-from ccl.window import Window
 from formulations import failures
 from formulations.analyses.best_rate import optimum
 from formulations.analyses.failures.nouns import PARTS, Failures, parts_of, with_hosts

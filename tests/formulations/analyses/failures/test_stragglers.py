@@ -11,10 +11,9 @@ import pytest
 from ccl.collective import all_gather, broadcast
 from ccl.degradation import straggling
 from ccl.errors import ProblemError
-from ccl.problem import Problem
+from ccl.problem import Problem, Window
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from ccl.window import Window
 from formulations import solve, stragglers
 from formulations.analyses.failures.study import LagStudy, replayed, slower
 from gallery import open_cluster

@@ -8,5 +8,5 @@ def patience():
     """Give the searches for trees, of a second or two when nothing runs beside, a minute."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("formulations.analyses.best_rate.PATIENCE", 60.0)
-        patch.setattr("formulations.analyses.sensitivity.priced.PATIENCE", 60.0)
+        patch.setattr("formulations.analyses.sensitivity.changes.PATIENCE", 60.0)
         yield

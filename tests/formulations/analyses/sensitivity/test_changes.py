@@ -6,9 +6,8 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
-from formulations.analyses.sensitivity.changes import changes, changes_by
+from formulations.analyses.sensitivity.changes import ProgramRates, changes, changes_by
 from formulations.analyses.sensitivity.cutting_planes import classes_of, link_classes
-from formulations.analyses.sensitivity.priced import ProgramRates
 from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.orbit_lp.lp import solve_orbits
 from gallery import open_cluster

@@ -16,7 +16,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations.analyses.best_rate import optimum
-from formulations.analyses.sensitivity.choosing import BestRates
+from formulations.analyses.sensitivity.changes import BestRates, ProgramRates, TreeRates
 from formulations.analyses.sensitivity.cutting_planes import (
     Plane,
     Rates,
@@ -24,7 +24,6 @@ from formulations.analyses.sensitivity.cutting_planes import (
     classes_of,
     link_classes,
 )
-from formulations.analyses.sensitivity.priced import ProgramRates, TreeRates
 from formulations.analyses.sensitivity.sensitivity import Slopes, told
 from gallery import open_cluster
 
@@ -323,7 +322,7 @@ class Doubled(Today):
 def test_a_proof_that_takes_over_must_agree(monkeypatch):
     problem = asked("dgx-1v")
     monkeypatch.setattr(
-        "formulations.analyses.sensitivity.choosing._kinds", lambda *_: iter((Today, Doubled))
+        "formulations.analyses.sensitivity.changes._kinds", lambda *_: iter((Today, Doubled))
     )
     rates = BestRates(problem, classes_of(problem.topology))
 

@@ -10,17 +10,16 @@ import pytest
 import formulations
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CatalogError, ProblemError
-from ccl.problem import Problem
-from ccl.relabelling import shuffled
+from ccl.problem import Problem, Window
 from ccl.result import Status, Stop
 from ccl.symmetry.canonical import canonical
 from ccl.verify import verify
-from ccl.window import Window
 from formulations import solve
 from formulations.campaigns import catalog as kept_plans
 from formulations.campaigns.catalog import Catalog
 from formulations.campaigns.catalog import tables as tables_module
 from formulations.campaigns.catalog.packed import problem_bytes
+from formulations.campaigns.catalog.relabelling import shuffled
 from formulations.campaigns.catalog.tables import form_of
 from gallery import open_cluster
 

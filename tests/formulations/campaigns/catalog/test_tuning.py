@@ -9,9 +9,8 @@ import pytest
 
 from ccl.collective import all_gather, all_reduce, make_collective
 from ccl.errors import ProblemError, ScheduleError
+from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.relabelling import shuffled
-from ccl.schedule import Schedule
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from formulations import compare, solve
@@ -24,6 +23,7 @@ from formulations.campaigns.catalog import (
     write_lines,
 )
 from formulations.campaigns.catalog.answering import fill
+from formulations.campaigns.catalog.relabelling import shuffled
 from formulations.campaigns.catalog.tuning import scaled, sized
 from gallery import open_cluster
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ccl.closed_form import ClosedForm
 from ccl.collective import make_collective
 from ccl.errors import CclError, Infeasible
 from ccl.problem import Problem
+from ccl.result import ClosedForm
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve

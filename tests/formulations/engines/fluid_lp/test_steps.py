@@ -10,13 +10,12 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom, reduce, reduce_scatter
 from ccl.errors import ProblemError, ScheduleError
-from ccl.forest import Forest, Tree
-from ccl.problem import Problem
+from ccl.laying import steady_makespan
+from ccl.plans import Forest, Tree
+from ccl.problem import Problem, Window
 from ccl.simulate import simulate
-from ccl.steady import steady_makespan
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from ccl.window import Window
 from formulations.engines.fluid_lp.steps import COUNTS, conversion, staggered
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
 from tests.ccl.test_forest import rails, ring_sums, sums_at_one, symmetric

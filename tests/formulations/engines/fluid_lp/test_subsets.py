@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from ccl.errors import ProblemError
-from ccl.forest import Forest
-from ccl.steady import steady_makespan
+from ccl.laying import steady_makespan
+from ccl.plans import Forest
 from ccl.topology import device
 from ccl.verify import verify
 from formulations.engines.fluid_lp.arborescences import fractions, trees_of

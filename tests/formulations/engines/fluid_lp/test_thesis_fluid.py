@@ -6,8 +6,7 @@ import pytest
 
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import Infeasible
-from ccl.flow import Flow
-from ccl.forest import Forest
+from ccl.plans import Flow, Forest
 from ccl.problem import Problem
 from ccl.result import Status, Stop
 from ccl.topology import Topology

@@ -3,8 +3,8 @@
 import pytest
 
 from ccl.collective import Chunk, all_reduce, custom
+from ccl.laying import steady_makespan
 from ccl.problem import Problem
-from ccl.steady import steady_makespan
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve

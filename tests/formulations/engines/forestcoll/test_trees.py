@@ -10,10 +10,10 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import LimitReached, SolveError
-from ccl.forest import Forest
+from ccl.laying import steady_makespan
+from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.result import Status, Stop
-from ccl.steady import steady_makespan
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ccl.collective import broadcast
-from ccl.sketch import Sketch
+from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
 from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.taccl import program

@@ -5,7 +5,7 @@ import pytest
 from ccl.collective import all_gather, broadcast, make_collective
 from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
-from ccl.sketch import Sketch
+from ccl.serialization.sketches import Sketch
 from ccl.topology import Topology, device, duplex
 from formulations import solve
 from formulations.engines.taccl.sketching import default_sketch

@@ -7,7 +7,7 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, broadcast, custom, make_collective
 from ccl.problem import Problem
-from ccl.sketch import Sketch
+from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from formulations.engines.list_scheduling.routes import moves_of

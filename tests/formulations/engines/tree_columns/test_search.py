@@ -7,9 +7,9 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ProblemError
+from ccl.laying import steady_makespan
 from ccl.problem import Problem
 from ccl.result import Status
-from ccl.steady import steady_makespan
 from ccl.topology import SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve

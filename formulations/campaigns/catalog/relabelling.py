@@ -12,13 +12,11 @@ from typing import TypeVar
 import numpy as np
 
 from ccl.bound import Bound, Cut, Path
-from ccl.closed_form import ClosedForm
 from ccl.collective import Chunk
 from ccl.errors import ProblemError
-from ccl.flow import Flow
-from ccl.forest import Forest, Tree
+from ccl.plans import Flow, Forest, Schedule, Send, Tree
 from ccl.problem import Problem
-from ccl.schedule import Schedule, Send
+from ccl.result import ClosedForm
 from ccl.symmetry.canonical import Canonical, share_of
 from ccl.symmetry.free import Symmetry
 from ccl.topology import Topology
