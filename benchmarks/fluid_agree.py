@@ -26,7 +26,7 @@ from formulations.engines.fluid_lp.dantzig_wolfe import decompose
 from formulations.engines.fluid_lp.plain import solve_plain
 from formulations.engines.forestcoll.search import forest_rate
 from formulations.engines.orbit_lp.lp import solve_orbits
-from formulations.engines.steady_state.graph import graph_of, without_copies
+from formulations.engines.steady_state import graph_of, without_copies
 from formulations.engines.tree_columns.search import best_trees
 from gallery import catalog, open_cluster
 

@@ -1,8 +1,8 @@
 """Theorem 4 of the thesis: optimal steady states as schedules of K staggered chunks.
 
 Forests in closed form, whose rate meets a lower bound, become schedules
-(`formulations.engines.fluid_lp.steps`), each verified; no seconds are measured, only the theorem's
-R (T + K - 1) / K. ``python -m benchmarks.fluid_steps FILE.svg`` draws it.
+(`formulations.engines.fluid_lp.stepwise`), each verified; no seconds are measured, only the
+theorem's R (T + K - 1) / K. ``python -m benchmarks.fluid_steps FILE.svg`` draws it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ccl.collective import all_gather
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from formulations.bounds import quick_bounds
-from formulations.engines.fluid_lp.steps import Conversion, conversion
+from formulations.engines.fluid_lp.stepwise import Conversion, conversion
 from gallery import open_cluster
 
 WIDTH, HEIGHT = 640, 400

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dash import Dash, set_props
 
 from ccl.errors import CclError
-from designer.jobs.solving import Jobs
-from designer.jobs.watches import Limits
+from designer.jobs.solving import Jobs, Limits
 from designer.layout import page
 from designer.places import jobs_at
 from designer.server.address import Names, address, bound, names
@@ -209,9 +208,9 @@ def _views(
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []
     if sweeps:
-        from designer.views.sweeps.callbacks import register as register_sweeps  # noqa: PLC0415
         from designer.views.sweeps.page import view as view_of_sweeps  # noqa: PLC0415
         from designer.views.sweeps.shelf import Shelf  # noqa: PLC0415
+        from designer.views.sweeps.table import register as register_sweeps  # noqa: PLC0415
 
         shelf = Shelf(sweeps)
         register_sweeps(app, shelf)

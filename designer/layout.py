@@ -10,10 +10,9 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from designer.shell import ids
-from designer.shell.markup import THEME, Extra, attributes, heading, icon
-from designer.shell.presets import DEFAULT_LINK, link_type
+from designer.shell.markup import DEFAULT_LINK, THEME, Extra, attributes, heading, icon, link_type
 from designer.views.compare import page as compare
-from designer.views.draw import dialogs
+from designer.views.draw import palette as dialogs
 from designer.views.draw.palette import palette
 from designer.views.draw.table import Sorting
 from designer.views.solve import live_card, results, solve_card, tree_card, ways_card

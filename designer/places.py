@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from designer.jobs.solving import Jobs
-from designer.jobs.watches import Limits
+from designer.jobs.solving import Jobs, Limits
 from designer.views.catalog.answering import answering
 from formulations import start
 

@@ -10,11 +10,10 @@ from designer.views.compare import callbacks as compare
 from designer.views.compare.running import Comparisons
 from designer.views.draw import clusters as gallery
 from designer.views.draw import export_card as exporting
-from designer.views.draw import files
+from designer.views.draw import files, sharing
 from designer.views.draw import import_card as importing
 from designer.views.draw import inspector as inspecting
 from designer.views.draw import palette as drawing
-from designer.views.draw import sharing_callbacks as sharing
 from designer.views.draw import sketch_callbacks as sketch
 from designer.views.draw import table as tables
 from designer.views.solve import about
@@ -24,7 +23,7 @@ from designer.views.solve import remedy_callbacks as remedies
 from designer.views.solve import results as panels
 from designer.views.solve import solve_callbacks as solve
 from designer.views.solve import tree_card as trees
-from designer.views.solve import ways_callbacks as ways
+from designer.views.solve import ways_card as ways
 from designer.views.whatif import form as whatif
 from designer.views.whatif.running import Studies
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from formulations.analyses.comparison import compare, start_comparison
     from formulations.analyses.expansion.front import cost_front
     from formulations.analyses.expansion.upgrade import cheapest_upgrade
-    from formulations.analyses.explanation.explanation import explain
-    from formulations.analyses.explanation.pricing import prices
+    from formulations.analyses.explanation import explain, prices
     from formulations.analyses.failures.study import failures, stragglers
     from formulations.analyses.sensitivity.curve import rate_curve
     from formulations.analyses.sensitivity.sensitivity import sensitivity
@@ -35,8 +34,14 @@ if TYPE_CHECKING:
     from formulations.core.run import Progress
     from formulations.core.weighted_objectives import prioritised
     from formulations.engines.taccl.sketching import default_sketch
-    from formulations.jobs.child import Child, leave, until_abandoned
-    from formulations.jobs.resource_limits import ResourceLimits, end_tree, memory_each
+    from formulations.jobs.child import (
+        Child,
+        ResourceLimits,
+        end_tree,
+        leave,
+        memory_each,
+        until_abandoned,
+    )
     from formulations.jobs.solve_job import SolveJob, ended
 
 __all__ = [
@@ -81,22 +86,22 @@ __all__ = [
 _LATER = {
     "Child": "formulations.jobs.child",
     "Progress": "formulations.core.run",
-    "ResourceLimits": "formulations.jobs.resource_limits",
+    "ResourceLimits": "formulations.jobs.child",
     "SolveJob": "formulations.jobs.solve_job",
     "Speed": "formulations.core.registry",
     "cheapest_upgrade": "formulations.analyses.expansion.upgrade",
     "compare": "formulations.analyses.comparison",
     "cost_front": "formulations.analyses.expansion.front",
     "default_sketch": "formulations.engines.taccl.sketching",
-    "end_tree": "formulations.jobs.resource_limits",
+    "end_tree": "formulations.jobs.child",
     "ended": "formulations.jobs.solve_job",
-    "explain": "formulations.analyses.explanation.explanation",
+    "explain": "formulations.analyses.explanation",
     "failures": "formulations.analyses.failures.study",
     "leave": "formulations.jobs.child",
     "lower_bounds": "formulations.bounds",
-    "memory_each": "formulations.jobs.resource_limits",
+    "memory_each": "formulations.jobs.child",
     "pareto": "formulations.analyses.chunk_counts",
-    "prices": "formulations.analyses.explanation.pricing",
+    "prices": "formulations.analyses.explanation",
     "prioritised": "formulations.core.weighted_objectives",
     "quick_bounds": "formulations.bounds",
     "rate_curve": "formulations.analyses.sensitivity.curve",

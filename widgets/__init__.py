@@ -17,8 +17,7 @@ from ccl import __version__
 if TYPE_CHECKING:
     from widgets.charts.lines import curves
     from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
-    from widgets.lessons.breaking import BreakASend
-    from widgets.lessons.lesson import Lesson
+    from widgets.lessons.lesson import BreakASend, Lesson
     from widgets.notebook.canvas import TopologyWidget
     from widgets.notebook.comparison import Comparison
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
@@ -62,7 +61,7 @@ _js_dist = [
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
-    "BreakASend": "widgets.lessons.breaking",
+    "BreakASend": "widgets.lessons.lesson",
     "Comparison": "widgets.notebook.comparison",
     "CutView": "widgets.notebook.link_load",
     "DifferenceView": "widgets.notebook.link_load",

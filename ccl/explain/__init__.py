@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from ccl.explain.breakdown import Breakdown, breakdown
 from ccl.explain.difference import Difference, difference
 from ccl.explain.text import explain
-from ccl.explain.told import Told, tell
+from ccl.explain.told import Breakdown, Told, breakdown, tell
 
 __all__ = ["Breakdown", "Difference", "Told", "breakdown", "difference", "explain", "tell"]

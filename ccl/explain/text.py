@@ -15,8 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from ccl.errors import ProblemError
-from ccl.explain.breakdown import breakdown
-from ccl.explain.told import Plan, Told, rank_name, tell
+from ccl.explain.told import Plan, Told, breakdown, rank_name, tell
 from ccl.laying import ways
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem

@@ -34,7 +34,7 @@ from designer.cli.asked import (
 )
 from formulations import available, explain, prioritised
 from formulations import formulation as described
-from formulations.analyses.explanation.explanation import Explanation
+from formulations.analyses.explanation import Explanation
 
 if TYPE_CHECKING:
     from ccl.result import Result

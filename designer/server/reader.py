@@ -25,7 +25,7 @@ GRACE = 5.0
 ROOMS = (
     "designer.views.draw.files",
     "designer.views.draw.import_card",
-    "designer.views.draw.sharing_callbacks",
+    "designer.views.draw.sharing",
     "designer.views.draw.sketch_callbacks",
 )
 """Where the functions lie that are called."""

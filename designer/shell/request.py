@@ -12,7 +12,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.topology import Topology
-from designer.shell.presets import ROOTED
+from designer.shell.markup import ROOTED
 from formulations import DEFAULT
 
 DEFAULT_FORMULATION = DEFAULT

@@ -26,11 +26,11 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
+from formulations.engines import steady_state as demands
 from formulations.engines.forestcoll import search as network
 from formulations.engines.forestcoll.search import Rate, forest_rate
 from formulations.engines.orbit_lp.group import acting, loads_of
-from formulations.engines.steady_state import demands
-from formulations.engines.tree_columns import refusal as trees
+from formulations.engines.tree_columns import task as trees
 
 PATIENCE = 2.0
 """Seconds after which trees that are not proved are given up."""

@@ -24,8 +24,7 @@ from ccl.problem import Problem
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds, joint_bounds, leaving_of
 from formulations.bounds.demand import Floats, Mask
 from formulations.bounds.paths import path_bound
-from formulations.bounds.prices import price_bound, rows_of
-from formulations.bounds.search import binding_cuts
+from formulations.bounds.prices import binding_cuts, price_bound, rows_of
 from formulations.bounds.totals import total_bounds
 from formulations.bounds.unsplit import unsplit_bounds
 

@@ -1,10 +1,19 @@
 """Another Python process of ours, spoken to in lines of JSON.
 
 It dies with the one who asks: it ends when the pipe that its requests come through is closed,
-whoever closes it. What it may take is limited (`formulations.jobs.resource_limits`), so that it
+whoever closes it. What it may take is limited (`formulations.jobs.child`), so that it
 dies alone.
 
 The child's end of the pipe: answers on an output of their own, and an end with the parent's.
+
+What a process of ours and its children may take, and who ends it when it takes more.
+
+Two walls around its memory. A thread adds up what the whole tree of processes holds, several
+times a second, and ends it where that is too much: on every system. On Linux the kernel as well
+refuses each of them more writable memory than that and `RESERVE` beside, for what grows faster
+than the thread looks. Writable (RLIMIT_DATA) and not the address space (RLIMIT_AS), of which
+threads and compilers reserve several times what they touch: a solve of 0.27 GB has 0.31 GB of the
+one and 0.80 GB of the other, on two cores.
 """
 
 from __future__ import annotations
@@ -12,14 +21,270 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from formulations.jobs.resource_limits import ResourceLimits, end_tree, needed, refused
+import psutil
+
+from ccl.errors import ProblemError
+from formulations.core import preparing
+
+SHARE = 0.8
+"""Of the machine's memory, what all solves together may take."""
+
+LEAST = 1e9
+"""Bytes that a solve may always take: loading solvers takes a third of it."""
+
+RESERVE = 1e9
+"""Bytes that the kernel grants beyond the limit: stacks of threads, buffers not yet touched."""
+
+OVERRUN = 2.0
+"""How often its time limit a solve may take before it is ended, and `PATIENCE` seconds on top."""
+
+PATIENCE = 10.0
+"""Seconds: building a model and replaying a plan are not stopped by a limit."""
+
+FAR, NEAR = 0.5, 0.1
+"""Seconds between two looks, far from the limit and in its upper half."""
+
+SAID = (
+    "MemoryError",
+    "bad_alloc",
+    "Cannot allocate memory",
+    "Unable to allocate",
+    "failed to map segment",
+)
+"""What processes write when they are refused memory."""
+
+_GROUPS = Path("/sys/fs/cgroup")
+_FILES = {
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""Control groups of either version -> where they say their limit, their use and its cache."""
+
+
+def memory_each(solves: int = 1) -> float:
+    """Return the bytes that each of several solves at once may take on this machine.
+
+    An equal part of `SHARE` of its memory, or of what a container leaves of it; of what is
+    available now, if that is less; never below `LEAST`.
+    """
+    machine = psutil.virtual_memory()
+    whole, free = float(machine.total), float(machine.available)
+    for limit, taken in _groups():
+        whole, free = min(whole, limit), min(free, limit - taken)
+    return max(LEAST, SHARE * min(whole / solves, free))
+
+
+def patience(time_limit: float | None) -> float | None:
+    """Return the seconds after which a solve is ended that does not stop at its limit."""
+    return None if time_limit is None else OVERRUN * time_limit + PATIENCE
+
+
+class Watch:
+    """Acts when something takes longer than it may; what was spent preparing is excused.
+
+    Parameters
+    ----------
+    seconds
+        That it may take, or None for ever.
+    late
+        What is called then, from a thread.
+    """
+
+    def __init__(self, seconds: float | None, late: Callable[[], None]) -> None:
+        self._late = late
+        self._begun = time.time()
+        self._excused = 0.0
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._over = False
+        if seconds is not None:
+            self._wait(seconds)
+
+    def cancel(self) -> None:
+        """Wait no longer."""
+        with self._lock:
+            self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _wait(self, seconds: float) -> None:
+        with self._lock:
+            if not self._over:
+                self._timer = threading.Timer(seconds, self._ring)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _ring(self) -> None:
+        excused = preparing.excused(self._begun)
+        more, self._excused = excused - self._excused, excused
+        if more > 0:
+            self._wait(more)
+        else:
+            self._late()
+
+
+class ResourceLimits:
+    """The walls around a process, until it ends.
+
+    Parameters
+    ----------
+    process
+        Just begun.
+    memory
+        Bytes that it and its children may take together.
+
+    Raises
+    ------
+    ProblemError
+        If that is nothing.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], memory: float) -> None:
+        self.memory = memory
+        self.most = 0.0
+        """Bytes that the tree was seen to hold at most."""
+        self.broken = False
+        """Whether the process was ended because it took too much."""
+        self._process = process
+        self._left = threading.Event()
+        _first_to_go(process.pid)
+        _refuse_more(process.pid, int(memory + RESERVE))
+        self._thread = threading.Thread(
+            target=self._look, daemon=True, name=f"memory of {process.pid}"
+        )
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Look no more; the process has ended."""
+        self._left.set()
+
+    def meant(self, code: int) -> bool:
+        """Whether an end with this exit code, without words, was for want of memory."""
+        ended = code in {-signal.SIGABRT, -signal.SIGKILL, -signal.SIGSEGV, -signal.SIGBUS}
+        return self.broken or (ended and self.most > SHARE * self.memory)
+
+    def _look(self) -> None:
+        pause = NEAR
+        while not self._left.wait(pause) and self._process.poll() is None:
+            held = sum(_held(each) for each in tree(self._process.pid))
+            self.most = max(self.most, held)
+            if held > self.memory:
+                self.broken = True
+                end_tree(self._process)
+                return
+            pause = NEAR if 2 * held > self.memory else FAR
+
+
+def checked(memory: float | None) -> float:
+    """Return the limit that is given, or else the usual one.
+
+    Raises
+    ------
+    ProblemError
+        If it leaves nothing to take.
+    """
+    if memory is None:
+        return memory_each()
+    if not memory > 0:
+        msg = f"the memory that a solve may take is {memory:g} bytes; give more than 0, such as 4e9"
+        raise ProblemError(msg)
+    return memory
+
+
+def needed(what: str, memory: float | None) -> str:
+    """Say that a process needed more memory than it may have."""
+    limit = "it may have" if memory is None else f"the {memory / 1e9:.3g} GB it may have"
+    return (
+        f"{what} needed more memory than {limit}; use longer epochs or fewer chunks, or raise the "
+        "limit with --memory"
+    )
+
+
+def refused(lines: Sequence[str]) -> bool:
+    """Whether the last lines that a process wrote say that it was refused memory."""
+    return any(word in line for line in lines[-3:] for word in SAID)
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """Return a process and all below it, those that are still there."""
+    try:
+        root = psutil.Process(pid)
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def end_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all below it now."""
+    if process.poll() is not None:
+        return
+    below = tree(process.pid)[1:]
+    process.kill()
+    for each in below:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+
+
+def _held(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_info().rss)
+    except psutil.Error:
+        return 0.0
+
+
+def _first_to_go(pid: int) -> None:
+    """Tell Linux whom to end where the machine has no memory left: not the one who asks."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/oom_score_adj").write_text("500", "ascii")
+
+
+def _refuse_more(pid: int, limit: int) -> None:
+    """Let the kernel refuse it, and every child that it will have, more writable memory."""
+    if sys.platform == "linux":
+        import resource  # noqa: PLC0415  Windows has none
+
+        with contextlib.suppress(OSError):
+            _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
+            most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (most, hard))
+
+
+def _groups() -> Iterator[tuple[float, float]]:
+    """Yield the limit and use, in bytes, of each control group that this process is in."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text("ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if names in {"", "memory"}:
+            root = _GROUPS / names
+            inside = root / path.lstrip("/")
+            # In a container the path may be the host's, and its own group the root that it sees.
+            above = [each for each in inside.parents if each.is_relative_to(root)]
+            for folder in {root, inside, *above}:
+                with contextlib.suppress(OSError, ValueError):
+                    yield _group(folder, *_FILES[names])
+
+
+def _group(folder: Path, limit: str, use: str, cache: str) -> tuple[float, float]:
+    """Return the limit of a control group and its use, less what the kernel gives back at need."""
+    rows = (line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines())
+    kept = next((float(row[1]) for row in rows if row[0] == cache), 0.0)
+    allowed, taken = (float((folder / name).read_text("ascii")) for name in (limit, use))
+    return allowed, taken - kept
 
 
 class Child:

@@ -107,7 +107,7 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
         trees_of,
     )
     from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
-    from formulations.engines.list_scheduling.routes import moves_of  # noqa: PLC0415
+    from formulations.engines.list_scheduling.timed import moves_of  # noqa: PLC0415
 
     topology = run.problem.topology
     moves = moves_of(topology.reversed() if reduces else topology)

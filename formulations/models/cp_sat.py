@@ -40,7 +40,7 @@ from ccl.result import Result
 from formulations.core.refusals import no_limits, no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.epoch_options import ProofOptions
+from formulations.engines.epoch_grid.epochs import ProofOptions
 from formulations.engines.reverse_time import adding, halves, no_mirror
 
 PASSES = 300

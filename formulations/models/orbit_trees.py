@@ -43,7 +43,7 @@ from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.plain import link_costs
-from formulations.engines.tree_columns.refusal import refusal
+from formulations.engines.tree_columns.task import refusal
 
 if TYPE_CHECKING:
     from formulations.engines.tree_columns.search import Optimum

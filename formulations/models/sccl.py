@@ -135,7 +135,7 @@ def run(run: Run, options: Options) -> Result:
     LimitReached
         If it is not decided in its time.
     """
-    from formulations.engines.cp_sat.client import Effort  # noqa: PLC0415
+    from formulations.engines.cp_sat.search import Effort  # noqa: PLC0415
     from formulations.engines.sccl.asking import Solver  # noqa: PLC0415
     from formulations.engines.sccl.search import Wish, solve  # noqa: PLC0415  it loads numba
 

@@ -73,7 +73,7 @@ from ccl.topology import binding_limits
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.epoch_options import ProofOptions
+from formulations.engines.epoch_grid.epochs import ProofOptions
 from formulations.engines.reverse_time import no_mirror
 
 MOST_DELIVERIES = 20_000

@@ -82,8 +82,12 @@ from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops, hyper_edges, link_hops
-from formulations.engines.epoch_grid.epoch_options import DurationOptions, ProofOptions
-from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.epochs import (
+    DurationOptions,
+    EpochGrid,
+    ProofOptions,
+    durations,
+)
 from formulations.engines.epoch_grid.plans import Demand, demand, schedule
 from formulations.engines.reverse_time import no_mirror, search
 from formulations.engines.te_ccl.greedy import greedy

@@ -65,16 +65,16 @@ from formulations.core.run import Run
 from formulations.core.weighted_objectives import prioritised, weighted_arrivals
 from formulations.engines.epoch_grid.arcs import link_hops
 from formulations.engines.epoch_grid.decompose import Commodities, commodities
-from formulations.engines.epoch_grid.epoch_options import EpochOptions
 from formulations.engines.epoch_grid.epochs import (
     ROUNDING,
     EpochGrid,
+    EpochOptions,
     durations,
     lengthened,
     snapped,
     stretched,
 )
-from formulations.engines.epoch_grid.grid_bound import proved_short
+from formulations.engines.epoch_grid.windows import proved_short
 from formulations.engines.te_ccl.flow_lp import GROUPS, count_amounts
 
 if TYPE_CHECKING:

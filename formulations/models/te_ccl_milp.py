@@ -72,8 +72,7 @@ from ccl.result import Result
 from formulations.bounds import lower_bounds
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.epoch_options import ChunkOptions
-from formulations.engines.epoch_grid.epochs import too_small
+from formulations.engines.epoch_grid.epochs import ChunkOptions, too_small
 from formulations.engines.epoch_grid.plans import without_copies
 from formulations.engines.reverse_time import no_mirror, search
 from formulations.engines.te_ccl.chunk_search import find

@@ -33,8 +33,8 @@ want: there it is the optimum of adding up at roots and spreading from them.
 
 Decisions. An edge's w is the same for all steps of its link, so R needs no search. The thesis
 counts f <= w with w <= s b at every step, and calls (4.2) equivalent to it (theorem 4); here (4.2)
-is solved, `formulations.engines.fluid_lp.steps` makes K chunks of its plan. What the thesis prints
-wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.16) and
+is solved, `formulations.engines.fluid_lp.stepwise` makes K chunks of its plan. What the thesis
+prints wrongly is listed in `formulations.engines.fluid_lp.multicast` (3.14, 3.16) and
 `formulations.engines.fluid_lp.multicast` (3.11).
 
 Source: the thesis, chapters 3 and 4.
@@ -55,7 +55,7 @@ from ccl.result import Result, Stop
 from formulations.core.refusals import no_crumbs, no_stores
 from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.grid_bound import too_short
+from formulations.engines.epoch_grid.windows import too_short
 from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
     carried_shares,
     joined_forest,
@@ -65,7 +65,7 @@ from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.fluid_lp.sizes import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.engines.reverse_time import no_mirror
-from formulations.engines.steady_state.demands import demands_of, moving, refusal
+from formulations.engines.steady_state import demands_of, moving, refusal
 
 if TYPE_CHECKING:
     from formulations.engines.fluid_lp.plain import FluidSolution, Part
@@ -208,7 +208,7 @@ def _labelled(problem: Problem, options: Options) -> bool:
     if options.model != "best":
         return options.model == "labels"
     from formulations.engines.fluid_lp.multicast import variables  # noqa: PLC0415  it loads the solver
-    from formulations.engines.steady_state.graph import graph_of  # noqa: PLC0415
+    from formulations.engines.steady_state import graph_of  # noqa: PLC0415
 
     demands = demands_of(problem)
     ranks = len(problem.topology.ranks)
@@ -280,7 +280,7 @@ def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
     """Return the trees of a part, by labels of each group where it has none."""
     from formulations.engines.fluid_lp.arborescences import trees_of  # noqa: PLC0415
     from formulations.engines.fluid_lp.strengthened import check  # noqa: PLC0415
-    from formulations.engines.steady_state.graph import graph_of, in_steps  # noqa: PLC0415
+    from formulations.engines.steady_state import graph_of, in_steps  # noqa: PLC0415
 
     if part.labelled:
         return trees_of(part)

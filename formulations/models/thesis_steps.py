@@ -47,16 +47,15 @@ from formulations.core.refusals import no_stores
 from formulations.core.registry import Anatomy, Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.arcs import Hops, link_hops
-from formulations.engines.epoch_grid.epoch_options import ProofOptions
-from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.grid_bound import (
+from formulations.engines.epoch_grid.epochs import EpochGrid, ProofOptions
+from formulations.engines.epoch_grid.plans import demand, schedule
+from formulations.engines.epoch_grid.windows import (
     Need,
     by_bound,
     by_hops,
     proved_short,
     too_short,
 )
-from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.fluid_lp.plain import CostKind, link_costs
 from formulations.engines.fluid_lp.sizes import STEP_GROUPS, count_steps
 from formulations.engines.reverse_time import no_mirror, parts, search

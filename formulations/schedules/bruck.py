@@ -28,10 +28,10 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import Messages, Task
 from formulations.engines.closed_forms.hosts import arranged, by_rank
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer, refuses
+from formulations.engines.closed_forms.trees import Messages, Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,11 +33,11 @@ from ccl.result import Result, Stop
 from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
 from formulations.engines.closed_forms.hosts import by_rank
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as too_many
+from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.epoch_grid.arcs import link_hops
 from formulations.engines.epoch_grid.epochs import EpochGrid, longest_hop
 from formulations.engines.epoch_grid.plans import demand

@@ -37,7 +37,7 @@ from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import from_first, laid
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer, refuses
 from formulations.engines.closed_forms.trees import Tree, double_tree, spread
 

@@ -32,11 +32,11 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import core, doubled, is_power_of_two, partners
 from formulations.engines.closed_forms.hosts import arranged, by_rank
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.closed_forms.trees import core, doubled, is_power_of_two, partners
 
 
 @dataclass(frozen=True, kw_only=True)

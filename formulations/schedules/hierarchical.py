@@ -47,14 +47,15 @@ from ccl.result import Result
 from ccl.topology import Topology
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import Messages, Task
 from formulations.engines.closed_forms.hosts import best_connected, by_host, laid, uneven
-from formulations.engines.closed_forms.phases import Among, Pattern, Phase, summed
+from formulations.engines.closed_forms.routing import Among, Pattern, Phase, summed
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import (
     Algorithm,
     Chunks,
+    Messages,
+    Task,
     exchanged,
     gathered,
     in_turn,

@@ -21,10 +21,10 @@ import numpy as np
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import Messages, Task, is_power_of_two
 from formulations.engines.closed_forms.hosts import by_rank
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer, refuses
+from formulations.engines.closed_forms.trees import Messages, Task, is_power_of_two
 
 
 @dataclass(frozen=True, kw_only=True)

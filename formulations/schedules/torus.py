@@ -20,7 +20,7 @@ in turn, and all links are in use: in each phase the parts are gathered along di
 side by side, and it takes as many steps as the longest. A step takes as long as the part with most
 bytes in it; with sides all d and one chunk for each of D orders that is  Σ s (α + b_i/D β).
 
-Decisions: the shape is found from the links (`formulations.engines.closed_forms.grids`); split when
+Decisions: the shape is found from the links (`formulations.engines.closed_forms.hosts`); split when
 there are as many chunks per shard as dimensions, unless told otherwise.
 """
 
@@ -34,12 +34,11 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import Messages, Task
-from formulations.engines.closed_forms.grids import Grid, grid_of
-from formulations.engines.closed_forms.hosts import by_rank
-from formulations.engines.closed_forms.phases import Formula, Pattern
+from formulations.engines.closed_forms.hosts import Grid, by_rank, grid_of
+from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
+from formulations.engines.closed_forms.trees import Messages, Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from ccl.plans import Schedule
 from ccl.serialization.topoloom import plan_from_json, problem_from_json
 from formulations.core.run import Progress
 from formulations.jobs.child import PAUSE, until_abandoned
-from formulations.jobs.transport import Sender
+from formulations.jobs.solve_job import Sender
 from formulations.solving.api import solve
 
 LEAST = 0.75

@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from benchmarks.fluid_steps import Line, drawing, lines
-from formulations.engines.fluid_lp.steps import Conversion
+from formulations.engines.fluid_lp.stepwise import Conversion
 
 DRAWN = Path(__file__).parents[2] / "docs" / "images" / "theorem4.svg"
 

@@ -18,7 +18,7 @@ from ccl.serialization.topoloom import topology_to_json
 from designer.app import Offer
 from designer.cli import main
 from designer.cli.entry import application
-from designer.jobs.watches import Limits
+from designer.jobs.solving import Limits
 from gallery import catalog, open_cluster
 from tests.ccl.documents import solved
 

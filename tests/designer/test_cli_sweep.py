@@ -12,11 +12,10 @@ from ccl.problem import Problem
 from designer.cli import main
 from formulations import solve
 from formulations.campaigns.sweeps import running
-from formulations.campaigns.sweeps.clusters import opened
 from formulations.campaigns.sweeps.kept import keeping
 from formulations.campaigns.sweeps.rows import solved_values, unsolved
 from formulations.campaigns.sweeps.spec import read_spec
-from formulations.campaigns.sweeps.tasks import tasks_of
+from formulations.campaigns.sweeps.tasks import opened, tasks_of
 
 SPEC = """
 clusters: ring:gpus=[3,4]

@@ -8,7 +8,7 @@ import pytest
 
 from ccl.errors import CclError
 from ccl.serialization.topoloom import topology_to_json
-from designer.shell.presets import LINK_TYPES, link_type
+from designer.shell.markup import LINK_TYPES, link_type
 from designer.shell.request import read_request, same_question
 from designer.views.draw import clusters, table
 from designer.views.draw.inspector import inspector

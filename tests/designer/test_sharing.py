@@ -9,7 +9,7 @@ from ccl.layout import layout
 from ccl.problem import Problem, Window
 from ccl.serialization.documents import document
 from designer.views.draw import sharing
-from designer.views.draw import sharing_callbacks as wired
+from designer.views.draw import sharing as wired
 from designer.views.draw.files import drawing_of
 from formulations import formulation, option_fields
 from interchange.formats.own import fragment as module

@@ -3,12 +3,20 @@
 import pytest
 
 from ccl.errors import FormatError, ProblemError
-from designer.views.sweeps.callbacks import opened
 from designer.views.sweeps.page import status
 from designer.views.sweeps.shelf import Shelf
-from designer.views.sweeps.table import MOST_ROWS, Choice, best, chosen, read_choice, table, values
+from designer.views.sweeps.table import (
+    MOST_ROWS,
+    Choice,
+    best,
+    chosen,
+    opened,
+    read_choice,
+    table,
+    values,
+)
 from tests.designer.sweeps import write_sweep
-from widgets.charts.sweep import lines_of, sweep_figure
+from widgets.charts.atlas import lines_of, sweep_figure
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ from ccl.collective import all_gather
 from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
-from designer.views.whatif import budget_card, failing_card
-from designer.views.whatif import failing_card as study_card
+from designer.views.whatif import budget_card
+from designer.views.whatif import budget_card as failing_card
+from designer.views.whatif import budget_card as study_card
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies, StudyJob
 from designer.views.whatif.study_callbacks import degraded

@@ -15,12 +15,10 @@ from ccl.verify import verify
 from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
-from formulations.engines.cp_sat.client import Effort, Ending, close_gap
 from formulations.engines.cp_sat.instance import ticks_for
-from formulations.engines.cp_sat.search import cut_short, prove
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.cp_sat.search import Effort, Ending, close_gap, cut_short, prove
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from gallery import open_cluster
 
 

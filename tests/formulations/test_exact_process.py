@@ -13,11 +13,11 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import SolveError
-from formulations.engines.cp_sat.client import Effort, TimedChild, close_gap
 from formulations.engines.cp_sat.instance import make_puzzle
+from formulations.engines.cp_sat.search import Effort, TimedChild, close_gap
 from formulations.engines.list_scheduling.multistart import Task
-from formulations.engines.list_scheduling.routes import moves_of
 from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import moves_of
 from gallery import open_cluster
 
 
@@ -180,7 +180,7 @@ def test_the_child_ends_when_nobody_listens_any_more():
 
 def test_a_child_that_does_not_keep_its_time_is_killed(monkeypatch):
     """It is given a minute by the request and a tenth of a second by its parent."""
-    monkeypatch.setattr("formulations.engines.cp_sat.client.GRACE", 0.0)
+    monkeypatch.setattr("formulations.engines.cp_sat.search.GRACE", 0.0)
     asked = request(HARD, upper=40.0, seconds=60)
     begin = time.monotonic()
     with TimedChild(asked, seconds=0.1) as child:
@@ -209,7 +209,7 @@ def test_the_solver_dies_with_its_parent():
     """The parent is killed while the solver is busy: nothing is left that could clean up."""
     code = """
         import json, sys, time
-        from formulations.engines.cp_sat.client import TimedChild
+        from formulations.engines.cp_sat.search import TimedChild
         with TimedChild(json.loads(sys.stdin.readline()), seconds=600) as child:
             next(iter(child))
             print(child.pid, flush=True)

@@ -9,8 +9,8 @@ from ccl.problem import Problem
 from formulations import formulation, solve
 from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
-from formulations.engines.epoch_grid.grid_bound import crossing
 from formulations.engines.epoch_grid.plans import demand, schedule
+from formulations.engines.epoch_grid.windows import crossing
 from formulations.engines.reverse_time import parts
 from formulations.engines.te_ccl.greedy import greedy
 from gallery import open_cluster

@@ -15,10 +15,10 @@ from ccl.result import Stop
 from ccl.serialization.topoloom import bound_to_json, result_to_json
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import jobs as comparing
-from formulations.jobs import resource_limits as walls
+from formulations.jobs import child as walls
 from formulations.jobs import solve_job as jobs
 from formulations.jobs.child import Child
-from formulations.jobs.transport import Sender
+from formulations.jobs.solve_job import Sender
 from gallery import open_cluster
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux refuses memory to a process")

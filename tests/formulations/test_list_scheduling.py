@@ -13,9 +13,8 @@ from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.core.run import Progress
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes, quotient
-from formulations.engines.list_scheduling.routes import Moves, moves_of
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.list_scheduling.timed import Moves, in_epochs, moves_of
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 

@@ -13,11 +13,18 @@ from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations.core.refusals import betas
-from formulations.engines.list_scheduling import routes as moves_module
+from formulations.engines.list_scheduling import timed as moves_module
 from formulations.engines.list_scheduling.multistart import passes
-from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import TimedMoves, backwards, ends, in_epochs
+from formulations.engines.list_scheduling.timed import (
+    Moves,
+    TimedMoves,
+    backwards,
+    ends,
+    in_epochs,
+    mirrored,
+    moves_of,
+)
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 

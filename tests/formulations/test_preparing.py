@@ -21,7 +21,7 @@ from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.kernels import arborescence, dispatch
 from formulations.engines.kernels import arrays as kernels
-from formulations.jobs.resource_limits import Watch
+from formulations.jobs.child import Watch
 from formulations.solving.auto import first_plan
 from gallery import open_cluster
 

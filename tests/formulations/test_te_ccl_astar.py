@@ -10,9 +10,8 @@ from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import capacity_rows, link_hops
 from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.link_constraints import capacity_rows
 from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.te_ccl.round_milp import Rounds, first_state
 from formulations.engines.te_ccl.rounds import STALLS, Journey

@@ -5,7 +5,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from formulations.jobs.transport import Receiver, Sender
+from formulations.jobs.solve_job import Receiver, Sender
 from gallery import open_cluster
 
 

@@ -18,7 +18,7 @@ from formulations import solve
 from gallery import open_cluster
 from interchange.formats.xml import parse_xml
 from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget
-from widgets.notebook import still
+from widgets.notebook import display as still
 from widgets.notebook.link_load import difference_marks
 from widgets.notebook.still import SVG, TEXT, VIEW
 

@@ -19,7 +19,7 @@ from designer.shell.markup import note
 from designer.views.catalog import page
 from designer.views.catalog.holdings import Holdings, made
 from designer.views.catalog.page import plans, ranges
-from designer.views.draw import opening
+from designer.views.draw import import_card as opening
 from designer.views.draw.files import file_name
 from widgets.charts.atlas import atlas_figure
 

@@ -22,7 +22,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.topoloom import topology_to_json
 from ccl.topology import Topology
-from designer.shell.presets import ROOTED
+from designer.shell.markup import ROOTED
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Atlas, Catalog, Entry, TunerTable

@@ -16,8 +16,7 @@ from ccl import text
 from ccl.result import Status
 from ccl.serialization.quantity import format_size
 from designer.shell import ids
-from designer.shell.markup import CONFIG, Extra, attributes, icon
-from designer.shell.presets import COLLECTIVE_LABELS, ROOTED
+from designer.shell.markup import COLLECTIVE_LABELS, CONFIG, ROOTED, Extra, attributes, icon
 from designer.views.catalog.holdings import Look, Table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.topoloom import topology_from_json
-from designer.shell.presets import ROOTED
+from designer.shell.markup import ROOTED
 from designer.shell.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
 from formulations.analyses.comparison import Method

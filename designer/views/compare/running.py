@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ccl.errors import CclError
-from designer.jobs.watches import ABANDONED, Limits, Watches
+from designer.jobs.solving import ABANDONED, Limits, Watches
 from designer.views.compare.asked import Asked
 from formulations.analyses.comparison import Comparison, News
 

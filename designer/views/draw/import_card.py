@@ -1,6 +1,8 @@
 """What a file holds, asked and told before it changes anything.
 
 Opening files of any format: read, ask, show what was found, take it over or add it.
+
+A plan that was found elsewhere, a row of a table say, put on the canvas.
 """
 
 from __future__ import annotations
@@ -13,18 +15,21 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, html, no_u
 
 from ccl import text
 from ccl.errors import CclError, FormatError
+from ccl.result import Result
+from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
 from designer.shell import commands, ids
 from designer.shell.markup import attributes, icon, note
 from designer.views.draw import importing
-from designer.views.draw.files import Opened
+from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
 from designer.views.solve import answers
 from designer.views.solve.header import collective_choices
 from designer.views.solve.results import banner
 from interchange.formats.format import Question, Reader, Report
+from widgets.shown.course import course
 
 LISTS = (
     ("taken", "Taken", "check"),
@@ -401,3 +406,64 @@ def shown(opened: Opened) -> Json:
         return changes | nothing | {"other": commands.now()}
     played = answers.shown(opened.result, asked)
     return changes | played | {"result": opened.document}
+
+
+OPENED = (
+    "drawing", "command", "scene", "summary", "load", "result", "custom", "collectives",
+    "collective", "size", "chunks", "root", "formulation",
+)  # fmt: skip
+"""What it changes, by the names of `OUTPUTS`."""
+
+BUSY = "a solve is running and shows its own plans; stop it first"
+
+
+def outputs() -> dict[str, Output]:
+    """Return what a plan that is opened changes, for a callback that others share."""
+    shared = {
+        key: Output(each.component_id, each.component_property, allow_duplicate=True)
+        for key, each in OUTPUTS.items()
+        if key in OPENED
+    }
+    return {
+        **shared,
+        "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
+        "view": Output(ids.VIEW, "value", allow_duplicate=True),
+        "notes": commands.notes(),
+    }
+
+
+def filled(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a value for each of `outputs`, no update for those that `changes` leaves out."""
+    keys = (*OPENED, "course", "view", "notes")
+    return {key: changes.get(key, no_update) for key in keys}
+
+
+def refused(sentence: str) -> dict[str, Any]:
+    """Return the changes where there is nothing to open, and why."""
+    return {"notes": note(sentence, title="Cannot open")}
+
+
+def opened(result: Result, *, redrawn: bool = True) -> dict[str, Any]:
+    """Return what changes on the page when a result is opened on the canvas.
+
+    Parameters
+    ----------
+    result
+        The plan and what it answers.
+    redrawn
+        Whether the canvas draws its cluster anew; otherwise it is the one that is drawn.
+    """
+    problem = result.problem
+    found = Opened(
+        drawing_of(problem.topology) if redrawn else None,
+        settings_of(problem),
+        result,
+        result_to_json(result),
+    )
+    point = (result.solve_time, result.makespan, result.bound.makespan)
+    return {
+        **shown(found),
+        "formulation": result.formulation,
+        "course": course((point,), seconds=result.solve_time, running=False),
+        "view": "canvas",
+    }

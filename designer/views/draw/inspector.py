@@ -14,8 +14,15 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 from ccl import text
 from ccl.errors import CclError
 from designer.shell import commands, ids
-from designer.shell.markup import LINK_QUANTITIES, MOST_HOSTS, attributes, icon, note
-from designer.shell.presets import DEVICE_TYPES, LINK_TYPES
+from designer.shell.markup import (
+    DEVICE_TYPES,
+    LINK_QUANTITIES,
+    LINK_TYPES,
+    MOST_HOSTS,
+    attributes,
+    icon,
+    note,
+)
 from designer.views.draw import edits
 from designer.views.draw.edits import ABILITIES, Ends, Json, selected_links
 from widgets import QuantityField

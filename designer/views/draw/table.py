@@ -15,8 +15,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 from ccl import text
 from ccl.errors import CclError
 from designer.shell import commands, ids
-from designer.shell.markup import LINK_QUANTITIES, attributes, note
-from designer.shell.presets import DEVICE_TYPES
+from designer.shell.markup import DEVICE_TYPES, LINK_QUANTITIES, attributes, note
 from designer.views.draw import edits
 from widgets import QuantityField
 

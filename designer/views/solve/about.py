@@ -19,7 +19,7 @@ from designer.shell.markup import attributes, icon
 from designer.shell.request import problem_of, read_request
 from designer.views.solve.plan_card import short
 from formulations import Speed, explain
-from formulations.analyses.explanation.explanation import Explanation
+from formulations.analyses.explanation import Explanation
 
 TONES = {
     Speed.INSTANT: "good",

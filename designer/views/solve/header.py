@@ -9,8 +9,7 @@ from dash import dcc, html
 
 from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
-from designer.shell.markup import attributes, icon
-from designer.shell.presets import COLLECTIVE_LABELS
+from designer.shell.markup import COLLECTIVE_LABELS, attributes, icon
 from designer.shell.request import DEFAULT_FORMULATION
 from widgets import QuantityField
 

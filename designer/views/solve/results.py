@@ -18,8 +18,7 @@ from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
 from designer.shell import ids
 from designer.shell import markup as charts
-from designer.shell.markup import attributes, heading, icon
-from designer.shell.presets import COLLECTIVE_LABELS
+from designer.shell.markup import COLLECTIVE_LABELS, attributes, heading, icon
 from designer.shell.request import same_question
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard

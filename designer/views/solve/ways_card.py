@@ -1,4 +1,7 @@
-"""The card of ways that others planned over the cluster, such as the rings and trees of NCCL."""
+"""The card of ways that others planned over the cluster, such as the rings and trees of NCCL.
+
+Ways over the cluster: which is drawn, and when they go.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import Dash, Input, Output, State, html, no_update
 
 from ccl import text
 from designer.shell import ids
@@ -95,3 +98,50 @@ def fits(ways: Json, topology: Json) -> bool:
     """Whether every device of the ways is drawn."""
     there = {each["name"] for each in topology["devices"]}
     return all(name in there for each in ways["ways"] for name in each["devices"])
+
+
+def register(app: Dash) -> None:
+    """Wire the card of the ways."""
+
+    @app.callback(
+        Output(ids.WAYS_BOX, "hidden"),
+        Output(ids.WAYS_TITLE, "children"),
+        Output(ids.WAYS_CHOICE, "data"),
+        Output(ids.WAYS_CHOICE, "value"),
+        Output(ids.LAYER, "data", allow_duplicate=True),
+        Input(ids.WAYS, "data"),
+        State(ids.LAYER, "data"),
+        prevent_initial_call="initial_duplicate",
+    )
+    def on_ways(ways: Json | None, layer: str) -> tuple[Any, ...]:
+        if not ways:
+            return True, "", [], ALL, "" if layer == "ways" else no_update
+        return False, ways["title"], choices(ways), ALL, no_update
+
+    @app.callback(
+        Output(ids.WAYS_MARKS, "data"),
+        Output(ids.WAYS_FACTS, "children"),
+        Input(ids.WAYS, "data"),
+        Input(ids.WAYS_CHOICE, "value"),
+    )
+    def on_choice(ways: Json | None, choice: str | None) -> tuple[Any, str]:
+        return shown(ways, choice) if ways else (None, "")
+
+    @app.callback(
+        Output(ids.WAYS, "data", allow_duplicate=True),
+        Input(ids.WAYS_CLOSE, "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def on_close(_clicks: int) -> None:
+        return None
+
+    @app.callback(
+        Output(ids.WAYS, "data", allow_duplicate=True),
+        Input(ids.PROBLEM, "data"),
+        State(ids.WAYS, "data"),
+        prevent_initial_call=True,
+    )
+    def on_drawing(asked: Json | None, ways: Json | None) -> Any:
+        if not ways or not asked or fits(ways, asked["topology"]):
+            return no_update
+        return None

@@ -14,9 +14,8 @@ from dash import dcc, html
 from ccl import text
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
-from designer.views.whatif import failing_card as study_card
-from designer.views.whatif.budget_card import budget_card
-from designer.views.whatif.failing_card import failing_cards
+from designer.views.whatif import budget_card as study_card
+from designer.views.whatif.budget_card import budget_card, failing_cards
 from designer.views.whatif.limits_card import limits_card
 from widgets import TopologyCanvas
 

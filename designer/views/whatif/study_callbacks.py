@@ -20,10 +20,11 @@ from designer.server.sessions import key_of, sealed, visitor
 from designer.shell import commands, ids
 from designer.shell.markup import note
 from designer.views.solve.results import banner
-from designer.views.whatif import answering, budget_card, failing_card
-from designer.views.whatif import failing_card as study_card
+from designer.views.whatif import answering, budget_card
+from designer.views.whatif import budget_card as failing_card
+from designer.views.whatif import budget_card as study_card
 from designer.views.whatif.answering import asked
-from designer.views.whatif.failing_card import STUDIES, part
+from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies
 from formulations.analyses.failures.nouns import Part

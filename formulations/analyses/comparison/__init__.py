@@ -13,8 +13,12 @@ split without end. What a method proves for whole chunks only stays with its own
 """
 
 from formulations.analyses.comparison.child import compare
-from formulations.analyses.comparison.jobs import ComparisonJob, start_comparison
-from formulations.analyses.comparison.kept import comparison_from_json, comparison_to_json
+from formulations.analyses.comparison.jobs import (
+    ComparisonJob,
+    comparison_from_json,
+    comparison_to_json,
+    start_comparison,
+)
 from formulations.analyses.comparison.table import (
     SIZES,
     Comparison,

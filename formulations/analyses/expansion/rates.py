@@ -28,9 +28,9 @@ from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
 from formulations.analyses.expansion.sale import Sale
+from formulations.engines import steady_state as demands
 from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
-from formulations.engines.steady_state import demands
-from formulations.engines.tree_columns import refusal as trees
+from formulations.engines.tree_columns import task as trees
 
 BYTES = 1e-3
 """GB/s of a byte in a µs."""

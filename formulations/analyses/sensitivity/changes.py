@@ -42,6 +42,7 @@ from formulations.analyses.sensitivity.cutting_planes import (
     Undecided,
     classes_of,
 )
+from formulations.engines import steady_state as demands
 from formulations.engines.forestcoll.search import (
     SYMMETRIC,
     WHOLE,
@@ -52,9 +53,8 @@ from formulations.engines.forestcoll.search import (
     rate_of,
 )
 from formulations.engines.orbit_lp.group import Uniform
-from formulations.engines.steady_state import demands
-from formulations.engines.steady_state.graph import balanced
-from formulations.engines.tree_columns import refusal as trees
+from formulations.engines.steady_state import balanced
+from formulations.engines.tree_columns import task as trees
 
 
 def cuts_decide(problem: Problem, classes: Classes) -> bool:

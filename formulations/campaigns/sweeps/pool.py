@@ -34,8 +34,7 @@ from ccl.errors import ProblemError, SolveError
 from ccl.result import Stop
 from formulations.campaigns.sweeps.rows import RESULT, Values, unsolved
 from formulations.campaigns.sweeps.tasks import Task
-from formulations.jobs.child import Child
-from formulations.jobs.resource_limits import Watch, memory_each, patience
+from formulations.jobs.child import Child, Watch, memory_each, patience
 from formulations.jobs.solve_job import PROCESS
 
 NAME = "topoloom-sweep"

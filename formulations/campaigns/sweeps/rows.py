@@ -42,8 +42,7 @@ from ccl.serialization.text import MOST_BYTES
 from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from formulations.analyses.comparison.child import PLANS, warm_up
-from formulations.campaigns.sweeps.clusters import digest, made
-from formulations.campaigns.sweeps.tasks import Task
+from formulations.campaigns.sweeps.tasks import Task, digest, made
 from formulations.core.run import Progress
 from formulations.solving.api import solve
 

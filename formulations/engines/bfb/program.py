@@ -41,7 +41,7 @@ from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
 from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
-from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.list_scheduling.timed import Moves
 from formulations.solvers.cvxpy_highs import Backend
 
 Parts = dict[tuple[int, int], list[tuple[int, Fraction]]]

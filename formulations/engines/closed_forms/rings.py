@@ -36,20 +36,21 @@ from ccl.result import Result
 from ccl.symmetry import symmetry_of
 from ccl.topology import Topology
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import Messages, Task
-from formulations.engines.closed_forms.phases import Formula, Pattern
 from formulations.engines.closed_forms.routing import (
     WORK,
+    Formula,
     Hop,
     Joined,
     Patience,
+    Pattern,
     cycle,
     paces,
     ring_of,
 )
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.closed_forms.trees import Messages, Task
+from formulations.engines.list_scheduling.timed import moves_of
 
 SEARCHES = 12
 """Searches among which the work for a pace is shared."""

@@ -39,15 +39,17 @@ from ccl.result import ClosedForm, Result, Stop
 from ccl.topology import Topology
 from formulations.core.refusals import no_stores
 from formulations.core.run import Run
-from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
-from formulations.engines.closed_forms.phases import Pattern
+from formulations.engines.closed_forms.routing import Pattern
+from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.kernels.placing import walk
-from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
 from formulations.engines.list_scheduling.timed import (
+    Moves,
     TimedMoves,
     backwards,
     in_epochs,
+    mirrored,
+    moves_of,
     quickest_hop,
 )
 from formulations.engines.reverse_time import adding, no_mirror

@@ -39,8 +39,7 @@ import numpy as np
 
 from ccl.errors import SolveError
 from formulations.engines.list_scheduling.multistart import Task
-from formulations.engines.list_scheduling.routes import Moves
-from formulations.engines.list_scheduling.timed import TimedMoves
+from formulations.engines.list_scheduling.timed import Moves, TimedMoves
 
 NEAR = 1e-8
 """Share of a tick that is none; times in double precision are nearer to their multiple."""

@@ -51,7 +51,7 @@ from ccl.topology import Topology
 from formulations.engines.fluid_lp.multicast import product
 from formulations.engines.fluid_lp.plain import default_costs
 from formulations.engines.fluid_lp.stepwise import PER_MICRO, in_each_step
-from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps
+from formulations.engines.steady_state import FluidGraph, graph_of, in_steps
 from formulations.solvers.cvxpy_highs import Backend
 
 FEW = 4

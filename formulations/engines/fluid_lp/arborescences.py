@@ -24,8 +24,7 @@ import numpy as np
 from ccl.plans import Tree
 from formulations.engines.fluid_lp.multicast import labels_of
 from formulations.engines.fluid_lp.plain import Part
-from formulations.engines.steady_state.demands import Group
-from formulations.engines.steady_state.graph import FluidGraph
+from formulations.engines.steady_state import FluidGraph, Group
 
 NOTHING = 1e-8
 """Shares of a group below this are the solver's rounding, and the slack of the second objective."""

@@ -1,6 +1,6 @@
 """Dantzig-Wolfe decomposition of the time-free program, per origin or per class of origins.
 
-Sets: edges e and vertices v of a graph (`formulations.engines.steady_state.graph`); capacity rows L
+Sets: edges e and vertices v of a graph (`formulations.engines.steady_state`); capacity rows L
 with b(L) GB/s; classes k of origins, with a representative o[k] and elements pi[k, i], i = 1 ..
 |k|, one of which takes o[k] to each of its class. Plain Dantzig-Wolfe has a class for each origin
 and the identity; the mirrored one has the orbits of a group of symmetries.
@@ -57,7 +57,7 @@ from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Group
 from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, loads_of
-from formulations.engines.steady_state.graph import FluidGraph, graph_of, without_copies
+from formulations.engines.steady_state import FluidGraph, graph_of, without_copies
 from formulations.solvers.cvxpy_highs import Backend
 
 BETTER = 1e-9

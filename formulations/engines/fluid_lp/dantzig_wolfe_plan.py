@@ -38,8 +38,7 @@ from formulations.engines.fluid_lp.dantzig_wolfe import (
 )
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.reverse_time import adding, no_mirror
-from formulations.engines.steady_state.demands import Demands, demands_of, refusal
-from formulations.engines.steady_state.graph import graph_of, without_copies
+from formulations.engines.steady_state import Demands, demands_of, graph_of, refusal, without_copies
 
 
 def no_forest(demands: Demands) -> str | None:

@@ -4,8 +4,8 @@ A model has a side for what spreads over the cluster, one for what is added up, 
 reversal, and for each of the two one for streams, groups with one other rank. The sides meet in
 the capacity rows alone (`formulations.engines.fluid_lp.plain`).
 
-Sets: vertices v and edges e of a graph (`formulations.engines.steady_state.graph`), groups g with a
-root o(g) and the ranks D(g) that want its data (`formulations.engines.steady_state.demands`).
+Sets: vertices v and edges e of a graph (`formulations.engines.steady_state`), groups g with a
+root o(g) and the ranks D(g) that want its data (`formulations.engines.steady_state`).
 Constants: size[g]. Variables, all >= 0, in the same unit as the sizes: w[e, g], how much of g
 crosses e; f[e, g, d], how much of what is on its way to d in D(g).
 
@@ -75,8 +75,7 @@ from cvxpy.atoms.affine.diag import diag
 from scipy import sparse
 
 from ccl.errors import ProblemError
-from formulations.engines.steady_state.demands import Group
-from formulations.engines.steady_state.graph import FluidGraph, Ints
+from formulations.engines.steady_state import FluidGraph, Group, Ints
 
 Copies = Literal["exact", "free", "relaxed", "counted", "subsets"]
 """How a model sees to it that a device that may not copy does not: on the graph of duplicates, not

@@ -68,8 +68,16 @@ from ccl.result import ModelSize
 from ccl.topology import Topology
 from formulations.engines.fluid_lp.multicast import Amounts, Copies, Side, labelled, spread, stream
 from formulations.engines.reverse_time import adding
-from formulations.engines.steady_state.demands import Demands, Group, demands_of, refusal
-from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps, without_copies
+from formulations.engines.steady_state import (
+    Demands,
+    FluidGraph,
+    Group,
+    demands_of,
+    graph_of,
+    in_steps,
+    refusal,
+    without_copies,
+)
 from formulations.solvers.cvxpy_highs import Backend
 
 CostKind = Literal["gpus", "ports", "links", "none"]

@@ -15,10 +15,16 @@ from scipy.sparse import csgraph
 
 from ccl.problem import Problem
 from formulations.core.registry import Anatomy
-from formulations.engines.epoch_grid.grid_bound import Need, by_hops
+from formulations.engines.epoch_grid.windows import Need, by_hops
 from formulations.engines.reverse_time import adding
-from formulations.engines.steady_state.demands import Group, demands_of
-from formulations.engines.steady_state.graph import FluidGraph, graph_of, in_steps, without_copies
+from formulations.engines.steady_state import (
+    FluidGraph,
+    Group,
+    demands_of,
+    graph_of,
+    in_steps,
+    without_copies,
+)
 
 Copies = Literal["exact", "relaxed", "subsets"]
 

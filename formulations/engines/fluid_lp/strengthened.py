@@ -42,7 +42,7 @@ from formulations.engines.fluid_lp.plain import (
     default_costs,
     plain_refusal,
 )
-from formulations.engines.steady_state.graph import FluidGraph, without_copies
+from formulations.engines.steady_state import FluidGraph, without_copies
 from formulations.solvers.cvxpy_highs import Backend
 
 SHORT = 1e-5

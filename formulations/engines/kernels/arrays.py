@@ -88,7 +88,7 @@ class Net(NamedTuple):
     Parameters
     ----------
     src, dst, first, link, resource, beta, lead, drag, parts, latency, slowest
-        As in `formulations.engines.list_scheduling.routes.Moves`, with the resource of each link.
+        As in `formulations.engines.list_scheduling.timed.Moves`, with the resource of each link.
     out
         Where the moves of each device begin, shape (v + 1,): they are sorted by `src`.
     users, user_first

@@ -8,7 +8,7 @@ device ``own[c, d]``, once it holds the chunk and the first move of its quickest
 is sent is committed: links are busy, v will have the chunk, expectations follow. Where the device
 before a link copies, other moves that begin in the same way go along in the same transmission.
 
-Moves and their times are those of `formulations.engines.list_scheduling.routes`, events and what is
+Moves and their times are those of `formulations.engines.list_scheduling.timed`, events and what is
 busy those of `formulations.engines.kernels.dispatch`.
 
 The functions here are compiled by numba and know only arrays;
@@ -30,7 +30,7 @@ random order. If all that it crosses is free, it takes one of the chunks that it
 its destination wants and has not been sent: one that fewest devices have or, as asked for, any
 of them with the same chance. No chunk goes to a device that does not want it.
 
-Moves and their times are those of `formulations.engines.list_scheduling.routes`, events and what is
+Moves and their times are those of `formulations.engines.list_scheduling.timed`, events and what is
 busy those of `formulations.engines.kernels.dispatch`; `formulations.engines.list_scheduling.search`
 calls this.
 """

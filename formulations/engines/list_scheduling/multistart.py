@@ -30,8 +30,7 @@ from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
 from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin
 from formulations.engines.kernels.dispatch import dispatch
-from formulations.engines.list_scheduling.routes import Moves
-from formulations.engines.list_scheduling.timed import TimedMoves
+from formulations.engines.list_scheduling.timed import Moves, TimedMoves
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,14 @@ from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.kernels.arrays import State, Work, begin
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
-from formulations.engines.list_scheduling.routes import Moves, mirrored, moves_of
 from formulations.engines.list_scheduling.timed import (
+    Moves,
     TimedMoves,
     backwards,
     ends,
     in_epochs,
+    mirrored,
+    moves_of,
     one_after,
 )
 from formulations.engines.reverse_time import Half, adding, halves

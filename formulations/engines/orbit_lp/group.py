@@ -31,9 +31,8 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device
-from formulations.engines.steady_state.demands import Group as Wish
-from formulations.engines.steady_state.demands import demands_of, refusal
-from formulations.engines.steady_state.graph import FluidGraph
+from formulations.engines.steady_state import FluidGraph, demands_of, refusal
+from formulations.engines.steady_state import Group as Wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from ccl.symmetry import Carriers, Group
 from ccl.topology import Topology
 from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, keeps, loads_of
 from formulations.engines.orbit_lp.program import Block, OrbitProgram, Way, blocks_of
-from formulations.engines.steady_state.graph import (
+from formulations.engines.steady_state import (
     FluidGraph,
     balanced,
     graph_of,

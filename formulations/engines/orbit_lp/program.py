@@ -53,7 +53,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from formulations.engines.orbit_lp.group import Acting, Load, numbered
-from formulations.engines.steady_state.graph import FluidGraph
+from formulations.engines.steady_state import FluidGraph
 from formulations.solvers.cvxpy_highs import Backend
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from ccl.errors import SolveError
 from ccl.result import ModelSize
-from formulations.engines.cp_sat.client import Effort, TimedChild
+from formulations.engines.cp_sat.search import Effort, TimedChild
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedMoves
 from formulations.engines.sccl.instance import Puzzle

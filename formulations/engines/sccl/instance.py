@@ -35,7 +35,7 @@ from ccl.errors import Infeasible
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds.cuts import Network, common_cuts, leaving_of
-from formulations.bounds.search import binding_cuts
+from formulations.bounds.prices import binding_cuts
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedMoves
 

@@ -27,11 +27,10 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
 from ccl.result import ClosedForm, Result, Stop
 from formulations.core.run import Run
-from formulations.engines.cp_sat.client import Effort
+from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
-from formulations.engines.list_scheduling.routes import Moves
 from formulations.engines.list_scheduling.search import PACE, WORK, After, Finder, Side, answer
-from formulations.engines.list_scheduling.timed import TimedMoves, ends
+from formulations.engines.list_scheduling.timed import Moves, TimedMoves, ends
 from formulations.engines.reverse_time import halves
 from formulations.engines.sccl.asking import (
     Decided,

@@ -23,9 +23,9 @@ from ccl.topology import Topology
 from formulations.bounds import quick_bounds
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.engines.cp_sat.client import Effort
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.reverse_time import parts
 from formulations.engines.sccl.asking import Decided, Solver
 from formulations.engines.sccl.instance import Least, least_of

@@ -20,10 +20,9 @@ from itertools import pairwise
 import cvxpy as cp
 import numpy as np
 
-from formulations.engines.list_scheduling.routes import Moves
-from formulations.engines.list_scheduling.timed import TimedMoves
+from formulations.engines.epoch_grid.arcs import rows
+from formulations.engines.list_scheduling.timed import Moves, TimedMoves
 from formulations.engines.taccl.pairs import Pairs, Part
-from formulations.solvers.sparse_rows import rows
 
 Crossed = tuple[tuple[int, float, float], ...]
 """Of each link of a send its number, how much later than the send it is held, and how long, µs."""

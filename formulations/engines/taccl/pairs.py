@@ -29,7 +29,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from ccl.collective import Chunk, Collective
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.serialization.sketches import Sketch
-from formulations.engines.list_scheduling.routes import Moves
+from formulations.engines.list_scheduling.timed import Moves
 from formulations.engines.reverse_time import Half, halves
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.serialization.sketches import Inclination, Sketch
+from formulations.engines.epoch_grid.arcs import rows
 from formulations.engines.taccl.pairs import Pairs
-from formulations.solvers.sparse_rows import rows
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.result import Stop
 from ccl.serialization.sketches import Inclination, Sketch
 from formulations.core.run import Run
-from formulations.engines.list_scheduling.routes import moves_of
-from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from formulations.engines.reverse_time import adding
 from formulations.engines.taccl.hops import (
     Contiguity,

@@ -28,7 +28,7 @@ from ccl.serialization.sketches import Inclination, Pair, Sketch
 from ccl.symmetry import Symmetry
 from ccl.symmetry.free import extended
 from ccl.topology import Topology
-from formulations.engines.list_scheduling.routes import Moves, moves_of
+from formulations.engines.list_scheduling.timed import Moves, moves_of
 from formulations.engines.reverse_time import adding
 from formulations.engines.taccl.pairs import (
     Logical,

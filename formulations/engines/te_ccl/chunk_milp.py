@@ -2,7 +2,14 @@
 
 Its mathematics is the docstring of `formulations.models.te_ccl_milp`; its variables are laid out
 in `formulations.engines.epoch_grid.windows`, its rows in
-`formulations.engines.te_ccl.chunk_constraints` and `formulations.engines.epoch_grid.epochs`.
+`formulations.engines.te_ccl.chunk_milp` and `formulations.engines.epoch_grid.epochs`.
+
+Families of rows of the model of whole chunks, each one sparse matrix.
+
+Their mathematics is the docstring of `formulations.models.te_ccl_milp`. Every variable is one
+entry of a flat vector whose indices (epoch, hop, chunk) or (epoch, device, chunk) are arrays.
+
+The rows of limited buffers in the model of whole chunks; `epoch_grid.memory` says them.
 """
 
 from __future__ import annotations
@@ -10,31 +17,284 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
+from scipy import sparse
 
 from ccl.errors import Infeasible
 from ccl.plans import Schedule, Send
 from ccl.result import ModelSize
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops
-from formulations.engines.epoch_grid.epochs import Memory
-from formulations.engines.epoch_grid.grid_bound import (
+from formulations.engines.epoch_grid.arcs import Hops, capacity_rows, limit_rows, rows, spans
+from formulations.engines.epoch_grid.epochs import ROUNDING, Memory
+from formulations.engines.epoch_grid.plans import Demand, schedule
+from formulations.engines.epoch_grid.windows import (
+    Cells,
     Crossing,
     Need,
+    Windows,
     by_bound,
     crossing,
     few,
     proved_short,
     too_short,
 )
-from formulations.engines.epoch_grid.plans import Demand, schedule
-from formulations.engines.epoch_grid.windows import Cells, Windows
-from formulations.engines.te_ccl.chunk_constraints import ChunkRows, Keeping
 from formulations.solvers.cvxpy_highs import Ending, Outcome, Report
-from formulations.solvers.sparse_rows import rows
+
+
+class ChunkRows:
+    """The rows of one model.
+
+    Parameters
+    ----------
+    windows, cells
+        What is sent on which grid, and the variables of one horizon.
+    sends, buffers
+        The variables f and b.
+    at_once
+        Whether what a device is not given at the start must be sent on when it arrives.
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        cells: Cells,
+        *,
+        sends: cp.Variable,
+        buffers: cp.Variable,
+        at_once: bool,
+    ) -> None:
+        self.hops, self.demand, self.cells = windows.hops, windows.demand, cells
+        self.sends, self.buffers, self.at_once = sends, buffers, at_once
+        self.most = windows.most[cells.hop]
+
+    def rules(self) -> list[cp.Constraint]:
+        """Return all rows."""
+        return [
+            *self._buffer_rows(),
+            *self._send_rows(),
+            *self._switch_rows(),
+            *self._capacity_rows(),
+            *self._limit_rows(),
+            *self._share_rows(),
+        ]
+
+    def _buffer_rows(self) -> list[cp.Constraint]:
+        """Let a device hold what it held and what arrives, and at the end what it wants."""
+        cells, hops, held, count = self.cells, self.hops, self.cells.held, self.cells.buffers
+        arrival = cells.epoch + hops.delay[cells.hop]
+        row = held[arrival, hops.dst[cells.hop], cells.chunk]
+        stored = np.flatnonzero(row >= 0)
+        arrive = rows(row[stored], stored, (count, len(cells.epoch)))
+        before = held[:-1][(held[1:] >= 0) & (held[:-1] >= 0)]
+        after = held[1:][(held[1:] >= 0) & (held[:-1] >= 0)]
+        every = np.arange(count)
+        step = rows(every, every, (count, count)) - rows(after, before, (count, count))
+        final = held[-1][self.demand.wants]
+        return [step @ self.buffers == arrive @ self.sends, self.buffers[final] == 1]
+
+    def _send_rows(self) -> list[cp.Constraint]:
+        """Let a device that stores send what it has.
+
+        What it has from the start it may send at any time.
+        """
+        cells, source = self.cells, self.hops.src[self.cells.hop]
+        later = self.hops.stores[source] & ~self.demand.has[source, cells.chunk]
+        needs = np.flatnonzero(later)
+        if not needs.size:
+            return []
+        if self.at_once:
+            return [self._relayed(needs)]
+        there = cells.held[cells.epoch[needs], source[needs], cells.chunk[needs]]
+        shape, most = (len(needs), cells.buffers), self.most[needs]
+        held = rows(np.arange(len(needs)), there, shape, value=most)
+        return [self.sends[needs] <= held @ self.buffers]
+
+    def _moments(self) -> tuple[Any, np.ndarray, tuple[int, int, int]]:
+        """Return what enters each (epoch, device, chunk), and where each send leaves from."""
+        cells, hops = self.cells, self.hops
+        shape = (cells.horizon + 1, *self.demand.has.shape)
+        columns = np.arange(len(cells.epoch))
+        arrival = cells.epoch + hops.delay[cells.hop]
+        enters = np.ravel_multi_index((arrival, hops.dst[cells.hop], cells.chunk), shape)
+        leaves = np.ravel_multi_index((cells.epoch, hops.src[cells.hop], cells.chunk), shape)
+        into = rows(enters, columns, (int(np.prod(shape)), len(columns)))
+        return into, np.asarray(leaves), shape
+
+    def _relayed(self, sends: np.ndarray) -> Any:
+        """Let these sends carry on only what comes in for their epoch."""
+        into, leaves, _ = self._moments()
+        most = sparse.diags_array(self.most[sends])
+        return self.sends[sends] <= (most @ into[leaves[sends]]) @ self.sends
+
+    def _switch_rows(self) -> list[cp.Constraint]:
+        """Let what came in for an epoch leave a device that cannot store, and nothing else."""
+        hops, cells = self.hops, self.cells
+        source = hops.src[cells.hop]
+        copied = np.flatnonzero(~hops.stores[source] & hops.copies[source])
+        rules = [self._relayed(copied)] if copied.size else []
+        plain = ~hops.stores & ~hops.copies
+        if plain.any():
+            into, leaves, shape = self._moments()
+            out = rows(leaves, np.arange(len(leaves)), into.shape)
+            used = np.diff(into.indptr) + np.diff(out.indptr)
+            touched = np.flatnonzero(np.broadcast_to(plain[:, None], shape).ravel() & (used > 0))
+            if touched.size:
+                rules.append((out[touched] - into[touched]) @ self.sends == 0)
+        return rules
+
+    def _capacity_rows(self) -> list[cp.Constraint]:
+        """Keep every link to its room; rows that cannot bind are left out."""
+        matrix, room = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
+        alone = np.repeat(~self._slowed, len(room) // len(self.hops.room))
+        binding = np.flatnonzero(alone & (matrix @ self.most > room))
+        return [matrix[binding] @ self.sends <= room[binding]] if binding.size else []
+
+    def _limit_rows(self) -> list[cp.Constraint]:
+        """Keep every shared limit to its bandwidth in every epoch."""
+        width = self.cells.horizon + int(self.hops.delay.max())
+        found = limit_rows(self.hops, self.cells.epoch, self.cells.hop, width=width)
+        return [matrix @ self.sends <= most for matrix, most in found]
+
+    @property
+    def _slowed(self) -> np.ndarray:
+        """Whether each link has less bandwidth at times, shape (links,)."""
+        topology, found = self.hops.topology, np.zeros(len(self.hops.room), dtype=bool)
+        for window in self.hops.grid.windows:
+            found[[topology.link_index[ends] for ends in window.links]] = True
+        return found
+
+    def _share_rows(self) -> list[cp.Constraint]:
+        """Keep links with windows to what they have in each epoch."""
+        grid, slowed = self.hops.grid, self._slowed
+        which, epoch = spans(self.hops, self.cells.epoch, self.cells.hop)
+        if not slowed.any() or not which.size:
+            return []
+        hop = self.cells.hop[which]
+        link = np.array([links[0] for links in self.hops.links])[hop]
+        width = int(epoch.max()) + 1
+        shape = (width * len(slowed), len(self.cells.epoch))
+        part = 1.0 / self.hops.occupancy[hop]
+        matrix = rows(epoch * len(slowed) + link, which, shape, value=part)
+        alone = np.array([each.beta for each in grid.topology.links]) * grid.chunk_size
+        most = (grid.shares(width) * (grid.epoch_duration / alone)).ravel()
+        kept = np.flatnonzero(np.tile(slowed, width) & (matrix @ self.most > most))
+        return [matrix[kept] @ self.sends <= most[kept] * (1 + ROUNDING)] if kept.size else []
+
+
+class Keeping:
+    """The rows of limited buffers of one model."""
+
+    def __init__(self, windows: Windows, cells: Cells, memory: Memory) -> None:
+        self.hops, self.has = windows.hops, windows.demand.has
+        self.most, self.cells, self.memory = windows.most, cells, memory
+        self.leaves = np.isfinite(memory.room)[:, None] & ~memory.keeps
+        self.number = np.full(self.leaves.shape, -1)
+        self.number[self.leaves] = np.arange(int(self.leaves.sum()))
+        self.width = int(self.leaves.sum())
+        self.gone = cp.Variable(self.width * (cells.horizon + 1), bounds=[0, 1])
+
+    def rules(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
+        """Return all rows."""
+        rules = [self.gone[: -self.width] <= self.gone[self.width :]] if self.width else []
+        return rules + self._send_rows(sends, buffers) + self._kept_rows(sends, buffers)
+
+    def _at(self, moment: np.ndarray, device: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+        """Return the number of the variable gone[moment, device, chunk]."""
+        return np.asarray(moment * self.width + self.number[device, chunk])
+
+    def _send_rows(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
+        cells, source = self.cells, self.hops.src[self.cells.hop]
+        needs = np.flatnonzero(self.leaves[source, cells.chunk])
+        if not needs.size:
+            return []
+        epoch, device, chunk = cells.epoch[needs], source[needs], cells.chunk[needs]
+        every, most = np.arange(len(needs)), self.most[cells.hop[needs]]
+        moment = epoch + ~_sharp_start(self.hops)[cells.hop[needs]]
+        left = rows(
+            every, self._at(moment, device, chunk), (len(needs), self.gone.size), value=most
+        )
+        there = cells.held[epoch, device, chunk]
+        came = np.flatnonzero(there >= 0)
+        held = rows(came, there[came], (len(needs), cells.buffers), value=most[came])
+        first = np.where(self.has[device, chunk], most, 0)
+        return [sends[needs] + left @ self.gone <= first + held @ buffers]
+
+    def _kept_rows(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
+        """Count what is kept before the first epoch and in each; none of it is negative."""
+        horizon, limited = self.cells.horizon, self.memory.limited
+        shape = (horizon + 1, *self.has.shape)
+        count = int(np.prod(shape))
+        held, came = self._held(shape), self._inside(shape)
+        # Outside its window a chunk is not there, or nothing is sent on any more.
+        window = self.leaves & (self.has | self._window())
+        moment, device, chunk = np.nonzero(window)
+        place = np.ravel_multi_index((moment, device, chunk), shape)
+        left = rows(place, self._at(moment, device, chunk), (count, self.gone.size))
+        first, at = np.broadcast_to(self.has, shape).ravel(), np.arange(count)
+        later = np.flatnonzero(window.ravel() & ~first)
+        rules = []
+        if later.size:
+            rules.append(held[later] @ buffers + came[later] @ sends - left[later] @ self.gone >= 0)
+        owner = (at // self.has.shape[1]) % len(self.has)
+        row = at // self.has.size * len(limited) + np.searchsorted(limited, owner)
+        inside = np.flatnonzero(np.isin(owner, limited))
+        total = rows(row[inside], inside, ((horizon + 1) * len(limited), count))
+        fixed = total @ first.astype(float)
+        room = np.tile(self.memory.room[limited], horizon + 1)
+        kept = (total @ held) @ buffers + (total @ came) @ sends - (total @ left) @ self.gone
+        return [*rules, kept + fixed <= room]
+
+    def _window(self) -> np.ndarray:
+        """Whether a chunk can be at a device at the beginning or the end of each epoch."""
+        there = self.cells.held >= 0
+        there[1:] |= there[:-1].copy()
+        return there
+
+    def _held(self, shape: tuple[int, ...]) -> Any:
+        """Return b at the beginning of each epoch; row 0 is before the first."""
+        epoch, device, chunk = np.nonzero(self.cells.held[: shape[0] - 1] >= 0)
+        place = np.ravel_multi_index((epoch + 1, device, chunk), shape)
+        column = self.cells.held[epoch, device, chunk]
+        return rows(place, column, (int(np.prod(shape)), self.cells.buffers))
+
+    def _inside(self, shape: tuple[int, ...]) -> Any:
+        """Return what arrives in each epoch, and not exactly at its end."""
+        cells, hops = self.cells, self.hops
+        arrival = cells.epoch + hops.delay[cells.hop]
+        late = np.flatnonzero(
+            ~_sharp_end(hops)[cells.hop]
+            & (cells.held[arrival, hops.dst[cells.hop], cells.chunk] >= 0)
+        )
+        place = np.ravel_multi_index(
+            (arrival[late], hops.dst[cells.hop[late]], cells.chunk[late]), shape
+        )
+        return rows(place, late, (int(np.prod(shape)), len(cells.epoch)))
+
+
+def _sharp_start(hops: Hops) -> np.ndarray:
+    """Whether a send over each hop starts exactly with its epoch, shape (hops,)."""
+    limited = hops.grid.limited
+    return np.array(
+        [
+            bool(limited[list(links)].any()) or bool((hops.room[list(links)] == 1).all())
+            for links in hops.links
+        ]
+    )
+
+
+def _sharp_end(hops: Hops) -> np.ndarray:
+    """Whether a send over each hop arrives exactly at the end of its last epoch, (hops,)."""
+    grid, found = hops.grid, []
+    for hop, links in enumerate(map(list, hops.links)):
+        alone = bool((hops.room[links] == 1).all()) and not grid.limited[links].any()
+        took = float(max(grid.hold[links]) + sum(grid.alpha[links]))
+        whole = float(hops.delay[hop]) * grid.epoch_duration
+        found.append(alone and abs(took - whole) <= ROUNDING * whole)
+    return np.array(found, dtype=bool)
+
 
 Aim = Literal["any", "early-arrivals", "finish-times"]
 """What a model optimises: nothing, so that any solution will do, or one of two objectives."""

@@ -44,10 +44,10 @@ from formulations.engines.epoch_grid.arcs import (
     settled,
     slowed,
 )
-from formulations.engines.epoch_grid.epoch_options import ChunkOptions
 from formulations.engines.epoch_grid.epochs import (
     DOMINANT,
     LONGER,
+    ChunkOptions,
     EpochGrid,
     durations,
     lengthened,

@@ -8,11 +8,9 @@ from ccl.problem import Problem
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
 from formulations.core.registry import Anatomy
 from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
-from formulations.engines.epoch_grid.epoch_options import ChunkOptions
-from formulations.engines.epoch_grid.epochs import EpochGrid
-from formulations.engines.epoch_grid.grid_bound import crossing
+from formulations.engines.epoch_grid.epochs import ChunkOptions, EpochGrid
 from formulations.engines.epoch_grid.plans import demand, without_copies
-from formulations.engines.epoch_grid.windows import Windows
+from formulations.engines.epoch_grid.windows import Windows, crossing
 from formulations.engines.reverse_time import parts
 from formulations.engines.te_ccl.chunk_search import epoch_durations, in_epochs
 

@@ -21,11 +21,10 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.plans import Schedule, Send
 from formulations.core.registry import Anatomy
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops
+from formulations.engines.epoch_grid.arcs import Hops, rows
 from formulations.engines.epoch_grid.decompose import Amounts, Commodities, paths, sends_of
 from formulations.engines.epoch_grid.epochs import ROUNDING
-from formulations.engines.epoch_grid.grid_bound import Need, by_bound, by_hops, too_short
-from formulations.solvers.sparse_rows import rows
+from formulations.engines.epoch_grid.windows import Need, by_bound, by_hops, too_short
 
 Aim = Literal["thrift", "haste", "arrivals"]
 

@@ -23,8 +23,14 @@ from ccl.errors import Infeasible
 from ccl.plans import Schedule, Send
 from formulations.engines.epoch_grid.arcs import Hops, no_way, ways
 from formulations.engines.epoch_grid.epochs import ROUNDING
-from formulations.engines.epoch_grid.plans import Demand, schedule
-from formulations.engines.epoch_grid.reserve import Reservations, Way, hop_by_hop, hyper_edge
+from formulations.engines.epoch_grid.plans import (
+    Demand,
+    Reservations,
+    Way,
+    hop_by_hop,
+    hyper_edge,
+    schedule,
+)
 
 ORDERS = 24
 """Orders of demands that are tried at most."""

@@ -18,11 +18,9 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from formulations.engines.epoch_grid.arcs import Hops
-from formulations.engines.epoch_grid.link_constraints import capacity_rows, limit_rows
+from formulations.engines.epoch_grid.arcs import Hops, capacity_rows, limit_rows, rows
 from formulations.engines.epoch_grid.plans import Demand
 from formulations.engines.epoch_grid.windows import Cells
-from formulations.solvers.sparse_rows import rows
 
 
 @dataclass(frozen=True)

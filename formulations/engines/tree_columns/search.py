@@ -299,7 +299,7 @@ def best_trees(
     Parameters
     ----------
     problem
-        One whose demands are groups (`formulations.engines.steady_state.demands`).
+        One whose demands are groups (`formulations.engines.steady_state`).
     symmetric
         Whether roots that look alike are one.
     backend

@@ -14,6 +14,8 @@ that want nothing, are reached where that is cheaper (`formulations.engines.tree
 
 Reductions are read backwards: in-trees are out-trees of the reversed cluster, in which what adds
 is what copies. Links keep their numbers.
+
+What no forest can hold, in words; it loads neither a solver nor a compiler.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ from ccl.topology import Topology
 from formulations.engines.kernels import arborescence
 from formulations.engines.kernels import arborescence as relays
 from formulations.engines.kernels.arborescence import Ways
-from formulations.engines.steady_state.demands import Demands, Group, demands_of, moving
-from formulations.engines.steady_state.graph import graph_of
+from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving
+from formulations.engines.steady_state import refusal as no_groups
 
 Floats = np.ndarray
 """An array of floating-point numbers."""
@@ -329,7 +331,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
     Parameters
     ----------
     problem
-        One that `formulations.engines.steady_state.demands.refusal` does not refuse.
+        One that `formulations.engines.steady_state.refusal` does not refuse.
     symmetric
         Whether roots that look alike are one.
     """
@@ -457,3 +459,39 @@ def limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
     square = sparse.coo_array((np.ones(len(joined)), at), shape=(len(sets), len(sets)))
     labels: list[int] = connected_components(square, directed=False)[1].tolist()
     return labels
+
+
+LARGEST = 4096
+"""Most GPUs for which a table of all pairs is kept."""
+
+
+def refusal(problem: Problem) -> str | None:
+    """Say in words why no forest is sought for a problem, or None."""
+    reason = no_groups(problem)
+    if reason is not None:
+        return reason
+    demands, topology = demands_of(problem), problem.topology
+    if bool(demands.spreads) + bool(demands.sums) + bool(demands.free) != 1:
+        return "data that spreads and data that is added up together are not one forest"
+    groups = (*demands.spreads, *demands.sums)
+    if len({each.root for each in groups}) < len(groups):
+        return "a rank has different data for different ranks, and its trees take all of it to all"
+    if len(topology.ranks) > LARGEST:
+        return f"it has {len(topology.ranks)} GPUs, and here a table of all pairs is kept"
+    for reduces, asked in ((False, not demands.sums), (True, not demands.spreads)):
+        reason = _no_tree(topology, reduces=reduces) if asked else None
+        if reason is not None:
+            return reason
+    for device in topology.devices:
+        if device.buffer_bytes is not None:
+            return f"{device.name} has a limited buffer, and a steady state knows no stores"
+    return None
+
+
+def _no_tree(topology: Topology, *, reduces: bool) -> str | None:
+    """Say which GPU cannot be inside of a tree, or None."""
+    for each in topology.devices:
+        if each.kind == "gpu" and not (each.reduces if reduces else each.copies):
+            what = "reduce" if reduces else "copy"
+            return f"{each.name} cannot {what}, and here every GPU does"
+    return None

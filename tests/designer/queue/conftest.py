@@ -18,7 +18,7 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from formulations.jobs.transport import Sender
+from formulations.jobs.solve_job import Sender
 from gallery import open_cluster
 
 GONE = 2.5

@@ -17,7 +17,7 @@ from designer.server.reading import Apart
 from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
 from designer.views.draw import import_card as importing
-from designer.views.draw import sharing_callbacks as sharing
+from designer.views.draw import sharing
 from interchange.formats.own.fragment import Share, fragment_of
 from tools.hostile_files import hostile_documents
 

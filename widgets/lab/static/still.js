@@ -1,5 +1,5 @@
 /**
- * An extension of JupyterLab: of an output that has both a view and a picture (`widgets/notebook/still.py`)
+ * An extension of JupyterLab: of an output that has both a view and a picture (`widgets/notebook/display.py`)
  * the picture is shown until the kernel has the view, and again once a notebook is opened without.
  *
  * The Lab asks the kinds of an output in the order of their rank; that of views comes first and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulations.analyses.explanation.explanation import lead, markdown
+from formulations.analyses.explanation import lead, markdown
 
 WORDS = """Rings: every GPU passes on ``what`` it receives, as `ring` says.
 

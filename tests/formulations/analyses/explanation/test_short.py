@@ -11,7 +11,7 @@ from ccl.errors import Infeasible, ProblemError
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from formulations import solve
-from formulations.engines.epoch_grid.grid_bound import Need
+from formulations.engines.epoch_grid.windows import Need
 from formulations.engines.te_ccl.flow_lp import FlowModel
 from formulations.models import thesis_fluid, thesis_steps
 from gallery import open_cluster

@@ -5,16 +5,16 @@ import pytest
 
 from ccl.errors import CclError, FormatError, ProblemError
 from ccl.serialization.documents import document, write_document
-from formulations.campaigns.sweeps.clusters import (
+from formulations.campaigns.sweeps.spec import Candidate, read_spec
+from formulations.campaigns.sweeps.tasks import (
     clusters_of,
     digest,
     made,
     sizes_of,
+    tasks_of,
     texts_of,
     values_of,
 )
-from formulations.campaigns.sweeps.spec import Candidate, read_spec
-from formulations.campaigns.sweeps.tasks import tasks_of
 from gallery import open_cluster
 
 SPEC = {

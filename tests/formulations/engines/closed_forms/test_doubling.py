@@ -6,9 +6,9 @@ import pytest
 
 from ccl.problem import Problem
 from formulations import formulation
-from formulations.engines.closed_forms.doubling import partners
 from formulations.engines.closed_forms.hosts import arranged
 from formulations.engines.closed_forms.routing import joined
+from formulations.engines.closed_forms.trees import partners
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (
     BETA,

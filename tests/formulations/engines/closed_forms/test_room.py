@@ -13,11 +13,11 @@ from ccl.result import ClosedForm
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
-from formulations.engines.closed_forms.doubling import EVERYONE, Messages, Task
 from formulations.engines.closed_forms.hosts import arranged, fitted
 from formulations.engines.closed_forms.routing import Joined, joined, levels, nearest
 from formulations.engines.closed_forms.steps import Walk, Ways, walked
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
+from formulations.engines.list_scheduling.timed import moves_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import asked, solved
 

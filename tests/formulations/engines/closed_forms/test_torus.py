@@ -9,7 +9,7 @@ from ccl.collective import make_collective
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations import formulation, solve
-from formulations.engines.closed_forms.grids import grid_of
+from formulations.engines.closed_forms.hosts import grid_of
 from gallery import open_cluster
 
 SIZE = 1e6

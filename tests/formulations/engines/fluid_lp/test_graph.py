@@ -6,8 +6,14 @@ import pytest
 from ccl.collective import all_gather, all_reduce, all_to_all, reduce_scatter
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
-from formulations.engines.steady_state.demands import Group, demands_of
-from formulations.engines.steady_state.graph import NOWHERE, graph_of, in_steps, without_copies
+from formulations.engines.steady_state import (
+    NOWHERE,
+    Group,
+    demands_of,
+    graph_of,
+    in_steps,
+    without_copies,
+)
 
 
 def star(gpus: int = 3, *, copies: bool = False) -> Topology:

@@ -20,8 +20,8 @@ from ccl.problem import Problem
 from formulations.analyses import best_rate as room
 from formulations.analyses.best_rate import optimum
 from formulations.bounds import quick_bounds
+from formulations.engines import steady_state as demands
 from formulations.engines.orbit_lp.lp import solve_orbits
-from formulations.engines.steady_state import demands
 from gallery.registry import open_cluster
 
 

@@ -16,7 +16,7 @@ from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
-from formulations.engines.fluid_lp.steps import COUNTS, conversion, staggered
+from formulations.engines.fluid_lp.stepwise import COUNTS, conversion, staggered
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star
 from tests.ccl.test_forest import rails, ring_sums, sums_at_one, symmetric
 from tests.ccl.test_verify_steady import around, both_ways, upside_down

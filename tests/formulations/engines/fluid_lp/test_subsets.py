@@ -12,7 +12,7 @@ from ccl.verify import verify
 from formulations.engines.fluid_lp.arborescences import fractions, trees_of
 from formulations.engines.fluid_lp.multicast import labels_of
 from formulations.engines.fluid_lp.plain import FluidSolution, solve_plain
-from formulations.engines.steady_state.demands import Group
+from formulations.engines.steady_state import Group
 from gallery import open_cluster
 from tests.formulations.engines.fluid_lp.clusters import around, ask, butterfly, star
 

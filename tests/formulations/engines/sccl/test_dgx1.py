@@ -11,10 +11,9 @@ from ccl.result import Status
 from ccl.simulate import simulate
 from ccl.verify import verify
 from formulations import solve
-from formulations.engines.cp_sat.client import Effort
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from formulations.engines.sccl import front, pareto
 from formulations.engines.sccl.asking import Decided, Outcome, Solver, on_time
 from formulations.engines.sccl.search import Question

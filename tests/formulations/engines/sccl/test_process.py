@@ -7,9 +7,9 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import SolveError
-from formulations.engines.cp_sat.client import Effort
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
+from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.sccl.asking import MOST_SENDS, Decided, Solver
 from formulations.engines.sccl.instance import Puzzle, rooms
 from gallery import open_cluster
@@ -42,7 +42,7 @@ def test_one_process_answers_all_requests_and_a_dead_one_is_told():
 
 def test_a_process_that_does_not_keep_its_time_is_killed(monkeypatch):
     """It is given a second by its request, which it needs to begin with, and none by its parent."""
-    monkeypatch.setattr("formulations.engines.cp_sat.client.GRACE", 0.0)
+    monkeypatch.setattr("formulations.engines.cp_sat.search.GRACE", 0.0)
     with Solver() as solver:
         late = solver.decide(puzzle("ring:gpus=4"), 2, 2, effort=Effort(seconds=0.001))
 

@@ -13,10 +13,9 @@ from ccl.result import Stop
 from ccl.topology import Link, Topology, device, duplex
 from ccl.verify import verify
 from formulations import formulation, solve
-from formulations.engines.cp_sat.client import Effort
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs
+from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from formulations.engines.sccl.asking import Decided, Solver, on_time
 from formulations.engines.sccl.instance import Puzzle, rooms
 from formulations.engines.sccl.search import named

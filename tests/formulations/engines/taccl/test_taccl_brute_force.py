@@ -8,7 +8,7 @@ import pytest
 from ccl.collective import broadcast
 from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.taccl import program
 from formulations.engines.taccl.hops import Contiguity, Sends, end, times
 from formulations.engines.taccl.pairs import pairs_of, parts_of

@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
 from formulations import solve
-from formulations.engines.list_scheduling.routes import moves_of
+from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.taccl.hops import Contiguity, Sends, end, times
 from formulations.engines.taccl.pairs import pairs_of, parts_of
 from formulations.engines.taccl.program import Paths, demands_of

@@ -1,1 +1,0 @@
-"""The fluid steady state: the graph of rates and the demands of a collective on it."""
