@@ -24,7 +24,7 @@ from rich.console import Console
 from benchmarks.measuring import table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.topology import Link, Topology, device
 from formulations import solve
 from gallery import open_cluster

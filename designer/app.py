@@ -1,4 +1,7 @@
-"""The Designer as a Dash application, and serving it."""
+"""The Designer as a Dash application, and serving it.
+
+Where solves run: in child processes of the server, or on workers through a queue.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 from dash import Dash, set_props
 
 from ccl.errors import CclError
-from designer.jobs.solving import Jobs, Limits
+from designer.jobs import Jobs, Limits
 from designer.layout import page
-from designer.places import jobs_at
 from designer.server.address import Names, address, bound, names
 from designer.server.protect import protect
 from designer.server.reading import Apart
@@ -25,7 +27,7 @@ from designer.server.server import run
 from designer.server.sessions import ALIVE
 from designer.shell import ids
 from designer.shell.markup import Extra, note
-from designer.views.catalog.answering import keeping
+from designer.views.catalog.answering import answering, keeping
 from designer.views.catalog.holdings import Holdings
 from designer.views.compare.running import Comparisons
 from designer.views.draw.files import drawing_of
@@ -36,6 +38,33 @@ from gallery import open_cluster
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Catalog
+
+
+def jobs_at(
+    queue: str | None, limits: Limits | None = None, *, catalog: Catalog | None = None
+) -> Jobs:
+    """Return where the pages of a server solve.
+
+    Parameters
+    ----------
+    queue
+        URL of the Redis through which workers are reached, or None to solve on this machine.
+    limits
+        What solves of this machine may take; workers have limits of their own.
+    catalog
+        What answers what was solved before and keeps what is solved, None without one.
+
+    Raises
+    ------
+    ProblemError
+        If no Redis answers there.
+    """
+    if queue is None:
+        return Jobs(answering(start, catalog), limits)
+    from designer.queue.sent import Queue, QueuedJobs  # noqa: PLC0415  Celery and Redis: an extra
+
+    return QueuedJobs(Queue(queue), catalog)
+
 
 HOME_CLUSTER = "ndv2:hosts=2"
 """What opens when nothing is asked for: two hosts, one thin network, a clear bottleneck."""

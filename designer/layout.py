@@ -12,11 +12,11 @@ from dash import dcc, html
 from designer.shell import ids
 from designer.shell.markup import DEFAULT_LINK, THEME, Extra, attributes, heading, icon, link_type
 from designer.views.compare import page as compare
-from designer.views.draw import palette as dialogs
-from designer.views.draw.palette import palette
+from designer.views.draw import edits
+from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting
 from designer.views.solve import live_card, results, solve_card, tree_card, ways_card
-from designer.views.solve.header import header
+from designer.views.solve.forms import header
 from designer.views.solve.plan_card import plan_card
 from designer.views.whatif import page as whatif
 from widgets import TopologyCanvas
@@ -55,7 +55,7 @@ def page(
                 aside={"width": RIGHT_WIDTH, "breakpoint": 0},
                 padding=0,
             ),
-            *dialogs.dialogs(),
+            *edits.dialogs(),
         ],
         theme=THEME,
         defaultColorScheme="auto",

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from dash import Dash
 
-from designer.jobs.solving import Jobs
+from designer.jobs import Jobs
 from designer.server.reading import Apart
-from designer.views.compare import callbacks as compare
+from designer.views.compare import callbacks
 from designer.views.compare.running import Comparisons
-from designer.views.draw import clusters as gallery
-from designer.views.draw import export_card as exporting
-from designer.views.draw import files, sharing
-from designer.views.draw import import_card as importing
-from designer.views.draw import inspector as inspecting
-from designer.views.draw import palette as drawing
-from designer.views.draw import sketch_callbacks as sketch
-from designer.views.draw import table as tables
-from designer.views.solve import about
-from designer.views.solve import live_card as live
-from designer.views.solve import plan_card as asking
-from designer.views.solve import remedy_callbacks as remedies
-from designer.views.solve import results as panels
-from designer.views.solve import solve_callbacks as solve
-from designer.views.solve import tree_card as trees
-from designer.views.solve import ways_card as ways
-from designer.views.whatif import form as whatif
+from designer.views.draw import (
+    clusters,
+    edits,
+    export_card,
+    files,
+    import_card,
+    inspector,
+    sharing,
+    sketch_callbacks,
+    table,
+)
+from designer.views.solve import (
+    about,
+    live_card,
+    plan_card,
+    remedy_callbacks,
+    results,
+    solve_card,
+    tree_card,
+    ways_card,
+)
+from designer.views.whatif import form
 from designer.views.whatif.running import Studies
 
 
@@ -34,21 +39,21 @@ def register(
     """Wire the whole page."""
     for room in (
         about,
-        asking,
-        drawing,
-        exporting,
-        gallery,
-        inspecting,
-        live,
-        panels,
-        remedies,
-        tables,
-        trees,
-        ways,
+        plan_card,
+        edits,
+        export_card,
+        clusters,
+        inspector,
+        live_card,
+        results,
+        remedy_callbacks,
+        table,
+        tree_card,
+        ways_card,
     ):
         room.register(app)
-    for reading in (files, importing, sharing, sketch):
+    for reading in (files, import_card, sharing, sketch_callbacks):
         reading.register(app, apart)
-    solve.register(app, jobs)
-    compare.register(app, comparisons)
-    whatif.register(app, studies)
+    solve_card.register(app, jobs)
+    callbacks.register(app, comparisons)
+    form.register(app, studies)

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from ccl.collective import make_collective  # noqa: E402  the repository is on the path only now
 from ccl.errors import CclError, FormatError  # noqa: E402
 from ccl.problem import Problem  # noqa: E402
-from ccl.serialization.documents import document  # noqa: E402
+from ccl.serialization.conditions import document  # noqa: E402
 from ccl.topology import Topology  # noqa: E402
 from designer.views.draw.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ccl import __version__
 
 if TYPE_CHECKING:
-    from widgets.charts.lines import curves
+    from widgets.charts.load import curves
     from widgets.dash import GapChart, QuantityField, SchedulePair, TopologyCanvas
-    from widgets.lessons.lesson import BreakASend, Lesson
+    from widgets.lessons import BreakASend, Lesson
     from widgets.notebook.canvas import TopologyWidget
     from widgets.notebook.comparison import Comparison
     from widgets.notebook.link_load import CutView, DifferenceView, GapPlot, LinkLoad, PriceView
@@ -61,13 +61,13 @@ _js_dist = [
 _css_dist: list[dict[str, Any]] = []
 
 _HOMES = {
-    "BreakASend": "widgets.lessons.lesson",
+    "BreakASend": "widgets.lessons",
     "Comparison": "widgets.notebook.comparison",
     "CutView": "widgets.notebook.link_load",
     "DifferenceView": "widgets.notebook.link_load",
     "GapChart": "widgets.dash",
     "GapPlot": "widgets.notebook.link_load",
-    "Lesson": "widgets.lessons.lesson",
+    "Lesson": "widgets.lessons",
     "LinkLoad": "widgets.notebook.link_load",
     "PriceView": "widgets.notebook.link_load",
     "QuantityField": "widgets.dash",
@@ -76,7 +76,7 @@ _HOMES = {
     "SolvePanel": "widgets.notebook.solve_panel",
     "TopologyWidget": "widgets.notebook.canvas",
     "TopologyCanvas": "widgets.dash",
-    "curves": "widgets.charts.lines",
+    "curves": "widgets.charts.load",
     "save": "widgets.pages.saving",
 }
 

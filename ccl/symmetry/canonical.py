@@ -33,7 +33,7 @@ import numpy as np
 
 from ccl.collective import Chunk, Collective, made_of
 from ccl.problem import Window
-from ccl.symmetry.shape import Shape, joint, neighbours, refined
+from ccl.symmetry.free import Shape, joint, neighbours, refined
 from ccl.topology import Topology
 
 

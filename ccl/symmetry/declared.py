@@ -28,8 +28,8 @@ from typing import Literal
 import numpy as np
 
 from ccl.symmetry.canonical import bliss
+from ccl.symmetry.free import Moves, Shape, neighbours, refined, scattered, shape_of
 from ccl.symmetry.group import Group, joined, orbits_of
-from ccl.symmetry.shape import Moves, Shape, neighbours, refined, scattered, shape_of
 from ccl.topology import Declared, Interchange, Permutation, Topology, moves_at_will
 
 _GUESS_ROUNDS = 400

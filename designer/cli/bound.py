@@ -26,7 +26,7 @@ from designer.cli.asked import (
     print_facts,
     print_json,
 )
-from widgets.words.comparison import cut_words
+from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.best_rate import Optimum
@@ -134,11 +134,11 @@ def optimum(
 ) -> None:
     """Print the best rate of a collective, latencies aside, and what proves it."""
     problem = ask(open_document(cluster), collective=collective, size=size, chunks=None, root=root)
-    from formulations.analyses import best_rate as fluid  # noqa: PLC0415  it loads igraph
+    from formulations.analyses import best_rate  # noqa: PLC0415  it loads igraph
     from formulations.analyses.sensitivity.changes import changes  # noqa: PLC0415
 
-    best = fluid.optimum(problem)
-    links = changes(problem) if worth and fluid.priceable(problem) else ()
+    best = best_rate.optimum(problem)
+    links = changes(problem) if worth and best_rate.priceable(problem) else ()
     if as_json:
         print_json(_best_rate_answer(problem, best, links))
         return

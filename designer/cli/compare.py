@@ -36,7 +36,7 @@ from designer.cli.asked import (
     writable,
 )
 from designer.cli.solve import INTERRUPTED, interruptible
-from widgets.words.comparison import cut_words
+from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from formulations.analyses.comparison import Comparison, ComparisonJob, Method

@@ -16,22 +16,15 @@ from designer.cli import (
     browse,
     catalog,
     compare,
+    conditions,
     design,
     execute,
     explain,
-    failures,
     files,
     limits,
     solve,
     sweep,
 )
-from designer.cli import bound as optimum
-from designer.cli import conditions as formulation
-from designer.cli import design as worker
-from designer.cli import execute as lint
-from designer.cli import execute as run
-from designer.cli import files as link
-from designer.cli import limits as upgrade
 from designer.cli.asked import complain
 
 BAD_INPUT = 2
@@ -85,12 +78,12 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("gallery")(browse.gallery)
     app.command("solve")(solve.command(solve.formulation_in(arguments)))
     app.command("bound")(bound.bound)
-    app.command("optimum")(optimum.optimum)
-    app.command("upgrade")(upgrade.upgrade)
+    app.command("optimum")(bound.optimum)
+    app.command("upgrade")(limits.upgrade)
     app.command("limits")(limits.limits)
-    app.command("failures")(failures.failures)
-    app.command("stragglers")(failures.stragglers)
-    app.command("formulation")(formulation.formulation)
+    app.command("failures")(conditions.failures)
+    app.command("stragglers")(conditions.stragglers)
+    app.command("formulation")(conditions.formulation)
     app.command("compare")(compare.compare)
     app.command("sweep")(sweep.sweep)
     app.add_typer(catalog.commands(), name="catalog")
@@ -98,13 +91,13 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.command("explain")(explain.explain)
     app.command("diff")(explain.diff)
     app.command("execute")(execute.execute)
-    app.command("lint")(lint.lint_)
-    app.command("run")(run.run_)
+    app.command("lint")(execute.lint_)
+    app.command("run")(execute.run_)
     app.command("export")(files.export)
     app.command("import")(files.import_)
     app.command("formats")(files.formats)
-    app.command("link")(link.link)
-    app.command("worker")(worker.worker)
+    app.command("link")(files.link)
+    app.command("worker")(design.worker)
     return app
 
 

@@ -11,7 +11,7 @@ from ccl.errors import FormatError
 from ccl.explain import difference, tell
 from ccl.explain import explain as told_in_words
 from ccl.explain.told import Told
-from ccl.serialization.documents import read_document
+from ccl.serialization.conditions import read_document
 from designer.cli.asked import JsonOption, print_json
 from interchange.formats.format import replayed
 

@@ -17,7 +17,7 @@ from ccl.errors import FormatError, ScheduleError
 from ccl.options import option_fields
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.documents import Document, document_text, read_document
+from ccl.serialization.conditions import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline, algbw, busbw
 from designer.cli.asked import (
@@ -30,7 +30,7 @@ from designer.cli.asked import (
     remark,
     writable,
 )
-from designer.views.draw import exporting as exchange
+from designer.views.draw import exporting
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Question, Written, replayed
 from interchange.formats.merging import merge
@@ -149,11 +149,11 @@ def export(
     settings: SetOption = None,
 ) -> None:
     """Write a document in the format of a runtime, a simulator or a viewer."""
-    found = exchange.writer(to)
+    found = exporting.writer(to)
     told = _told(settings)
     if out is not None and not out.is_dir():
         writable(out)
-    written = exchange.write(read_document(file), found.name, told)
+    written = exporting.write(read_document(file), found.name, told)
     if len(written.files) > 1:
         _hand_over_all(written, out, what=found.name)
     else:
@@ -185,7 +185,7 @@ def import_(
         other = _read(merged, asked, None)
         opened, joined = merge(opened, other.document)
         report = report.joined(other.report).joined(joined)
-    for each in exchange.sentences(report):
+    for each in exporting.sentences(report):
         remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")
@@ -198,7 +198,7 @@ def formats(as_json: JsonOption = False) -> None:
         *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
         *(
             ("write", each.name, each.title, _settings_of(each.options))
-            for each in exchange.writers()
+            for each in exporting.writers()
         ),
     ]
     if as_json:

@@ -17,7 +17,7 @@ from ccl import text
 from ccl.bound import across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from ccl.serialization.documents import document, write_document
+from ccl.serialization.conditions import document, write_document
 from designer.cli.asked import (
     Cluster,
     CollectiveOption,
@@ -34,7 +34,7 @@ from designer.cli.asked import (
     writable,
 )
 from formulations.analyses.expansion.costs import EVEN, Costs, read_costs
-from widgets.words.comparison import cut_words
+from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from ccl.bound import Cut

@@ -21,7 +21,7 @@ from ccl import text
 from ccl.errors import SolveError
 from ccl.plans import Schedule
 from ccl.result import Result, Stop
-from ccl.serialization.documents import document, write_document
+from ccl.serialization.conditions import document, write_document
 from designer.cli import conditions
 from designer.cli.asked import (
     Cluster,
@@ -48,7 +48,7 @@ from formulations.analyses.chunk_counts import chunks_per_shard, tried
 
 if TYPE_CHECKING:
     from ccl.problem import Problem
-    from ccl.serialization.documents import Document
+    from ccl.serialization.conditions import Document
     from formulations import SolveJob
     from formulations.analyses.comparison import ComparisonJob
 

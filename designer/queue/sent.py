@@ -20,7 +20,7 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.topoloom import problem_to_json, result_from_json
 from ccl.text import count, ordinal
-from designer.jobs.solving import MOST_WAITING, Jobs, Limits
+from designer.jobs import MOST_WAITING, Jobs, Limits
 from designer.queue.broker import (
     ASKED,
     KEPT,

@@ -1,10 +1,16 @@
-"""What the header asks for, and the problem that it makes of a drawing."""
+"""What the header asks for, and the problem that it makes of a drawing.
+
+Commands to the canvas, numbered so that the same one can be given twice.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+from dash import Output
 
 from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
@@ -12,6 +18,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import COUNT, DURATION, PERCENT, parse_quantity, parse_size
 from ccl.serialization.topoloom import problem_from_json, topology_from_json, topology_to_json
 from ccl.topology import Topology
+from designer.shell import ids
 from designer.shell.markup import ROOTED
 from formulations import DEFAULT
 
@@ -143,3 +150,33 @@ def same_question(summary: Mapping[str, Any] | None, request: Mapping[str, Any] 
     rooted = request.get("collective") in ROOTED
     keys = QUESTION if rooted else QUESTION[:-1]
     return all(asked.get(key) == request.get(key) for key in keys)
+
+
+def now() -> int:
+    """Return a number that is another one each time."""
+    return time.time_ns() // 1000
+
+
+def numbered(command: dict[str, Any]) -> dict[str, Any]:
+    """Give a command the number by which the canvas tells it from the one before."""
+    return {**command, "n": now()}
+
+
+def fit() -> dict[str, Any]:
+    """Return the command that shows the whole drawing, for one that was just opened."""
+    return numbered({"name": "fit", "args": {}})
+
+
+def output() -> Output:
+    """Return the canvas' command as an output that many callbacks share."""
+    return Output(ids.CANVAS, "command", allow_duplicate=True)
+
+
+def other() -> Output:
+    """Return where to say, by `now`, that another cluster is opened, whose plan is not there."""
+    return Output(ids.OTHER, "data", allow_duplicate=True)
+
+
+def notes() -> Output:
+    """Return the notifications as an output that many callbacks share."""
+    return Output(ids.NOTES, "sendNotifications", allow_duplicate=True)

@@ -26,11 +26,11 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.topology import Topology
 from formulations.bounds import quick_bounds
-from formulations.engines import steady_state as demands
-from formulations.engines.forestcoll import search as network
+from formulations.engines import steady_state
+from formulations.engines.forestcoll import search
 from formulations.engines.forestcoll.search import Rate, forest_rate
 from formulations.engines.orbit_lp.group import acting, loads_of
-from formulations.engines.tree_columns import task as trees
+from formulations.engines.tree_columns import task
 
 PATIENCE = 2.0
 """Seconds after which trees that are not proved are given up."""
@@ -89,9 +89,9 @@ def optimum(problem: Problem) -> Optimum:
     Infeasible
         If a rank cannot be reached.
     """
-    if network.cut_decides(problem):
+    if search.cut_decides(problem):
         return _by_cut(problem, forest_rate(problem))
-    why = demands.refusal(problem)
+    why = steady_state.refusal(problem)
     if why is not None:
         msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
         raise ProblemError(msg)
@@ -109,14 +109,14 @@ def priceable(problem: Problem) -> bool:
 
     It is where cuts decide, or the orbit linear program is small.
     """
-    if network.cut_decides(problem):
+    if search.cut_decides(problem):
         return True
-    return demands.refusal(problem) is None and _work(problem) <= WORK
+    return steady_state.refusal(problem) is None and _work(problem) <= WORK
 
 
 def programmable(problem: Problem) -> bool:
     """Whether the orbit linear program is so small that it can be waited for."""
-    return demands.refusal(problem) is None and _work(problem) <= WORK
+    return steady_state.refusal(problem) is None and _work(problem) <= WORK
 
 
 def _moves(chunk: Chunk) -> bool:
@@ -139,7 +139,7 @@ def _by_cut(problem: Problem, rate: Rate) -> Optimum:
 
 def _by_trees(problem: Problem) -> Optimum | None:
     """Return the rate of the best trees, or None where they are not sought or not proved."""
-    if demands.only_pairs(problem) or trees.refusal(problem) is not None:
+    if steady_state.only_pairs(problem) or task.refusal(problem) is not None:
         return None
     # CVXPY takes most of a second to load, and most problems are decided by a cut.
     from formulations.engines.tree_columns.search import best_trees  # noqa: PLC0415

@@ -102,7 +102,7 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
     """Return the trees of a broadcast or, of a reduction, those of its mirror turned round."""
-    from formulations.engines.bfb.program import (  # noqa: PLC0415  it loads a solver
+    from formulations.engines.bfb import (  # noqa: PLC0415  it loads a solver
         steps_of,
         trees_of,
     )

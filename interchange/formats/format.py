@@ -14,7 +14,7 @@ from typing import Any
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.documents import Document, Kind
+from ccl.serialization.conditions import Document, Kind
 from ccl.serialization.sketches import Sketch
 from ccl.simulate import simulate
 from ccl.timeline import Timeline

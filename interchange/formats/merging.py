@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, SharedLimit, Topology
 from interchange.formats.format import Report
 

@@ -15,12 +15,12 @@ from playwright.sync_api import Page, expect
 from ccl.collective import all_gather
 from ccl.layout import layout
 from ccl.problem import Problem
-from ccl.serialization.documents import document, document_text
+from ccl.serialization.conditions import document, document_text
 from formulations import compare
 from formulations.analyses.comparison import comparison_from_json
 from gallery import open_cluster
 from widgets import canvas_file
-from widgets.shown import scene as pair
+from widgets.shown import scene
 from widgets.shown.scene import drawing
 
 pytestmark = pytest.mark.browser
@@ -54,12 +54,12 @@ def compared() -> Any:
 def two(page: Page, tmp_path: Path, compared: Any) -> Page:
     """A page with the fastest schedule and the ring side by side, at the start."""
     topology = compared.problem.topology
-    chosen = pair.first_pair(compared)
+    chosen = scene.first_pair(compared)
     state = {
         "drawing": drawing(topology, layout(topology)),
-        "choices": pair.choices(compared),
+        "choices": scene.choices(compared),
         "chosen": chosen,
-        "films": pair.films(compared, chosen),
+        "films": scene.films(compared, chosen),
         "theme": "dark",
         "height": "600px",
     }
@@ -177,7 +177,7 @@ def test_it_goes_grey_comes_back_after_a_reload_and_is_exported(designer: Page) 
 
 def test_both_players_go_by_one_time_and_the_faster_one_waits(two: Page, compared: Any) -> None:
     """Between the ends of both the faster one is over, at its end, and the slower one goes on."""
-    rows = [pair.row_of(compared, key) for key in pair.first_pair(compared)]
+    rows = [scene.row_of(compared, key) for key in scene.first_pair(compared)]
     fast, slow = (row.result.makespan for row in rows)
     between = (fast + slow) / 2
     assert fast < between
@@ -233,15 +233,15 @@ def test_another_choice_asks_the_host_and_its_film_goes_on_at_the_same_time(
     two: Page, compared: Any
 ) -> None:
     two.evaluate(f"() => {PAIR}.lead.seek(5)")
-    key = pair.first_pair(compared, 1e6)[1]
+    key = scene.first_pair(compared, 1e6)[1]
     two.get_by_label("Schedule B").get_by_role("combobox").first.select_option(key)
     asked = two.evaluate("window.saved.at(-1).chosen")
-    assert asked == [pair.first_pair(compared)[0], key]
-    two.evaluate("(films) => window.model.receive('films', films)", pair.films(compared, asked))
+    assert asked == [scene.first_pair(compared)[0], key]
+    two.evaluate("(films) => window.model.receive('films', films)", scene.films(compared, asked))
     assert times(two) == [5, 5]
-    other = pair.row_of(compared, key).result.makespan
+    other = scene.row_of(compared, key).result.makespan
     assert two.evaluate(f"{PAIR}.sides[1].playback.makespan") == pytest.approx(other)
-    longer = max(pair.row_of(compared, each).result.makespan for each in asked)
+    longer = max(scene.row_of(compared, each).result.makespan for each in asked)
     assert two.evaluate(f"{PAIR}.lead.end") == pytest.approx(longer)
 
 

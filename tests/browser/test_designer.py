@@ -498,7 +498,7 @@ def test_no_solver_is_left_when_the_server_stops():
     """A server that is killed takes its solvers along: they hang on its pipe."""
     script = (
         "import time\n"
-        "from designer.jobs.solving import Jobs\n"
+        "from designer.jobs import Jobs\n"
         "from designer.shell.request import Request, problem_of\n"
         "from formulations import start\n"
         "from gallery import open_cluster\n"

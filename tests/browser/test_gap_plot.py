@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import widgets
-from widgets.shown.course import course
+from widgets.shown.scene import course
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ccl.errors import CclError, FormatError, ProblemError, ScheduleError
-from ccl.serialization.documents import (
+from ccl.serialization.conditions import (
     SCHEMA_FILE,
     document,
     document_from_json,

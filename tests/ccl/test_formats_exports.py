@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document, document_text
+from ccl.serialization.conditions import document, document_text
 from ccl.serialization.quantity import format_size, parse_size
 from interchange.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
 from interchange.formats.own.transfers_csv import transfers_csv

@@ -12,7 +12,7 @@ from ccl.errors import ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Status, Stop, conclude
-from ccl.serialization.documents import document, document_from_json, document_to_json
+from ccl.serialization.conditions import document, document_from_json, document_to_json
 from ccl.serialization.topoloom import problem_from_json, problem_to_json
 from formulations.analyses.comparison.table import resized
 from tests.ccl.clusters import mesh, ring, ring_all_gather

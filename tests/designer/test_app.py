@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from designer.app import HOME_CLUSTER, create_app
-from designer.jobs.solving import Jobs
+from designer.jobs import Jobs
 from designer.shell import ids
 from gallery import open_cluster
 
@@ -62,7 +62,7 @@ def test_a_bug_is_logged_and_shown_and_the_application_stays_up(app, caplog, mon
         monkeypatch.context() as broken,
         caplog.at_level(logging.ERROR, logger="designer.app"),
     ):
-        broken.setattr("designer.views.draw.palette.link_type", lambda _name: {}["where it runs"])
+        broken.setattr("designer.views.draw.edits.link_type", lambda _name: {}["where it runs"])
         answer = ask(app, f"{ids.CANVAS}.link_preset", [(ids.LINK_TYPE, "value", "edr")])
     assert answer.status_code in {200, 204}
     assert "is a bug in Topoloom" in answer.get_data(as_text=True)

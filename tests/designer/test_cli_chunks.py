@@ -8,9 +8,8 @@ import re
 import pytest
 
 from ccl.errors import LimitReached
-from ccl.serialization.documents import document, read_document, write_document
-from designer.cli import main
-from designer.cli import solve as solving
+from ccl.serialization.conditions import document, read_document, write_document
+from designer.cli import main, solve
 from tests.ccl.documents import solved
 
 LINE = ("line:gpus=3,bandwidth=50,alpha=0.5", "--collective", "broadcast", "--size", "1MB")
@@ -87,7 +86,7 @@ def test_what_is_no_list_of_whole_numbers_is_said(run, given):
 
 
 def test_a_number_below_one_is_refused_before_anything_is_solved(run, monkeypatch):
-    monkeypatch.setattr(solving.formulations, "start", None)
+    monkeypatch.setattr(solve.formulations, "start", None)
     code, out, err = run(*LINE, "--chunks", "1,0")
 
     assert (code, out) == (2, "")
@@ -105,17 +104,17 @@ def test_a_document_with_its_own_collective_takes_no_numbers(run, tmp_path):
 def test_an_interrupt_ends_the_numbers_and_keeps_what_is_there(run, monkeypatch):
     """The second of three is interrupted: the third is not begun, the better of two is told."""
     asked: list[int] = []
-    real = solving.followed
+    real = solve.followed
 
     def followed(job):
         asked.append(len(asked))
         result, _ = real(job)
         return result, len(asked) == 2
 
-    monkeypatch.setattr(solving, "followed", followed)
+    monkeypatch.setattr(solve, "followed", followed)
     code, out, err = run(*LINE, "--formulation", "list", "--chunks", "1,2,4", "--json")
 
-    assert code == solving.INTERRUPTED
+    assert code == solve.INTERRUPTED
     assert len(asked) == 2
     assert json.loads(out)["makespan_us"] == pytest.approx(31)
     assert "interrupted; this is the best schedule found so far" in err
@@ -130,10 +129,10 @@ def test_an_interrupt_before_any_plan_is_not_taken_for_a_number_without_one(run,
             msg = "found no schedule within 0 s"
             raise LimitReached(msg)
         msg = "interrupted before the first schedule was found; nothing is kept"
-        raise solving.Interrupted(msg)
+        raise solve.Interrupted(msg)
 
-    monkeypatch.setattr(solving.formulations, "start", lambda *_, **__: None)
-    monkeypatch.setattr(solving, "followed", followed)
+    monkeypatch.setattr(solve.formulations, "start", lambda *_, **__: None)
+    monkeypatch.setattr(solve, "followed", followed)
     code, out, _ = run(*LINE, "--formulation", "list", "--chunks", "1,2,4", "--json")
 
     assert len(asked) == 2

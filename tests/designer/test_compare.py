@@ -15,7 +15,7 @@ import pytest
 from ccl.errors import CclError, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_to_json
-from designer.jobs.solving import Limits
+from designer.jobs import Limits
 from designer.views.compare.asked import (
     MOST_SIZES,
     changed_since,

@@ -9,7 +9,7 @@ import pytest
 from ccl.collective import all_gather
 from ccl.errors import Infeasible, LimitReached
 from ccl.problem import Problem
-from designer.views.solve.answers import enough, fault
+from designer.views.solve.assess import enough, fault
 from formulations import solve
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ccl.errors import ProblemError
 from ccl.text import ordinal
-from designer.jobs.solving import Limits, Line, cores
+from designer.jobs import Limits, Line, cores
 
 
 def test_turns_go_round_among_those_who_ask():

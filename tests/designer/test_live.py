@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from ccl.symmetry import automorphisms
-from designer.views.solve import answers, live, live_card, results, tree_card
+from designer.views.solve import assess, live, live_card, results, tree_card
 from gallery import open_cluster
 from tests.designer.forests import gathered, reduced
 
@@ -132,16 +132,16 @@ def test_pages_go_round_past_the_last_tree():
 
 
 def test_a_film_that_no_page_could_hold_is_not_sent(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_MOVES", 3)
-    told = answers.shown(gathered(), None)
+    monkeypatch.setattr(assess, "MOST_MOVES", 3)
+    told = assess.shown(gathered(), None)
     assert set(told["scene"]) == {"topology"}
     assert told["load"]["links"]
-    assert answers.UNPLAYED in told["summary"]["log"]
+    assert assess.UNPLAYED in told["summary"]["log"]
 
 
 def test_a_steady_state_is_told_with_its_rate():
     """Each link of the ring carries 2 x 3 half shards of 1 MB in both directions: 30 µs."""
-    told = answers.shown(gathered(), None)["summary"]
+    told = assess.shown(gathered(), None)["summary"]
     assert told["steady"] == pytest.approx(30.0)
     met = {"throughput": True, "verdict": str(Status.THROUGHPUT), "stop": "no plan is better"}
     shown = str(results.schedule_panel({**told, **met}))

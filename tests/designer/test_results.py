@@ -13,10 +13,10 @@ from ccl.bound import Bound, Cut
 from ccl.result import Status, Stop
 from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import device
-from designer.jobs.solving import State
+from designer.jobs import JobState
 from designer.views.solve import results, solve_card
-from designer.views.solve.answers import answer, shown
-from widgets.words.comparison import BOUND_LABELS
+from designer.views.solve.assess import answer, shown
+from widgets.words import BOUND_LABELS
 
 
 def texts(component):
@@ -140,7 +140,7 @@ def test_a_bound_without_a_witness_is_no_button(result):
 
 
 def state(best, *, running, found, cancelled=False):
-    return State(
+    return JobState(
         running=running,
         seconds=1.0,
         points=(),
@@ -191,7 +191,7 @@ def test_epochs_are_those_of_the_player(result):
 
 
 def test_the_progress_line_tells_time_and_message(result):
-    running = State(True, 3.0, (), 2.8, "trying 9 epochs", 0, None, cancelled=False)
+    running = JobState(True, 3.0, (), 2.8, "trying 9 epochs", 0, None, cancelled=False)
     assert "trying 9 epochs" in texts(solve_card.running(running, limit=60))
     assert "No schedule yet" in texts(solve_card.running(running, limit=60))
     words = texts(solve_card.running(replace(running, found=3), limit=None))

@@ -10,8 +10,8 @@ import pytest
 
 from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.result import Stop
-from designer.jobs import solving as line
-from designer.jobs.solving import Jobs, Limits
+from designer import jobs as line
+from designer.jobs import Jobs, Limits
 from designer.shell.request import Request
 from designer.views.solve.solve_card import QUEUED, running
 

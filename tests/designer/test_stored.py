@@ -13,7 +13,7 @@ from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.topology import Topology
-from designer.jobs.solving import Jobs
+from designer.jobs import Jobs
 from designer.shell.request import Request
 from designer.views.catalog import page
 from designer.views.catalog.answering import answering, keeping

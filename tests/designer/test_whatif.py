@@ -9,8 +9,7 @@ import pytest
 from ccl.errors import ProblemError
 from ccl.serialization.topoloom import topology_from_json
 from designer.views.draw.files import drawing_of
-from designer.views.whatif import answering
-from designer.views.whatif import page as figures
+from designer.views.whatif import answering, page
 from designer.views.whatif.answering import curves, drawn_at_first, limits_told
 from designer.views.whatif.form import form
 from designer.views.whatif.knobs import Change, changed, knobs_of, origin_of, read_origin
@@ -83,10 +82,10 @@ def test_the_figures_follow_the_network_of_two_hosts():
     assert answering.answer(drawing, ASKED, today, {"bandwidth": {EDR: 16.4}})["answer"][
         "fraction"
     ] == ("164/5")
-    shown = str(figures.figures(today["answer"], told))
+    shown = str(page.figures(today["answer"], told))
     assert "+25 GB/s, +100 %" in shown
     assert "−20 µs, −50 %" in shown
-    assert "25 GB/s out of" in str(figures.cuts(told, 0, today["answer"]))
+    assert "25 GB/s out of" in str(page.cuts(told, 0, today["answer"]))
 
 
 def test_more_latency_and_another_size_are_counted():
@@ -119,7 +118,7 @@ def test_what_cannot_be_is_said_in_a_sentence():
     now = answering.answer(drawing, ASKED, today, {"count": {"hosts": 0}})
     assert now["answer"]["trouble"].endswith(".")
     assert not now["moved"]
-    assert now["answer"]["trouble"] in str(figures.figures(today["answer"], now["answer"]))
+    assert now["answer"]["trouble"] in str(page.figures(today["answer"], now["answer"]))
     lonely = {"topology": {**drawing["topology"], "links": []}, "positions": drawing["positions"]}
     assert "trouble" in answering.today(lonely, ASKED)["answer"]
 
@@ -128,7 +127,7 @@ def test_of_a_large_cluster_the_latencies_are_left_out_and_it_is_said():
     _, today = opened("dgx-a100:hosts=16")
     told = today["answer"]
     assert told["once"] is None
-    assert "left out above 96 GPUs" in str(figures.figures(told, told))
+    assert "left out above 96 GPUs" in str(page.figures(told, told))
     assert told["algbw"] > 0
 
 

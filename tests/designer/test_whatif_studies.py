@@ -11,8 +11,6 @@ from ccl.errors import ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from designer.views.whatif import budget_card
-from designer.views.whatif import budget_card as failing_card
-from designer.views.whatif import budget_card as study_card
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies, StudyJob
 from designer.views.whatif.study_callbacks import degraded
@@ -50,9 +48,9 @@ def test_a_network_link_that_is_lost_ends_it_and_is_the_worst(losses):
     )  # fmt: skip
     assert worst["algbw"] == 0
     assert "The worst case" in losses.last("words")
-    shown = str(failing_card.table("failures", losses, failing_card.identity(worst)))
+    shown = str(budget_card.table("failures", losses, budget_card.identity(worst)))
     assert "'aria-pressed': 'true'" in shown or "aria-pressed='true'" in shown
-    assert f"'whatif-open': '{failing_card.identity(worst)}'" in shown
+    assert f"'whatif-open': '{budget_card.identity(worst)}'" in shown
 
 
 def test_the_cluster_of_a_row_is_made_again_from_it(losses):
@@ -67,12 +65,12 @@ def test_the_cluster_of_a_row_is_made_again_from_it(losses):
 
 def test_what_is_lost_is_marked_and_what_is_like_it_in_pale(losses):
     row = next(each for each in losses.rows if each["kind"] == "gpu" and each["alike"] > 1)
-    drawn = failing_card.marks("failures", row, {})
+    drawn = budget_card.marks("failures", row, {})
     first, others = drawn["groups"]
     assert (first["devices"], first["badge"]) == (row["names"], "×")
     assert len(others["devices"]) == row["alike"] - 1
     host = {"kind": "host", "names": ["h0"], "members": [["h0"]], "words": "host h0"}
-    [one] = failing_card.marks("failures", host, {"a": "h0", "b": "h1"})["groups"]
+    [one] = budget_card.marks("failures", host, {"a": "h0", "b": "h1"})["groups"]
     assert one["devices"] == ["a"]
 
 
@@ -122,7 +120,7 @@ def test_what_has_no_cost_is_not_for_sale():
         read_costs(budget_card.costs_of(knobs, cluster, links={}, devices={}))
     refused = found(asked("ndv2:hosts=2", study="budget", costs=costs, target="1.5x"))
     assert refused.last("error")
-    assert "ds-bad" in str(study_card.status(refused, doing="buys"))
+    assert "ds-bad" in str(budget_card.status(refused, doing="buys"))
 
 
 class Slow:
@@ -146,11 +144,11 @@ def test_a_study_that_is_stopped_keeps_what_it_has_found():
     while not (now := studies.found(key)).events:
         time.sleep(0.01)
     assert (now.running, now.question, now.last("of")) == (True, "asked", 2)
-    assert "0 of 2" in str(study_card.status(now, doing=""))
+    assert "0 of 2" in str(budget_card.status(now, doing=""))
     studies.cancel(key)
     while studies.found(key).running:
         time.sleep(0.01)
-    assert "stopped: 0 of 2" in str(study_card.status(studies.found(key), doing=""))
+    assert "stopped: 0 of 2" in str(budget_card.status(studies.found(key), doing=""))
     assert studies.found("nothing") is None
     studies.close()
 

@@ -16,7 +16,7 @@ from ccl.serialization.topoloom import bound_to_json, result_to_json
 from formulations import solve, start, start_comparison
 from formulations.analyses.comparison import jobs as comparing
 from formulations.jobs import child as walls
-from formulations.jobs import solve_job as jobs
+from formulations.jobs import solve_job
 from formulations.jobs.child import Child
 from formulations.jobs.solve_job import Sender
 from gallery import open_cluster
@@ -172,7 +172,7 @@ def progress(result, written=None):
 
 
 def test_a_solve_that_needs_more_keeps_its_best_plan(solver, found):
-    solver(jobs, "finds_and_grows", progress(found))
+    solver(solve_job, "finds_and_grows", progress(found))
     result = start(found.problem, memory=200e6).result()
 
     assert result.stop is Stop.MEMORY
@@ -194,7 +194,7 @@ def test_in_a_comparison_it_keeps_its_best_plan_too(solver, found):
 def test_a_solver_that_does_not_stop_is_ended_and_keeps_its_best_plan(solver, found, monkeypatch):
     """It may take two seconds more than the tenth that it was given."""
     monkeypatch.setattr(walls, "PATIENCE", 2.0)
-    solver(jobs, "finds_and_waits", progress(found))
+    solver(solve_job, "finds_and_waits", progress(found))
     result = start(found.problem, time_limit=0.1).result()
 
     assert result.stop is Stop.TIME_LIMIT

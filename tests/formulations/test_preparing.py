@@ -19,8 +19,7 @@ from formulations.core import preparing
 from formulations.core.preparing import PREPARING, clock, compiling, interpreted, listening
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.engines.kernels import arborescence, dispatch
-from formulations.engines.kernels import arrays as kernels
+from formulations.engines.kernels import arborescence, arrays, dispatch
 from formulations.jobs.child import Watch
 from formulations.solving.auto import first_plan
 from gallery import open_cluster
@@ -66,7 +65,7 @@ def test_where_no_process_can_be_begun_it_is_compiled_here_and_told(monkeypatch)
     costs, members, roots = np.ones((3, 3)), np.arange(3), np.arange(3)
 
     with listening(told.append):
-        fresh = kernels.kernel(arborescence.arborescences.__wrapped__)
+        fresh = arrays.kernel(arborescence.arborescences.__wrapped__)
         found = fresh(costs, members, roots)
 
     assert told[0] == PREPARING
@@ -79,7 +78,7 @@ def test_a_first_plan_needs_nothing_compiled(make, monkeypatch):
     """It is the plan of one compiled pass, as the same functions make it."""
     problem = Problem(open_cluster("dgx-1v"), make(8, 1e6))
     called = []
-    monkeypatch.setattr(kernels, "wait", lambda: called.append("wait"))
+    monkeypatch.setattr(arrays, "wait", lambda: called.append("wait"))
     run = run_of(problem)
 
     first_plan(run)
@@ -91,7 +90,7 @@ def test_a_first_plan_needs_nothing_compiled(make, monkeypatch):
 
 def test_as_written_they_do_what_they_do_compiled():
     compiled = dispatch.dispatch.compiled
-    written = kernels.as_written(compiled)
+    written = arrays.as_written(compiled)
 
     assert written.__code__ is compiled.py_func.__code__
     for name in written.__code__.co_names:
@@ -101,7 +100,7 @@ def test_as_written_they_do_what_they_do_compiled():
 @pytest.mark.usefixtures("cold")
 def test_inside_the_block_all_formulations_are_interpreted(monkeypatch):
     problem = Problem(open_cluster("dgx-1v"), all_gather(8, 1e6))
-    monkeypatch.setattr(kernels, "wait", lambda: pytest.fail("it waits for compiled searches"))
+    monkeypatch.setattr(arrays, "wait", lambda: pytest.fail("it waits for compiled searches"))
     run = run_of(problem)
 
     with interpreted():

@@ -8,7 +8,7 @@ from formulations.campaigns.catalog import Atlas, Cell
 from widgets.charts.atlas import atlas_figure, colours
 from widgets.charts.comparison import LOOKS
 from widgets.pictures.atlas import atlas_picture
-from widgets.pictures.curves import Box, Words
+from widgets.pictures.axes import Box, Words
 from widgets.pictures.svg import svg
 
 SIZES = (1e3, 1e6)

@@ -16,9 +16,9 @@ from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
 from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
 from widgets.notebook.comparison import SchedulePlayers
-from widgets.shown import scene as pair
-from widgets.shown.props import PAIR_PROPS
-from widgets.words.comparison import HEADS, line_of, table_html, table_text
+from widgets.shown import scene
+from widgets.shown.scene import PAIR_PROPS
+from widgets.words import HEADS, line_of, table_html, table_text
 
 METHODS = ("recursive-doubling", "ring", "tree")
 SIZES = (256e3, 4e6)
@@ -197,8 +197,8 @@ def test_text_and_html_have_every_row_and_no_markup_of_others(compared):
 
 def test_the_fastest_and_the_ring_are_played_first(compared):
     """At 4 MB the ring is the fastest, so that the next one is beside it; not so at 256 KB."""
-    large = [pair.row_of(compared, key) for key in pair.first_pair(compared)]
-    small = [pair.row_of(compared, key) for key in pair.first_pair(compared, 256e3)]
+    large = [scene.row_of(compared, key) for key in scene.first_pair(compared)]
+    small = [scene.row_of(compared, key) for key in scene.first_pair(compared, 256e3)]
 
     assert [(str(row.method), row.size) for row in large] == [
         ("ring", 4e6),
@@ -211,7 +211,7 @@ def test_the_fastest_and_the_ring_are_played_first(compared):
 
 
 def test_choices_are_the_rows_with_a_plan_by_size_the_fastest_first(compared):
-    told = pair.choices(compared)
+    told = scene.choices(compared)
 
     assert [(each["group"], each["label"]) for each in told] == [
         ("256 KB", "recursive-doubling"),
@@ -219,25 +219,25 @@ def test_choices_are_the_rows_with_a_plan_by_size_the_fastest_first(compared):
         ("4 MB", "ring"),
         ("4 MB", "recursive-doubling"),
     ]
-    assert all(pair.row_of(compared, each["key"]).result for each in told)
+    assert all(scene.row_of(compared, each["key"]).result for each in told)
 
 
 @pytest.mark.parametrize("key", ["", None, "ring", "x ring", "1.0 ring", "4000000.0 nobody"])
 def test_a_key_of_no_row_finds_none(compared, key):
-    assert pair.row_of(compared, key) is None
+    assert scene.row_of(compared, key) is None
 
 
 def test_a_film_is_the_replay_of_its_row(compared, monkeypatch):
-    keys = pair.first_pair(compared)
-    films = pair.films(compared, keys)
+    keys = scene.first_pair(compared)
+    films = scene.films(compared, keys)
 
     assert [each["key"] for each in films] == keys
     for film in films:
-        row = pair.row_of(compared, film["key"])
+        row = scene.row_of(compared, film["key"])
         assert film["scene"]["makespan"] == row.result.makespan
         assert len(film["scene"]["transfers"]) == len(row.result.timeline.transfers)
-    monkeypatch.setattr(pair, "MOST_MOVES", 10)
-    assert "transfers" not in pair.films(compared, keys)[0]["scene"]
+    monkeypatch.setattr(scene, "MOST_MOVES", 10)
+    assert "transfers" not in scene.films(compared, keys)[0]["scene"]
 
 
 def test_the_players_have_the_properties_that_the_view_knows():
@@ -253,7 +253,7 @@ def test_the_players_have_the_properties_that_the_view_knows():
 def test_choosing_another_schedule_brings_its_film(compared):
     players = widgets.Comparison(compared).players
     before = players.films[0]
-    wanted = pair.first_pair(compared, 256e3)[0]
+    wanted = scene.first_pair(compared, 256e3)[0]
     players.chosen = [players.chosen[0], wanted]
 
     assert players.films[0] == before

@@ -20,8 +20,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from widgets.pages.writers import standalone_html
-from widgets.shown.props import PAIR_PROPS, PROPS
-from widgets.shown.scene import drawing
+from widgets.shown.scene import PAIR_PROPS, PROPS, drawing
 
 PAIR = Topology(
     "</script> & co",

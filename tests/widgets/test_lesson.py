@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.verify import verify
 from gallery import open_cluster
 from widgets import Lesson, curves
-from widgets.lessons.lesson import WAYS, BreakASend
+from widgets.lessons import WAYS, BreakASend
 from widgets.notebook.still import STILL, VIEW
 
 

@@ -16,14 +16,14 @@ from ccl.errors import FormatError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Stop, conclude
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from designer.views.draw.exporting import write
 from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
-from widgets.pictures.curves import Box, Dot, Rect, Stroke, Words, bend_around, curve_between
+from widgets.pictures.axes import Box, Dot, Rect, Stroke, Words, bend_around, curve_between
 from widgets.pictures.cutting import Region, outline
 from widgets.pictures.playback import Moment, Playback, place, tokens
 from widgets.pictures.stage import Stage

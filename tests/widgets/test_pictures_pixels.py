@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from PIL import Image, ImageChops
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.topology import Topology, device
 from designer.views.draw.exporting import write
 from gallery.registry import open_cluster

@@ -17,7 +17,7 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError, ProblemError
 from ccl.layout import layout
 from ccl.problem import Problem
-from ccl.serialization.documents import document, read_document
+from ccl.serialization.conditions import document, read_document
 from formulations import compare, solve
 from interchange.formats.own.fragment import share_of
 from tests.ccl.clusters import ring
@@ -29,8 +29,7 @@ from widgets.pages.writers import standalone_html
 from widgets.pictures.atlas import comparison_picture, course_picture
 from widgets.pictures.axes import Axis
 from widgets.pictures.svg import svg
-from widgets.shown.course import course
-from widgets.shown.scene import drawing, scene
+from widgets.shown.scene import course, drawing, scene
 
 SIZES = (3e4, 3e6)
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,7 @@ from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Plan, Result
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.serialization.topoloom import topology_from_json
 from ccl.simulate import simulate
 from ccl.topology import Topology
@@ -34,7 +34,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     positions
         Middle of each device by name, as `ccl.layout.layout` returns them; by default it is asked.
     **traits
-        Those that `widgets.shown.props.PROPS` explains, such as ``height="600px"``.
+        Those that `widgets.shown.scene.PROPS` explains, such as ``height="600px"``.
     """
 
     _esm = canvas_file()

@@ -19,7 +19,7 @@ from ccl.topology import Topology
 from widgets.notebook.still import TEXT, beside, words
 from widgets.pictures.view import bound_svg
 from widgets.shown.scene import moves
-from widgets.words.comparison import bound_words
+from widgets.words import bound_words
 
 MOST_PLAYED = 100_000
 """Transfers of a plan that is played unasked; a page holds them all."""

@@ -28,7 +28,7 @@ from ccl.layout import layout
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.topology import Topology
 from formulations import quick_bounds
 from widgets import STATIC
@@ -38,16 +38,15 @@ from widgets.notebook.comparison import Positions
 from widgets.notebook.player import SchedulePlayer
 from widgets.notebook.still import WIDTH, Still, beside
 from widgets.pages.saving import Content
-from widgets.pictures.curves import Box, Ground, Picture, Rect, Shape, Words
+from widgets.pictures.axes import Box, Ground, Picture, Rect, Shape, Words
 from widgets.pictures.cutting import Region, strongest
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import LIGHT, between, svg
 from widgets.pictures.view import View, load_svg
 from widgets.shown.classes import counted
-from widgets.shown.course import Row, course, gap_words, thinned
 from widgets.shown.prices import TITLE, heat, price_marks, price_words
-from widgets.shown.scene import STEPS, at_least, cuts
-from widgets.words.comparison import BOUND_LABELS, bound_proof, bound_words
+from widgets.shown.scene import STEPS, Point, at_least, course, cuts, gap_words, thinned
+from widgets.words import BOUND_LABELS, bound_proof, bound_words
 
 if TYPE_CHECKING:
     from formulations import Progress
@@ -135,11 +134,11 @@ class GapPlot(anywidget.AnyWidget):
     _esm = STATIC / "gap_plot.js"
 
     course = traitlets.Dict({"points": [], "seconds": 0.0, "running": False}).tag(sync=True)
-    """What is drawn; see `widgets.shown.course.course`."""
+    """What is drawn; see `widgets.shown.scene.course`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[Point, ...] = ()
 
     def clear(self) -> None:
         """Forget the last solve."""
@@ -154,7 +153,7 @@ class GapPlot(anywidget.AnyWidget):
         """Draw how it ended."""
         self._add((result.solve_time, result.makespan, result.bound.makespan), running=False)
 
-    def _add(self, row: Row, *, running: bool) -> None:
+    def _add(self, row: Point, *, running: bool) -> None:
         # The last row of a pause gives way to the next, so that a long solve stays small.
         self._rows = thinned((*self._rows, row))
         self.course = course(self._rows, seconds=row[0], running=running)

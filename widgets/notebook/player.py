@@ -6,7 +6,7 @@ from typing import Any
 
 from ccl.explain import explain
 from ccl.result import Result
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.comparison import Positions
 from widgets.pages.saving import Content
@@ -24,7 +24,7 @@ class SchedulePlayer(TopologyWidget):
     positions
         Middle of each device by name; by default `ccl.layout.layout` is asked.
     **traits
-        Those that `widgets.shown.props.PROPS` explains, such as ``height="600px"``.
+        Those that `widgets.shown.scene.PROPS` explains, such as ``height="600px"``.
     """
 
     def __init__(self, result: Result, positions: Positions | None = None, **traits: Any) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 from ccl.display import MimeBundle
 from ccl.errors import CclError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from widgets.pages.saving import Content, Saving
-from widgets.pictures.options import StillOptions
+from widgets.pictures.raster import StillOptions
 from widgets.shown.scene import moves
-from widgets.words.comparison import problem_words, result_words, topology_words
+from widgets.words import problem_words, result_words, topology_words
 
 SVG = "image/svg+xml"
 TEXT = "text/plain"

@@ -16,7 +16,7 @@ from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
 from widgets.pages.writers import in_themes, whole_page
 from widgets.shown.scene import choices, drawing, films, first_pair, moves, row_of
-from widgets.words.comparison import HEADS, Line, line_of, size_words
+from widgets.words import HEADS, Line, line_of, size_words
 
 MOST_MOVES = 150_000
 """Transfers of all schedules of a page together; each is about a letter of it when packed."""

@@ -16,7 +16,7 @@ from ccl.errors import FormatError
 from ccl.options import make_options, option_fields
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import write_bytes
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, comparison_to_json
@@ -24,7 +24,7 @@ from interchange.formats import catalogue
 from interchange.formats.format import NoOptions, Writer
 from interchange.formats.own.fragment import HOME, Share, link_of
 from widgets.pages.writers import WRITERS, PageOptions
-from widgets.pictures.options import ChartOptions, ChartPixelOptions
+from widgets.pictures.raster import ChartOptions, ChartPixelOptions
 
 
 def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, Any]) -> bytes:
@@ -38,7 +38,7 @@ def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, A
         ``html``, ``svg``, ``png`` or ``json``.
     options
         By name: of a page `widgets.pages.writers.PageOptions`, of a chart
-        `widgets.pictures.options.ChartOptions`.
+        `widgets.pictures.raster.ChartOptions`.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def save(content: Content | Comparison, path: str | Path, **options: Any) -> Pat
         Its ending is ``html``, ``svg``, ``png``, ``gif``, ``webm``, ``json`` or ``py``; of a
         comparison one of the first three or ``json``.
     **options
-        Those of the format (`widgets.pictures.options`): ``style="paper"``, ``width=640`` pixels or
+        Those of the format (`widgets.pictures.raster`): ``style="paper"``, ``width=640`` pixels or
         in print ``column=85`` mm and ``points=8``, ``time=12.5`` µs or ``epoch=3``; of a page
         ``theme="dark"``.
 

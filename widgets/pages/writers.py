@@ -21,11 +21,11 @@ from typing import Any, Literal
 from ccl import text
 from ccl.errors import CclError, FormatError
 from ccl.layout import layout
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.topoloom import topology_from_json
 from interchange.formats.format import Writer, Written, one_file, replayed
 from widgets import canvas_file
-from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions
+from widgets.pictures.raster import FilmOptions, PixelOptions, StillOptions
 from widgets.shown.scene import cuts, drawing, scene
 
 Theme = Literal["auto", "light", "dark"]

@@ -33,21 +33,26 @@ from widgets.charts.comparison import (
     span,
 )
 from widgets.pictures import axes
-from widgets.pictures.axes import DASHES, Axis, Entry, Ink, shortened, width
-from widgets.pictures.axes import width as letters
-from widgets.pictures.curves import (
+from widgets.pictures.axes import (
+    DASHES,
     Area,
+    Axis,
     Box,
     Dot,
+    Entry,
     Ground,
+    Ink,
     Picture,
     Point,
     Rect,
     Shape,
     Stroke,
     Words,
+    shortened,
+    width,
 )
-from widgets.pictures.options import Style
+from widgets.pictures.axes import width as letters
+from widgets.pictures.raster import Style
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Atlas, Cell
@@ -241,7 +246,7 @@ def course_picture(
     width: float = 560.0,
     font: float | None = None,
 ) -> Picture:
-    """Draw how close a solve came over time, of what `widgets.shown.course.course` returns.
+    """Draw how close a solve came over time, of what `widgets.shown.scene.course` returns.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from widgets.pictures import axes as lettering
-from widgets.pictures.curves import Area, Box, Point, Rect, Shape, Stroke, Words, around
+from widgets.pictures import axes
+from widgets.pictures.axes import Area, Box, Point, Rect, Shape, Stroke, Words, around
 from widgets.pictures.stage import HOST_NAME, Ends, Line, Stage
 from widgets.pictures.svg import Look
 
@@ -249,7 +249,7 @@ class Region:
         """Return where in view the label covers the fewest devices: below if it can be."""
         if self.frame is None:
             return None
-        half = lettering.width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
+        half = axes.width(self.cut["label"], size, bold=True) / 2 / zoom + 11 / zoom
         tall = max(_LABEL, size * 1.9) / 2 / zoom
         best, least = Rect(0, 0, 0, 0), len(self._taken) + 1
         for wanted_x, wanted_y in _spots(self.frame, half, tall * 2, gap=6 / zoom):
@@ -277,7 +277,7 @@ class Region:
         inner = Rect(spot.x1, y - size, spot.x2, y + size)
         yield Box(inner, look.cut, radius=size)
         text, at = self.cut["label"], (x, y + size * 0.36)
-        wide = lettering.width(text, size, bold=True)
+        wide = axes.width(text, size, bold=True)
         yield Words(at, text, size, look.on_cut, bold=True, wide=wide)
 
 

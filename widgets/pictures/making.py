@@ -14,13 +14,20 @@ from typing import Any
 from PIL import Image
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from interchange.formats.format import Written, one_file, replayed
-from widgets.pictures.curves import Picture, Words
+from widgets.pictures.axes import Picture, Words
 from widgets.pictures.cutting import Region, strongest
-from widgets.pictures.options import FilmOptions, PixelOptions, StillOptions, Style
 from widgets.pictures.playback import Moment, Playback
-from widgets.pictures.raster import Canvas, png, unwritten
+from widgets.pictures.raster import (
+    Canvas,
+    FilmOptions,
+    PixelOptions,
+    StillOptions,
+    Style,
+    png,
+    unwritten,
+)
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import DARK, LIGHT, PAPER, Look, svg
 from widgets.pictures.view import View

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from widgets.pictures.curves import Box, Dot, Point, Rect, Shape, Stroke
+from widgets.pictures.axes import Box, Dot, Point, Rect, Shape, Stroke
 from widgets.pictures.stage import Line, Stage
 from widgets.pictures.svg import Look, origin_color
 

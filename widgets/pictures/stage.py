@@ -23,7 +23,7 @@ import numpy as np
 
 from ccl.layout import layout
 from ccl.topology import Device, DeviceKind, Link, Topology
-from widgets.pictures.curves import Curve, Point, Rect, around, bend_around, covered, curve_between
+from widgets.pictures.axes import Curve, Point, Rect, around, bend_around, covered, curve_between
 
 MOST_DEVICES = 300
 """Devices above which hosts are folded."""

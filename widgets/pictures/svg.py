@@ -15,7 +15,7 @@ from functools import singledispatch
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from widgets.pictures.curves import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
+from widgets.pictures.axes import Area, Box, Dot, Picture, Point, Rect, Shape, Stroke, Words
 
 FONTS = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 

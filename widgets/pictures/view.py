@@ -22,8 +22,8 @@ from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.topology import Device
 from widgets.charts.load import HEATS, ROWS
-from widgets.pictures import axes as lettering
-from widgets.pictures.curves import (
+from widgets.pictures import axes
+from widgets.pictures.axes import (
     Area,
     Box,
     Curve,
@@ -40,7 +40,7 @@ from widgets.pictures.cutting import Region
 from widgets.pictures.playback import Moment, Playback, cells, tokens
 from widgets.pictures.stage import Group, Line, Stage
 from widgets.pictures.svg import LIGHT, Look, between, svg
-from widgets.words.comparison import bound_proof
+from widgets.words import bound_proof
 
 HEADING = 50.0
 """Pixels above the drawing."""
@@ -57,9 +57,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     """Draw the lines of a moment; sizes are in pixels of the picture."""
     pixel = 1 / zoom
     left, right = frame.x1 + 16 * pixel, frame.x2 - 16 * pixel
-    title = lettering.shortened(
-        moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True
-    )
+    title = axes.shortened(moment.playback.title, 13 * pixel, frame.width - 32 * pixel, bold=True)
     yield Words(
         (left, frame.y1 + 25 * pixel), title, 13 * pixel, look.text, bold=True, anchor="start"
     )
@@ -72,7 +70,7 @@ def caption(moment: Moment, look: Look, *, frame: Rect, zoom: float) -> Iterator
     done = left + (right - left) * share
     if done - left > 4 * pixel:
         yield Box(Rect(left, top, done, bottom), look.accent, 2 * pixel)
-    room = frame.width * zoom - lettering.width(told, 12, bold=True)
+    room = frame.width * zoom - axes.width(told, 12, bold=True)
     if room > _CAPTION_NARROW:
         yield from _legend(moment.playback, look, left, base, pixel=pixel)
 
@@ -104,7 +102,7 @@ def _legend(
     names = [_name(playback, playback.origins[end]) for end in (0, -1)]
     for word, color in (("Chunk origin", look.dim), (names[0], look.text)):
         yield Words((x, base), word, size, color, anchor="start")
-        x += lettering.width(word, size) + 8 * pixel
+        x += axes.width(word, size) + 8 * pixel
     width, height = _RAMP[0] * pixel, _RAMP[1] * pixel
     ramp = _ramp(playback.colors)
     for index, color in enumerate(ramp):
@@ -116,7 +114,7 @@ def _legend(
 
 
 def _name(playback: Playback, origin: int) -> str:
-    return lettering.shortened(playback.names[origin], 11, 80)
+    return axes.shortened(playback.names[origin], 11, 80)
 
 
 def _ramp(colors: list[str]) -> list[str]:
@@ -269,7 +267,7 @@ class View:
     def framed(self, shapes: tuple[Shape, ...], *, about: str = "") -> Picture:
         """Return shapes as a picture of this view."""
         ground = Ground(self.look.bg, self.look.dot, pixel=1 / self.zoom)
-        name = lettering.one_line(self.stage.topology.name)
+        name = axes.one_line(self.stage.topology.name)
         return Picture(self.frame, self.zoom, ground, shapes, name, about)
 
     def still(self) -> Iterator[Shape]:
@@ -314,7 +312,7 @@ class View:
         if size * self.zoom < _LEAST:
             return
         x, y = rect.middle[0], rect.y1 - 5 - size * 0.22
-        text = lettering.shortened(host, size, max(rect.width, 60.0), bold=True)
+        text = axes.shortened(host, size, max(rect.width, 60.0), bold=True)
         yield Words((x, y), text, size, look.dim, bold=True)
 
     def _size(self, sizes: tuple[float, float, float]) -> float:
@@ -365,9 +363,9 @@ class View:
             return
         x, y = box.middle
         for row, line in enumerate((group.title, group.counts)):
-            short = lettering.shortened(line, size, box.width - 10, bold=True)
+            short = axes.shortened(line, size, box.width - 10, bold=True)
             base = y + (row - 0.5) * 1.35 * size + 0.36 * size
-            color, wide = look.dim if row else look.text, lettering.width(short, size, bold=True)
+            color, wide = look.dim if row else look.text, axes.width(short, size, bold=True)
             yield Words((x, base), short, size, color, bold=not look.paper, wide=wide)
 
     def _device(self, device: Device) -> Iterator[Shape]:
@@ -381,13 +379,13 @@ class View:
         size = self._size((10.0 if small else 11.0, 14.0, 18.0))
         if size * self.zoom < _LEAST:
             return
-        text = lettering.shortened(short_name(device), size, _ROOM[kind], bold=True)
+        text = axes.shortened(short_name(device), size, _ROOM[kind], bold=True)
         middle = box.middle[1]
         if self._holds(device):
             # The lower part of the box is for what it holds.
             middle = box.y1 + (15.0 if small else (17.0, 19.0, 23.0)[self.far]) - 0.6 * size
         at = (box.middle[0], middle + size * 0.36)
-        wide = lettering.width(text, size, bold=True)
+        wide = axes.width(text, size, bold=True)
         fitted = wide if wide > _TIGHT * _ROOM[kind] else 0.0
         yield Words(at, text, size, look.text, bold=not look.paper, wide=fitted)
 

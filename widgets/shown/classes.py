@@ -95,7 +95,7 @@ def stem(topology: Topology, name: str) -> str:
 
 
 def class_marks(classes: Sequence[Alike], *, title: str) -> dict[str, Any] | None:
-    """Return the marks of classes (`widgets.shown.props`); lone members are left as they are."""
+    """Return the marks of classes (`widgets.shown.scene`); lone members are left as they are."""
     groups = [
         {
             "tone": {"class": i},

@@ -18,7 +18,7 @@ MOST_GROUPS = 7
 
 
 def price_marks(prices: Prices) -> dict[str, Any]:
-    """Return the heat map of the links that save time, the dearest hottest (`widgets.shown.props`).
+    """Return the heat map of the links that save time, the dearest hottest (`widgets.shown.scene`).
 
     The others stay as they are drawn, so that arrows say which way bandwidth is short.
     """
@@ -45,10 +45,10 @@ def price_words(prices: Prices) -> str:
     )
 
 
-Group = tuple[float, list[list[str]], str]
+PriceGroup = tuple[float, list[list[str]], str]
 
 
-def _grouped(prices: Prices) -> list[Group]:
+def _grouped(prices: Prices) -> list[PriceGroup]:
     """Return the links of each price, the dearest first; those beyond the legend are one."""
     alike: dict[str, list[Ends]] = {}
     for ends in prices.dearest:

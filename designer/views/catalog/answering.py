@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ccl.errors import CclError, SolveError
 from ccl.problem import Problem
 from ccl.result import Result, Stop
-from designer.jobs.solving import Job, Report
+from designer.jobs import Job, Report
 from designer.views.compare.running import Job as Comparing
 from formulations import Progress
 from formulations.analyses.comparison import Comparison, News

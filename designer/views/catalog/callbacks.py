@@ -14,12 +14,12 @@ from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.catalog import page
 from designer.views.catalog.holdings import Holdings, made
 from designer.views.catalog.page import plans, ranges
-from designer.views.draw import import_card as opening
+from designer.views.draw import import_card
 from designer.views.draw.files import file_name
 from widgets.charts.atlas import atlas_figure
 
@@ -153,18 +153,18 @@ def _standing(
 
 def _open(app: Dash, holdings: Holdings, apart: Apart) -> None:
     @app.callback(
-        output=opening.outputs(),
+        output=import_card.outputs(),
         inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
         state={"token": State(ids.CATALOG_TOKEN, "data"), "job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], token: str | None, job: Any) -> Json:
         if not (any(clicks) and ctx.triggered_id and token):
-            return opening.filled({})
+            return import_card.filled({})
         if job:
-            return opening.filled({"notes": note(opening.BUSY)})
+            return import_card.filled({"notes": note(import_card.BUSY)})
         number = ctx.triggered_id["catalog-open"]
-        return opening.filled(_apart(apart, holdings, token, number=number))
+        return import_card.filled(_apart(apart, holdings, token, number=number))
 
 
 def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json:
@@ -175,7 +175,7 @@ def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json
             f"plan {number}", plan_in, holdings.catalog.path, drawn, number, session=visitor()
         )
     except CclError as error:
-        return opening.refused(str(error))
+        return import_card.refused(str(error))
     return found
 
 
@@ -196,14 +196,14 @@ def plan_opened(holdings: Holdings, token: str, number: int) -> Json:
         result = holdings.result(token, number)
         drawn = holdings.known(token).topology
     except CclError as error:
-        return opening.refused(str(error))
-    return opening.opened(result, redrawn=result.problem.topology != drawn)
+        return import_card.refused(str(error))
+    return import_card.opened(result, redrawn=result.problem.topology != drawn)
 
 
 def _export(app: Dash, holdings: Holdings) -> None:
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
-        commands.notes(),
+        request.notes(),
         Input(ids.CATALOG_CSV, "n_clicks"),
         Input(ids.CATALOG_JSON, "n_clicks"),
         State(ids.CATALOG_TOKEN, "data"),

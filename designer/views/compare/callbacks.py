@@ -12,27 +12,27 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_up
 
 from ccl.errors import CclError
 from ccl.layout import layout
-from ccl.serialization.documents import Positions
+from ccl.serialization.conditions import Positions
 from ccl.serialization.quantity import format_size
 from ccl.serialization.text import csv_text
 from ccl.serialization.topoloom import result_to_json, topology_to_json
 from designer.server.sessions import key_of, sealed, visitor
-from designer.shell import commands, ids
+from designer.shell import ids
+from designer.shell import request as commands
 from designer.shell.markup import note
 from designer.views.compare import page
 from designer.views.compare.asked import changed_since, read_asked, sizes_words
 from designer.views.compare.running import Comparisons, Standing
 from designer.views.compare.table import table
 from designer.views.draw import files
-from designer.views.solve import answers, results
+from designer.views.solve import assess, results
 from formulations import available
 from formulations.analyses.comparison import Comparison, comparison_to_json
 from widgets.charts.comparison import Quantity, comparison_figure
 from widgets.pages.comparison import comparison_html
 from widgets.pictures.atlas import comparison_picture
 from widgets.pictures.svg import svg
-from widgets.shown.course import course
-from widgets.shown.scene import choices, films, first_pair, row_of
+from widgets.shown.scene import choices, course, films, first_pair, row_of
 
 COLUMN = 120.0
 """Width of the plot in mm."""
@@ -334,7 +334,7 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
             return (*nothing, note(GONE))
         result, size = row.result, format_size(row.size)
         asked = {**standing.asked.request, "size": size, "formulation": row.method.formulation}
-        shown = answers.shown(result, asked)
+        shown = assess.shown(result, asked)
         point = (result.solve_time, result.makespan, result.bound.makespan)
         return (
             shown["scene"],

@@ -14,7 +14,7 @@ from designer.shell import ids
 from designer.shell.markup import CONFIG, attributes, heading, icon
 from designer.views.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
 from designer.views.compare.running import Standing
-from designer.views.solve.header import KEPT
+from designer.views.solve.forms import KEPT
 from designer.views.solve.results import banner
 from formulations import DEFAULT, Formulation, available
 from formulations.analyses.comparison import Comparison, News

@@ -1,6 +1,6 @@
 """Comparisons that run while the page is used: started, watched, stopped, found again.
 
-As with solves (`designer.jobs.solving`), each has a thread here that reads its news, so a reload
+As with solves (`designer.jobs`), each has a thread here that reads its news, so a reload
 finds its comparison again, and one whose page is gone is ended. What was found is kept for a while.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ccl.errors import CclError
-from designer.jobs.solving import ABANDONED, Limits, Watches
+from designer.jobs import ABANDONED, Limits, Watches
 from designer.views.compare.asked import Asked
 from formulations.analyses.comparison import Comparison, News
 

@@ -21,7 +21,7 @@ from formulations import available
 from formulations.analyses.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks
 from widgets.shown.scene import key_of
-from widgets.words.comparison import BOUND_LABELS, HEADS, Line, line_of
+from widgets.words import BOUND_LABELS, HEADS, Line, line_of
 
 
 def detail(comparison: Comparison, row: Row) -> html.Div:

@@ -18,7 +18,7 @@ from ccl import text
 from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.topology import Topology
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.draw.files import drawing_of
 from gallery import Entry, Parameter, catalog, entry, open_cluster
@@ -197,10 +197,10 @@ def register(app: Dash) -> None:
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        commands.output(),
+        request.output(),
         Output(ids.GALLERY_DIALOG, "opened", allow_duplicate=True),
-        commands.other(),
-        commands.notes(),
+        request.other(),
+        request.notes(),
         Input(ids.GALLERY_OPEN, "n_clicks"),
         State(ids.GALLERY_OPEN, "name"),
         State({"parameter": ALL}, "value"),
@@ -214,12 +214,12 @@ def register(app: Dash) -> None:
             drawing = drawing_of(opened(name, given))
         except CclError as error:
             return (*(no_update,) * 4, note(str(error)))
-        return drawing, commands.fit(), False, commands.now(), no_update
+        return drawing, request.fit(), False, request.now(), no_update
 
     @app.callback(
         Output(ids.CANVAS, "drawing", allow_duplicate=True),
-        commands.other(),
-        commands.notes(),
+        request.other(),
+        request.notes(),
         Input(ids.NEW, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         prevent_initial_call=True,
@@ -227,6 +227,6 @@ def register(app: Dash) -> None:
     def on_new(_clicks: int, drawing: dict[str, Any]) -> tuple[Any, ...]:
         before = drawing["topology"]
         if not before["devices"]:
-            return EMPTY, commands.now(), no_update
+            return EMPTY, request.now(), no_update
         told = f"Ctrl+Z brings {before['name']} back, after a reload as well"
-        return EMPTY, commands.now(), note(told, "plain", title="A new drawing")
+        return EMPTY, request.now(), note(told, "plain", title="A new drawing")

@@ -14,7 +14,7 @@ from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, html,
 
 from ccl import text
 from ccl.errors import CclError
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import attributes, icon, note
 from designer.shell.request import same_question
 from designer.views.draw import exporting, sharing
@@ -246,7 +246,7 @@ def _write(app: Dash) -> None:
 
 def _copy(app: Dash) -> None:
     @app.callback(
-        output={"copy": Output(ids.COPY, "data"), "notes": commands.notes()},
+        output={"copy": Output(ids.COPY, "data"), "notes": request.notes()},
         inputs={"clicks": Input(ids.COPY_PYTHON, "n_clicks")},
         state=PAGE,
         prevent_initial_call=True,

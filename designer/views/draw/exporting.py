@@ -17,7 +17,7 @@ from typing import Any
 
 from ccl.errors import CclError, FormatError
 from ccl.options import option_fields, typed
-from ccl.serialization.documents import Document, Kind, document
+from ccl.serialization.conditions import Document, Kind, document
 from ccl.serialization.topoloom import result_from_json, topology_from_json
 from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import file_name

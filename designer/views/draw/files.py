@@ -16,7 +16,7 @@ from ccl.errors import CclError
 from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.serialization.documents import document, document_text, parse_document
+from ccl.serialization.conditions import document, document_text, parse_document
 from ccl.serialization.quantity import format_size
 from ccl.serialization.topoloom import (
     problem_to_json,
@@ -27,10 +27,10 @@ from ccl.serialization.topoloom import (
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.shell.request import problem_of, read_request
-from designer.views.solve import answers
+from designer.views.solve import assess
 from interchange.formats.own.transfers_csv import transfers_csv
 from widgets.pages.writers import standalone_html
 from widgets.shown.scene import drawing
@@ -181,13 +181,13 @@ def _keep(app: Dash, apart: Apart) -> None:
 
 def shown_again(result: Any, asked: Any) -> dict[str, Any]:
     """Return what the page shows of a result that its browser has kept, verified again."""
-    return answers.shown(result_from_json(result), asked)
+    return assess.shown(result_from_json(result), asked)
 
 
 def _save(app: Dash) -> None:
     @app.callback(
         Output(ids.DOWNLOAD, "data"),
-        commands.notes(),
+        request.notes(),
         Input(ids.SAVE, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         prevent_initial_call=True,
@@ -203,8 +203,8 @@ def _save(app: Dash) -> None:
 def _export(app: Dash) -> None:
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
-        commands.output(),
-        commands.notes(),
+        request.output(),
+        request.notes(),
         Input({"export": ALL}, "n_clicks"),
         State(ids.CANVAS, "drawing"),
         State(ids.CANVAS, "scene"),
@@ -237,7 +237,7 @@ def _export(app: Dash) -> None:
         if scene is None:
             return no_update, no_update, note(NO_RESULT)
         command = {"name": f"export_{kind}", "args": {}}
-        return no_update, commands.numbered(command), no_update
+        return no_update, request.numbered(command), no_update
 
 
 def _download(content: str, drawing: dict[str, Any], ending: str) -> dict[str, Any]:

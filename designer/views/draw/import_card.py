@@ -20,16 +20,16 @@ from ccl.serialization.topoloom import result_to_json
 from ccl.topology import Topology
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import attributes, icon, note
 from designer.views.draw import importing
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.draw.importing import Brings, Found
-from designer.views.solve import answers
-from designer.views.solve.header import collective_choices
+from designer.views.solve import assess as answers
+from designer.views.solve.forms import collective_choices
 from designer.views.solve.results import banner
 from interchange.formats.format import Question, Reader, Report
-from widgets.shown.course import course
+from widgets.shown.scene import course
 
 LISTS = (
     ("taken", "Taken", "check"),
@@ -215,7 +215,7 @@ Json = dict[str, Any]
 
 OUTPUTS = {
     "drawing": Output(ids.CANVAS, "drawing", allow_duplicate=True),
-    "command": commands.output(),
+    "command": request.output(),
     "scene": Output(ids.CANVAS, "scene", allow_duplicate=True),
     "summary": Output(ids.SUMMARY, "data", allow_duplicate=True),
     "load": Output(ids.LOAD_DATA, "data", allow_duplicate=True),
@@ -234,8 +234,8 @@ OUTPUTS = {
     "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
     "body": Output(ids.IMPORT_BODY, "children"),
     "trouble": Output(ids.IMPORT_TROUBLE, "children"),
-    "other": commands.other(),
-    "notes": commands.notes(),
+    "other": request.other(),
+    "notes": request.notes(),
 }
 """What a file can change, by a short name."""
 
@@ -386,7 +386,7 @@ def _added(found: Found, drawing: Json, name: str) -> Json:
     card = merged_card(report, name, reader=found.reader)
     return {
         "drawing": grown,
-        "command": commands.fit(),
+        "command": request.fit(),
         "body": card,
         "trouble": None,
         "open": True,
@@ -400,10 +400,10 @@ def shown(opened: Opened) -> Json:
     if asked.get("custom"):
         changes |= {"custom": asked["custom"], "collectives": collective_choices(custom=True)}
     if opened.drawing is not None:
-        changes |= {"drawing": opened.drawing, "command": commands.fit()}
+        changes |= {"drawing": opened.drawing, "command": request.fit()}
     if opened.result is None:
         nothing = dict.fromkeys(("scene", "summary", "load", "result"))
-        return changes | nothing | {"other": commands.now()}
+        return changes | nothing | {"other": request.now()}
     played = answers.shown(opened.result, asked)
     return changes | played | {"result": opened.document}
 
@@ -428,7 +428,7 @@ def outputs() -> dict[str, Output]:
         **shared,
         "course": Output(ids.GAP_PLOT, "course", allow_duplicate=True),
         "view": Output(ids.VIEW, "value", allow_duplicate=True),
-        "notes": commands.notes(),
+        "notes": request.notes(),
     }
 
 

@@ -13,7 +13,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import (
     DEVICE_TYPES,
     LINK_QUANTITIES,
@@ -422,8 +422,8 @@ def register(app: Dash) -> None:
 
 def _fields(app: Dash) -> None:
     @app.callback(
-        commands.output(),
-        commands.notes(),
+        request.output(),
+        request.notes(),
         Output(ids.INSPECTOR, "children", allow_duplicate=True),
         Input({"device-edit": ALL}, "value"),
         Input({"device-flag": ALL}, "checked"),
@@ -454,13 +454,13 @@ def _fields(app: Dash) -> None:
         except CclError as error:
             # The form is drawn anew, so that it shows what is true, not what was refused.
             return no_update, note(str(error)), inspector(selection, drawing["topology"])
-        return (commands.numbered(command) if command else no_update), no_update, no_update
+        return (request.numbered(command) if command else no_update), no_update, no_update
 
 
 def _buttons(app: Dash) -> None:
     @app.callback(
-        commands.output(),
-        commands.notes(),
+        request.output(),
+        request.notes(),
         Input({"act": ALL}, "n_clicks"),
         Input({"limit-drop": ALL}, "n_clicks"),
         State({"repeat": ALL}, "value"),
@@ -489,4 +489,4 @@ def _buttons(app: Dash) -> None:
             )
         except CclError as error:
             return no_update, note(str(error))
-        return (commands.numbered(command) if command else no_update), no_update
+        return (request.numbered(command) if command else no_update), no_update

@@ -17,11 +17,11 @@ from ccl.errors import CclError
 from ccl.options import make_options
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids
+from designer.shell import request as commands
 from designer.shell.markup import note
 from designer.shell.request import read_request
-from designer.views.draw import exporting, files
-from designer.views.draw import import_card as importing
+from designer.views.draw import exporting, files, import_card
 from designer.views.draw.files import Opened, drawing_of, settings_of
 from designer.views.solve import sketch
 from designer.views.solve.forms import option_form
@@ -271,7 +271,7 @@ def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) ->
         found = linked(fragment)
     except CclError as error:
         return _refused(fragment, error)
-    changes = importing.shown(found.opened)
+    changes = import_card.shown(found.opened)
     name = found.formulation
     if name is not None:
         own = {**found.options, **found.sketches.get(name, {})}

@@ -11,11 +11,10 @@ from ccl.serialization.sketches import Sketch, read_sketch, sketch_to_json
 from ccl.serialization.topoloom import topology_from_json
 from designer.server.reading import Apart
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.draw.importing import check_size, decoded
-from designer.views.solve import forms as sketch_card
-from designer.views.solve import sketch
+from designer.views.solve import forms, sketch
 
 Json = dict[str, Any]
 NOTHING = (no_update, no_update)
@@ -54,10 +53,10 @@ def _shown(app: Dash) -> None:
         base = drawing["base"] if drawing else None
         return (
             sketch.shown(value, drawing=drawing is not None),
-            sketch_card.card(value, base),
+            forms.card(value, base),
             False,
             "false" if drawing is None else "true",
-            [sketch_card.words(value)] * rows,
+            [forms.words(value)] * rows,
         )
 
     app.clientside_callback(
@@ -120,7 +119,7 @@ def _picked(app: Dash) -> None:
     @app.callback(
         _sketches(),
         Output(ids.SKETCHING, "data", allow_duplicate=True),
-        commands.notes(),
+        request.notes(),
         Input(ids.CANVAS, "picked"),
         State(ids.SKETCH, "data"),
         State(ids.SKETCHING, "data"),
@@ -152,7 +151,7 @@ def _picked(app: Dash) -> None:
 def _typed(app: Dash) -> None:
     @app.callback(
         _sketches(),
-        commands.notes(),
+        request.notes(),
         Input({"sketch-field": ALL}, "value"),
         State(ids.SKETCH, "data"),
         State(ids.SKETCHING, "data"),
@@ -179,7 +178,7 @@ def _read(app: Dash, apart: Apart) -> None:
     @app.callback(
         _sketches(),
         Output(ids.CHUNKS, "value", allow_duplicate=True),
-        commands.notes(),
+        request.notes(),
         Input({"sketch-file": ALL}, "contents"),
         State({"sketch-file": ALL}, "filename"),
         State(ids.SKETCH, "data"),
@@ -216,7 +215,7 @@ def read_drawn(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple[s
 def _fitted(app: Dash) -> None:
     @app.callback(
         _sketches(),
-        commands.notes(),
+        request.notes(),
         Input(ids.PROBLEM, "data"),
         State(ids.SKETCH, "data"),
         prevent_initial_call=True,

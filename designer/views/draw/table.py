@@ -14,7 +14,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, html, no_update
 
 from ccl import text
 from ccl.errors import CclError
-from designer.shell import commands, ids
+from designer.shell import ids, request
 from designer.shell.markup import DEVICE_TYPES, LINK_QUANTITIES, attributes, note
 from designer.views.draw import edits
 from widgets import QuantityField
@@ -246,8 +246,8 @@ def _sorting(app: Dash) -> None:
 
 def _cells(app: Dash) -> None:
     @app.callback(
-        commands.output(),
-        commands.notes(),
+        request.output(),
+        request.notes(),
         Output(ids.TABLE, "children", allow_duplicate=True),
         Input({"table": "device", "row": ALL, "key": ALL}, "value"),
         Input({"table": "device-flag", "row": ALL, "key": ALL}, "checked"),
@@ -272,7 +272,7 @@ def _cells(app: Dash) -> None:
         except CclError as error:
             # Drawn anew, so that the cell shows what is true, not what was refused.
             return no_update, note(str(error)), _shown(topology, sorting)
-        return (commands.numbered(command) if command else no_update), no_update, no_update
+        return (request.numbered(command) if command else no_update), no_update, no_update
 
 
 def _shown(topology: dict[str, Any], sorting: dict[str, Any]) -> list[Any]:

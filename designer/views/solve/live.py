@@ -26,7 +26,7 @@ from formulations.analyses.best_rate import optimum, priceable, programmable
 from formulations.analyses.sensitivity.changes import each_change
 from widgets.shown import prices as marking
 from widgets.shown.classes import Alike, class_marks, gpu_classes, link_classes
-from widgets.words.comparison import cut_words
+from widgets.words import cut_words
 
 MOST_PAIRS = 20_000
 """Pairs of GPUs above which a collective with a chunk for each is not made while drawing."""

@@ -24,8 +24,7 @@ from designer.views.solve.assess import (
     formulation_choices,
     sizing,
 )
-from designer.views.solve.forms import changed, option_form
-from designer.views.solve.header import KEPT
+from designer.views.solve.forms import KEPT, changed, option_form
 from formulations import formulation, option_fields
 from widgets import QuantityField
 

@@ -16,14 +16,13 @@ from ccl.bound import Bound, Cut, Path
 from ccl.plans import Schedule
 from ccl.result import Result, Status, Stop
 from ccl.topology import Topology
-from designer.shell import ids
-from designer.shell import markup as charts
+from designer.shell import ids, markup
 from designer.shell.markup import COLLECTIVE_LABELS, attributes, heading, icon
 from designer.shell.request import same_question
 from formulations import available
 from formulations.analyses.chunk_counts import chunks_per_shard
 from widgets.charts.load import MOST_ROWS, ROWS, link_load_figure
-from widgets.words.comparison import BOUND_LABELS, cut_words
+from widgets.words import BOUND_LABELS, cut_words
 
 IMPORTED = "from "
 """What the formulation of a plan begins with that came from a file of others."""
@@ -346,7 +345,7 @@ def link_load() -> list[Any]:
             ),
         ),
         html.Div(
-            dcc.Graph(id=ids.LOAD, config=charts.CONFIG, responsive=True),
+            dcc.Graph(id=ids.LOAD, config=markup.CONFIG, responsive=True),
             className="ds-card ds-chart",
         ),
     ]

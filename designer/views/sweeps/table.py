@@ -18,7 +18,7 @@ from ccl.errors import CclError
 from ccl.serialization.quantity import format_size
 from designer.shell import ids
 from designer.shell.markup import attributes, note
-from designer.views.draw import import_card as opening
+from designer.views.draw import import_card
 from designer.views.sweeps import page
 from designer.views.sweeps.shelf import Shelf
 from formulations.campaigns.sweeps.rows import Row
@@ -282,17 +282,17 @@ def _look(app: Dash, shelf: Shelf) -> None:
 
 def _open(app: Dash, shelf: Shelf) -> None:
     @app.callback(
-        output=opening.outputs(),
+        output=import_card.outputs(),
         inputs={"clicks": Input({"sweep-open": ALL}, "n_clicks")},
         state={"stamp": State(ids.SWEEP_STAMP, "data"), "job": State(ids.JOB, "data")},
         prevent_initial_call=True,
     )
     def on_open(clicks: list[int | None], stamp: Any, job: Any) -> dict[str, Any]:
         if not (any(clicks) and ctx.triggered_id and stamp):
-            return opening.filled({})
+            return import_card.filled({})
         if job:
-            return opening.filled({"notes": note(opening.BUSY)})
-        return opening.filled(opened(shelf, stamp[0], ctx.triggered_id["sweep-open"]))
+            return import_card.filled({"notes": note(import_card.BUSY)})
+        return import_card.filled(opened(shelf, stamp[0], ctx.triggered_id["sweep-open"]))
 
 
 def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
@@ -300,5 +300,5 @@ def opened(shelf: Shelf, name: str, task: str) -> dict[str, Any]:
     try:
         result = shelf.result(name, task)
     except CclError as error:
-        return opening.refused(str(error))
-    return opening.opened(result)
+        return import_card.refused(str(error))
+    return import_card.opened(result)

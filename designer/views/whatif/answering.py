@@ -37,7 +37,7 @@ from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.sensitivity.curve import HIGH, LOW
 from widgets.charts.rates import Line, line_of
 from widgets.shown.scene import drawing as picture_of
-from widgets.words.comparison import BOUND_LABELS
+from widgets.words import BOUND_LABELS
 
 LATENCY_GPUS = 96
 """GPUs above which no bound with latencies is proved while a slider moves: one max-flow each."""

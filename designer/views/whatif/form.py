@@ -35,13 +35,11 @@ from ccl.errors import CclError
 from ccl.serialization.quantity import KINDS, parse_size
 from ccl.serialization.topoloom import topology_from_json
 from designer.server.sessions import visitor
-from designer.shell import commands, ids
+from designer.shell import ids
+from designer.shell import request as commands
 from designer.shell.markup import LINK_QUANTITIES, attributes, note
 from designer.views.solve.live import Newest
-from designer.views.whatif import answering
-from designer.views.whatif import limits_card as whatif_limits
-from designer.views.whatif import page as figures
-from designer.views.whatif import study_callbacks as whatif_studies
+from designer.views.whatif import answering, limits_card, page, study_callbacks
 from designer.views.whatif.knobs import Knob, knobs_of
 from designer.views.whatif.running import Studies
 from widgets import QuantityField
@@ -213,8 +211,8 @@ def register(app: Dash, studies: Studies) -> None:
     _answer(app)
     _picture(app)
     _apply(app)
-    whatif_limits.register(app)
-    whatif_studies.register(app, studies)
+    limits_card.register(app)
+    study_callbacks.register(app, studies)
 
 
 def _sliders(app: Dash) -> None:
@@ -311,8 +309,8 @@ def _answer(app: Dash) -> None:
         if newer():
             now = found["answer"]
             set_props(ids.WHATIF_NOW, {"data": {**found, "n": asked["n"]}})
-            set_props(ids.WHATIF_FIGURES, {"children": figures.figures(before["answer"], now)})
-            set_props(ids.WHATIF_CUTS, {"children": figures.cuts(now, cut, before["answer"])})
+            set_props(ids.WHATIF_FIGURES, {"children": page.figures(before["answer"], now)})
+            set_props(ids.WHATIF_CUTS, {"children": page.cuts(now, cut, before["answer"])})
 
 
 def _picture(app: Dash) -> None:
@@ -367,7 +365,7 @@ def _apply(app: Dash) -> None:
         return (
             made if moved else no_update,
             values.get("size") or no_update,
-            figures.applied() if moved else None,
+            page.applied() if moved else None,
             solve if ctx.triggered_id == ids.WHATIF_SOLVE else no_update,
             commands.fit() if fresh else no_update,
             no_update,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ccl.errors import SolveError
-from designer.jobs.solving import ABANDONED, Limits, Watches
+from designer.jobs import ABANDONED, Limits, Watches
 from formulations import Child
 
 MODULE = "designer.views.whatif.worker"

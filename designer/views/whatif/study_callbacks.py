@@ -17,12 +17,11 @@ from ccl.serialization.quantity import BANDWIDTH, NUMBER, parse_quantity
 from ccl.serialization.topoloom import problem_to_json, topology_from_json
 from ccl.topology import Topology
 from designer.server.sessions import key_of, sealed, visitor
-from designer.shell import commands, ids
+from designer.shell import ids
+from designer.shell import request as commands
 from designer.shell.markup import note
 from designer.views.solve.results import banner
 from designer.views.whatif import answering, budget_card
-from designer.views.whatif import budget_card as failing_card
-from designer.views.whatif import budget_card as study_card
 from designer.views.whatif.answering import asked
 from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
@@ -243,7 +242,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
             return None, {"key": job["key"], "turn": -1, "running": False}
         turn = len(found.events) + found.cancelled
         now = {"key": job["key"], "turn": turn, "running": found.running}
-        return study_card.status(found, doing=DOING), no_update if now == seen else now
+        return budget_card.status(found, doing=DOING), no_update if now == seen else now
 
 
 def _found(studies: Studies, job: Json | None) -> Found | None:
@@ -263,7 +262,7 @@ def _losses(app: Dash, studies: Studies, study: str) -> None:
     )
     def on_seen(_seen: Any, picked: Json | None, job: Json | None) -> Any:
         row = picked["row"] if picked and picked["study"] == study else ""
-        return failing_card.table(study, _found(studies, job), row)
+        return budget_card.table(study, _found(studies, job), row)
 
 
 def _pick(app: Dash, studies: Studies) -> None:
@@ -297,7 +296,7 @@ def _pick(app: Dash, studies: Studies) -> None:
         if row is None or not drawing:
             return no_update
         hosts = {each["name"]: each["host"] for each in drawing["topology"]["devices"]}
-        marks = failing_card.marks(study, row, hosts)
+        marks = budget_card.marks(study, row, hosts)
         return {"study": study, "row": name, "marks": marks, "cut": row["cut"]}
 
     @app.callback(
@@ -333,7 +332,7 @@ def _pick(app: Dash, studies: Studies) -> None:
 def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
     found = _found(studies, jobs[study])
     rows = [] if found is None else found.rows
-    return next((each for each in rows if failing_card.identity(each) == name), None)
+    return next((each for each in rows if budget_card.identity(each) == name), None)
 
 
 def _budget(app: Dash, studies: Studies) -> None:

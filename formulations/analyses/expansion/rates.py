@@ -28,9 +28,9 @@ from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
 from formulations.analyses.expansion.sale import Sale
-from formulations.engines import steady_state as demands
+from formulations.engines import steady_state
 from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
-from formulations.engines.tree_columns import task as trees
+from formulations.engines.tree_columns import task
 
 BYTES = 1e-3
 """GB/s of a byte in a µs."""
@@ -251,11 +251,11 @@ def rates_of(problem: Problem, sale: Sale) -> Rates:
     # A limit that does not bind today may bind once its links have more.
     if not problem.topology.limits and cut_decides(problem) and even(problem, sale):
         return CutRates(problem, sale)
-    why = demands.refusal(problem)
+    why = steady_state.refusal(problem)
     if why is None and programmable(problem):
         return ProgramRates(problem, sale)
-    if why is None and not demands.demands_of(problem).only_pairs:
-        why = trees.refusal(problem)
+    if why is None and not steady_state.demands_of(problem).only_pairs:
+        why = task.refusal(problem)
         if why is None and not problem.topology.limits:
             return TreeRates(problem, sale)
     why = why or (

@@ -42,7 +42,7 @@ from formulations.analyses.sensitivity.cutting_planes import (
     Undecided,
     classes_of,
 )
-from formulations.engines import steady_state as demands
+from formulations.engines import steady_state
 from formulations.engines.forestcoll.search import (
     SYMMETRIC,
     WHOLE,
@@ -54,7 +54,7 @@ from formulations.engines.forestcoll.search import (
 )
 from formulations.engines.orbit_lp.group import Uniform
 from formulations.engines.steady_state import balanced
-from formulations.engines.tree_columns import task as trees
+from formulations.engines.tree_columns import task
 
 
 def cuts_decide(problem: Problem, classes: Classes) -> bool:
@@ -320,11 +320,11 @@ def bounded_only(problem: Problem) -> str:
 def _kinds(problem: Problem, classes: Classes) -> Iterator[Callable[[Problem, Classes], Rates]]:
     if cuts_decide(problem, classes):
         yield CutRates
-    why = demands.refusal(problem)
+    why = steady_state.refusal(problem)
     if why is not None:
         msg = f"no fluid optimum of {problem.collective.kind} on {problem.topology}: {why}"
         raise ProblemError(msg)
-    if not demands.only_pairs(problem) and trees.refusal(problem) is None:
+    if not steady_state.only_pairs(problem) and task.refusal(problem) is None:
         yield TreeRates
     if programmable(problem):
         yield ProgramRates

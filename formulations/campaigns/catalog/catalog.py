@@ -26,8 +26,13 @@ from ccl.result import Result, Status, Stop
 from ccl.symmetry.canonical import Canonical, canonical
 from ccl.topology import Topology
 from formulations.analyses.comparison.table import resized
-from formulations.campaigns.catalog.packed import pack, problem_bytes, problem_in, unpack
-from formulations.campaigns.catalog.relabelling import Relabelling
+from formulations.campaigns.catalog.relabelling import (
+    Relabelling,
+    pack,
+    problem_bytes,
+    problem_in,
+    unpack,
+)
 from formulations.campaigns.catalog.tables import (
     PLANS,
     QUESTIONS,

@@ -59,7 +59,7 @@ from ccl.result import PROOF_TOLERANCE, Status
 from ccl.serialization.topoloom import topology_to_json
 from ccl.symmetry.canonical import Canonical, canonical
 from ccl.topology import Topology
-from formulations.campaigns.catalog.packed import bounds_in, problem_bytes, problem_in
+from formulations.campaigns.catalog.relabelling import bounds_in, problem_bytes, problem_in
 
 _DIGITS = 12
 """Digits of a size that count: sums in another order may differ in the last."""

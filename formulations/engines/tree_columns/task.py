@@ -35,7 +35,6 @@ from ccl.problem import Problem
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
 from formulations.engines.kernels import arborescence
-from formulations.engines.kernels import arborescence as relays
 from formulations.engines.kernels.arborescence import Ways
 from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving
 from formulations.engines.steady_state import refusal as no_groups
@@ -105,7 +104,7 @@ class Priced:
 
     def __init__(self, side: Side, length: Floats) -> None:
         self.side, self.length = side, length
-        self.costs, self._near, self._before = relays.closure(side.ways, length)
+        self.costs, self._near, self._before = arborescence.closure(side.ways, length)
 
     def cost(self, parents: Ints) -> Floats:
         """Return what trees cost; parents are those of each, shape (trees, vertices)."""
@@ -127,7 +126,7 @@ class Priced:
 
     def column(self, root: int, parents: Ints) -> Column:
         """Write a tree out as links."""
-        links, first = relays.unfold(
+        links, first = arborescence.unfold(
             self.side.ways, self.length, self.costs, self._near, self._before, parents
         )
         return Column(root, parents, links, first)

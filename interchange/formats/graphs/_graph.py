@@ -20,7 +20,7 @@ from operator import eq, ne
 from typing import Any, cast
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
 from interchange.formats.format import Asked, Imported, Question, Report

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.topology import ABILITIES, Device, DeviceKind, Link, Topology
 from interchange.formats.format import NoOptions, Writer, Written, one_file
 from interchange.formats.graphs._graph import lost_of

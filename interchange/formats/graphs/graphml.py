@@ -21,7 +21,7 @@ from typing import Any
 
 from ccl.errors import FormatError
 from ccl.serialization import wire
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
 from interchange.formats.format import (

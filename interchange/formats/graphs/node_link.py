@@ -18,7 +18,7 @@ from msgspec import Raw, Struct, field
 
 from ccl.errors import FormatError
 from ccl.serialization import wire
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.topology import Device, SharedLimit, no_collection

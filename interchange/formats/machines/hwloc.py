@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.machines._pcie_tree import (

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.format import Asked, Imported, Reader, Report
 from interchange.formats.machines._pcie_tree import (

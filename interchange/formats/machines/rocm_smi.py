@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.serialization.text import decode_json
 from ccl.topology import Link, Topology, device, duplex
 from interchange.formats.format import Asked, Imported, Reader, Report

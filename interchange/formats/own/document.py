@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ccl.serialization.documents import Document, document, document_text, parse_document
+from ccl.serialization.conditions import Document, document, document_text, parse_document
 from interchange.formats.format import (
     Asked,
     Imported,

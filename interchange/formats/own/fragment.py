@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 
 from ccl.errors import FormatError, ProblemError
 from ccl.result import Stop
-from ccl.serialization.documents import Document, document_from_json, document_to_json
+from ccl.serialization.conditions import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
 from interchange.formats.format import (
     Asked,

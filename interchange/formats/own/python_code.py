@@ -29,7 +29,7 @@ from ccl.layout import layout
 from ccl.plans import Flow, Forest, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.topoloom import collective_to_json
 from ccl.topology import ABILITIES, Device, Link, Topology
 from interchange.formats.format import Writer, Written, one_file

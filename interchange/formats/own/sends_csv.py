@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ccl.errors import FormatError
 from ccl.plans import Schedule
 from ccl.problem import Problem
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.text import csv_text
 from interchange.formats.format import NoOptions, Writer, Written, one_file, replayed
 

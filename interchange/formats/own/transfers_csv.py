@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.text import csv_text
 from ccl.timeline import Timeline
 from interchange.formats.format import NoOptions, Writer, Written, one_file, replayed

@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from interchange.formats.format import Writer, Written, one_file, replayed
 from interchange.formats.runtimes.msccl_xml.read import BUFFERS, COLLECTIVES, ROOTED

@@ -36,7 +36,7 @@ from typing import Literal, TypeVar, get_args
 import yaml
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.format import (
     Asked,

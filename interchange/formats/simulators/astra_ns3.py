@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.format import Asked, Imported, NoOptions, Reader, Report, Writer, Written
 from interchange.formats.simulators._quantities import counted, delay, many, rate, short, text_of

@@ -40,7 +40,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
 from interchange.formats.format import NoOptions, Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from ccl.problem import Problem
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline, Transfer
 from interchange.formats.format import Writer, Written, one_file, replayed
 

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.serialization.topoloom import topology_to_json
 from designer.app import create_app
-from designer.jobs.solving import Jobs
+from designer.jobs import Jobs
 from designer.server.address import names
 from designer.server.sessions import ASK
 from designer.shell import ids

@@ -11,13 +11,12 @@ import psutil
 import pytest
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import document, document_text
+from ccl.serialization.conditions import document, document_text
 from designer.server import reading
 from designer.server.reading import Apart
 from designer.server.sessions import MOST_UPLOAD
 from designer.shell import ids
-from designer.views.draw import import_card as importing
-from designer.views.draw import sharing
+from designer.views.draw import import_card, sharing
 from interchange.formats.own.fragment import Share, fragment_of
 from tools.hostile_files import hostile_documents
 
@@ -62,8 +61,8 @@ def test_a_file_that_is_read_apart_changes_the_same(apart, ring, name):
     content = {"a.json": document_text(document(ring)).encode(), "m.txt": MATRIX, "x": b"\0"}
     file = sent(name, content[name])
 
-    here = importing.changes_of(file, **PAGE)
-    there = apart.call(name, importing.changes_of, file, **PAGE)
+    here = import_card.changes_of(file, **PAGE)
+    there = apart.call(name, import_card.changes_of, file, **PAGE)
 
     assert plain(there) == plain(here)
 
@@ -182,23 +181,23 @@ def test_its_readers_end_with_it():
 def test_a_small_file_is_read_at_once(apart, ring):
     """A reader that is ready takes no longer than the server itself, but for a moment."""
     file = sent("a.json", document_text(document(ring)).encode())
-    apart.call("a.json", importing.changes_of, file, **PAGE)
+    apart.call("a.json", import_card.changes_of, file, **PAGE)
     took = []
     for _ in range(10):
         began = time.monotonic()
-        apart.call("a.json", importing.changes_of, file, **PAGE)
+        apart.call("a.json", import_card.changes_of, file, **PAGE)
         took.append(time.monotonic() - began)
     assert min(took) < 0.05
 
 
 def test_what_is_larger_than_a_page_may_send_is_refused():
     with pytest.raises(FormatError, match="x has 41 MB; at most 40 MB are read here"):
-        importing.importing.check_size("x", MOST_UPLOAD + 10**6)
+        import_card.importing.check_size("x", MOST_UPLOAD + 10**6)
 
 
 @pytest.mark.parametrize("what", hostile_documents())
 def test_a_hostile_document_is_opened_or_refused_in_a_sentence(apart, what):
     """None of them needs more than a moment, whatever it says."""
     content = hostile_documents()[what]
-    found = apart.call(what, importing.changes_of, sent(what, content), **PAGE)
+    found = apart.call(what, import_card.changes_of, sent(what, content), **PAGE)
     assert found.get("drawing") or found["notes"][0]["message"].lower().startswith(what)

@@ -12,7 +12,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve

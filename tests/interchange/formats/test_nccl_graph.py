@@ -12,7 +12,7 @@ from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Asked, Imported
 from interchange.formats.machines.nccl import system
-from interchange.formats.machines.nccl.graph import read, recognises
+from interchange.formats.machines.nccl.shape import read, recognises
 
 SAMPLES = Path(__file__).parent / "samples"
 CHANNELS = (SAMPLES / "nccl_channels.xml").read_bytes()

@@ -12,7 +12,7 @@ Source of the format: NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl for `
 from __future__ import annotations
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from interchange.formats.format import Asked, Imported, Reader, Report, Writer
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA, choice, count
 from interchange.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build

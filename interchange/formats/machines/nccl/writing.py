@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ccl.serialization.documents import Document
+from ccl.serialization.conditions import Document
 from ccl.topology import Device, Link, Topology
 from interchange.formats.format import Written, one_file
 from interchange.formats.machines._pcie_tree import count

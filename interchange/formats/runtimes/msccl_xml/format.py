@@ -26,7 +26,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 from ccl.errors import FormatError, ProblemError
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.timeline import busbw
 from ccl.topology import Topology

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ccl.errors import FormatError
 from ccl.problem import Problem
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.serialization.quantity import format_size
 from ccl.serialization.text import decode_json
 from ccl.simulate import simulate

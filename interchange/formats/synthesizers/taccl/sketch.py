@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import decode_json
 from interchange.formats.format import Asked, Imported, Reader, Report

@@ -32,7 +32,7 @@ from typing import Any
 from msgspec import Struct
 
 from ccl.errors import FormatError
-from ccl.serialization.documents import document
+from ccl.serialization.conditions import document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import Integer, decode_json
 from ccl.topology import Device, Link, Topology, device, duplex

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
 from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
-from ccl.serialization.documents import Document, document
+from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
 from interchange.formats.format import Asked, Imported, Reader, Report, Writer, Written, one_file

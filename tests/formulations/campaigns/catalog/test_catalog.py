@@ -18,8 +18,7 @@ from formulations import solve
 from formulations.campaigns import catalog as kept_plans
 from formulations.campaigns.catalog import Catalog
 from formulations.campaigns.catalog import tables as tables_module
-from formulations.campaigns.catalog.packed import problem_bytes
-from formulations.campaigns.catalog.relabelling import shuffled
+from formulations.campaigns.catalog.relabelling import problem_bytes, shuffled
 from formulations.campaigns.catalog.tables import form_of
 from gallery import open_cluster
 

@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
-from formulations.engines.bfb.program import Steps, steps_of
+from formulations.engines.bfb import Steps, steps_of
 from formulations.engines.list_scheduling.timed import moves_of
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster

@@ -4,8 +4,8 @@ import pytest
 
 from ccl.errors import Infeasible, ProblemError
 from ccl.topology import Topology, device, duplex
-from formulations.engines.fluid_lp.all_reduce import steps_cost, usage_bound
 from formulations.engines.fluid_lp.plain import solve_plain
+from formulations.engines.fluid_lp.strengthened import steps_cost, usage_bound
 from tests.formulations.engines.fluid_lp.clusters import around, ask, star
 
 GB = 1e9

@@ -17,10 +17,10 @@ from ccl.collective import (
 )
 from ccl.errors import ProblemError
 from ccl.problem import Problem
-from formulations.analyses import best_rate as room
+from formulations.analyses import best_rate
 from formulations.analyses.best_rate import optimum
 from formulations.bounds import quick_bounds
-from formulations.engines import steady_state as demands
+from formulations.engines import steady_state
 from formulations.engines.orbit_lp.lp import solve_orbits
 from gallery.registry import open_cluster
 
@@ -65,7 +65,7 @@ def test_trees_reach_what_a_relaxation_only_bounds(monkeypatch: pytest.MonkeyPat
     assert trees.reached
     assert trees.fraction == Fraction(128, 3)
     assert sum(trees.prices.values()) == pytest.approx(1.0)
-    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
+    monkeypatch.setattr(best_rate, "_by_trees", lambda problem: None)
     relaxed = optimum(problem)
     assert not relaxed.reached
     assert relaxed.makespan == pytest.approx(trees.makespan)
@@ -80,7 +80,7 @@ def test_trees_and_the_linear_program_agree_on_all_reduces(
     trees = optimum(problem)
     assert trees.fraction is not None
     assert "add up at roots" in trees.proved_by
-    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
+    monkeypatch.setattr(best_rate, "_by_trees", lambda problem: None)
     program = optimum(problem)
     assert program.fraction is None
     assert program.makespan == pytest.approx(trees.makespan, rel=1e-6)
@@ -89,9 +89,9 @@ def test_trees_and_the_linear_program_agree_on_all_reduces(
 def test_what_would_take_too_long_is_bounded(monkeypatch: pytest.MonkeyPatch):
     problem = Problem(open_cluster("star:gpus=4"), all_reduce(4, 1e9))
     exact = optimum(problem)
-    monkeypatch.setattr(room, "_by_trees", lambda problem: None)
-    monkeypatch.setattr(room, "WORK", 0)
-    assert not room.priceable(problem)
+    monkeypatch.setattr(best_rate, "_by_trees", lambda problem: None)
+    monkeypatch.setattr(best_rate, "WORK", 0)
+    assert not best_rate.priceable(problem)
     found = optimum(problem)
     assert not found.reached
     best = max(each.makespan for each in quick_bounds(problem) if each.steady)
@@ -112,4 +112,4 @@ def test_pairs_are_seen_without_making_groups(kind: CollectiveKind):
     """Of two ranks everything is a pair; of three what goes to all is not."""
     for ranks, cluster in ((2, "thesis-2.7"), (3, "thesis-2.2")):
         problem = Problem(open_cluster(cluster), make_collective(kind, ranks, 6e6))
-        assert demands.only_pairs(problem) == demands.demands_of(problem).only_pairs
+        assert steady_state.only_pairs(problem) == steady_state.demands_of(problem).only_pairs

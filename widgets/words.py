@@ -1,4 +1,6 @@
-"""The rows of a comparison in words, for a page, a notebook and a terminal.
+"""What is shown, in words and tables of words.
+
+The rows of a comparison in words, for a page, a notebook and a terminal.
 
 Nouns in one or two sentences, for those who see no picture.
 

@@ -1,4 +1,6 @@
-"""What a lesson needs beside its text: predict, then reveal; break a send; a score that stays here.
+"""What lessons need beside their text.
+
+What a lesson needs beside its text: predict, then reveal; break a send; a score that stays here.
 
 Nothing blocks: every answer can be revealed at once, and the score is only for who takes the
 lesson. It lives in the kernel and is sent nowhere.

@@ -1,4 +1,6 @@
-"""Solves that run while the page is used: started, watched, cancelled, never lost.
+"""Solves and studies that run while pages are used, in a fair queue, found again after a reload.
+
+Solves that run while the page is used: started, watched, cancelled, never lost.
 
 Each solve is a child process (`formulations.start`) with a thread here that reads its reports
 into a `Watch`; the page asks for the whole state a few times a second. So nothing is lost between
@@ -7,8 +9,8 @@ whose page is gone is ended. Where others run already it waits for its turn.
 
 What runs for pages while they are used: by key, each followed by a thread, none forgotten.
 
-Solves (`designer.jobs.solving`) and comparisons (`designer.views.compare.running`) are such jobs.
-So many run at once, others wait for their turn (`designer.jobs.solving`). What nobody asks about
+Solves (`designer.jobs`) and comparisons (`designer.views.compare.running`) are such jobs.
+So many run at once, others wait for their turn (`designer.jobs`). What nobody asks about
 any more is ended; what has ended can be looked at for a while.
 
 Who runs, and who waits in which order: a line with a bound, fair between those who ask.
@@ -39,7 +41,7 @@ from ccl.result import Result
 from ccl.text import count, ordinal
 from designer.shell.request import Request
 from formulations import memory_each
-from widgets.shown.course import Row, thinned
+from widgets.shown.scene import Point, thinned
 
 MOST_AT_ONCE = 4
 """Solves at once unless more are asked for: with each more, all of them may take less memory."""
@@ -333,7 +335,7 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class JobState:
     """Where a solve stands, as a whole.
 
     Parameters
@@ -361,7 +363,7 @@ class State:
 
     running: bool
     seconds: float
-    points: tuple[Row, ...]
+    points: tuple[Point, ...]
     clock: float
     message: str
     found: int
@@ -387,7 +389,7 @@ class Watch:
     job: Job | None = None
     begin: float = field(default_factory=time.monotonic)
     end: float | None = None
-    points: list[Row] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
     heard: float = field(default_factory=time.monotonic)
     message: str = "starting"
     found: int = 0
@@ -435,7 +437,7 @@ class Watch:
         else:
             self.job.cancel()
 
-    def state(self, place: int) -> State:
+    def state(self, place: int) -> JobState:
         """Return where it stands, its place in line told; raise what the solve raised.
 
         Raises
@@ -448,7 +450,7 @@ class Watch:
         if done and not self.cancelled:
             self.outcome.result()
         waiting = f"waiting, {ordinal(place)} in line"
-        return State(
+        return JobState(
             running=not done,
             seconds=(self.end or time.monotonic()) - self.begin,
             points=thinned(self.points),
@@ -524,7 +526,7 @@ class Jobs(Watches[Watch]):
 
         return self._add(Watch(begin, question), owner)
 
-    def state(self, key: str) -> State | None:
+    def state(self, key: str) -> JobState | None:
         """Return where a solve stands, or None if there is none with this key.
 
         The end can be asked for again, since an answer may get lost on its way to the page.

@@ -1,4 +1,8 @@
-"""Breadth-first broadcasts by linear programs: from whom each rank has which part of each shard.
+"""Breadth-first broadcasts: a linear program for each step, and the trees that its shares are.
+
+`program` has the linear programs of Zhao et al. (BFB, arXiv 2202.03356); `refinement` makes trees.
+
+Breadth-first broadcasts by linear programs: from whom each rank has which part of each shard.
 
 The distance of two ranks is how many links lie between them at least. The ranks at one distance t
 from a source have its shard in one step, in parts, over the last ways of shortest paths. With

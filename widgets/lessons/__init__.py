@@ -1,1 +1,0 @@
-"""What lessons need beside their text."""

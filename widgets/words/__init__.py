@@ -1,1 +1,0 @@
-"""What is shown, in words and tables of words."""
