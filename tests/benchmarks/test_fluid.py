@@ -77,6 +77,7 @@ def test_all_engines_agree_on_random_networks():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_all_engines_agree_on_all_random_networks():
     _agree(range(RANDOM))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from benchmarks.fluid_steps import Line, drawing, lines
 from formulations.engines.fluid_lp.stepwise import Conversion
 
@@ -34,6 +36,7 @@ def test_a_drawing_is_well_formed_and_has_a_dot_for_each_schedule():
     assert "a < b, T = 3" in [each.text for each in tree.iter()]
 
 
+@pytest.mark.slow
 def test_the_committed_drawing_is_the_one_that_is_made():
     found = tuple(lines())
 

@@ -62,6 +62,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.cover(4)
 def test_every_formulation_answers_with_one_json_object(run, name):
     """Each on a collective of its own, on four GPUs joined all to all or on its own cluster."""
     kinds = next(each.collectives for each in available() if each.name == name)

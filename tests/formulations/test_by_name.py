@@ -38,6 +38,7 @@ def easy(cluster: str, kind: str) -> Problem:
 
 @pytest.mark.parametrize(("cluster", "kind"), EASY)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.cover(6)
 def test_a_model_that_is_chosen_is_built(name, cluster, kind):
     problem = easy(cluster, kind)
     if formulation(name).why_not(problem) is not None:

@@ -63,6 +63,7 @@ def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int | None = 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.cover(240)
 def test_a_plan_is_verified_and_no_faster_than_its_bounds(name, cluster, kind):
     asked = problem(cluster, kind)
     if formulation(name).why_not(asked) is not None:
@@ -93,6 +94,7 @@ def test_a_plan_is_verified_and_no_faster_than_its_bounds(name, cluster, kind):
         if kind in each.collectives and each.name not in OF_PAIRS + FOR_FEW + ON_GRIDS
     ],
 )
+@pytest.mark.cover(12)
 def test_a_plan_over_switches_and_rails_is_verified(name, kind):
     """Two hosts of 8 GPUs: ways of one, three and four switches, none of which stores."""
     asked = problem("dgx-a100:hosts=2", kind)
@@ -103,6 +105,7 @@ def test_a_plan_over_switches_and_rails_is_verified(name, kind):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.cover(6)
 def test_the_same_question_has_the_same_answer(name):
     asked = problem(ELSEWHERE.get(name, "dgx-1v"), a_kind_of(name))
 

@@ -105,6 +105,7 @@ SEEDS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.cover(3)
 def test_the_proved_optimum_is_the_best_of_all_plans(seed):
     """Half of the cases have times that are multiples of nothing, so that ticks round them."""
     problem = drawn(seed)

@@ -128,6 +128,7 @@ ORDERS = (
 
 
 @pytest.mark.parametrize("imports", ORDERS)
+@pytest.mark.cover(1)
 def test_whatever_was_imported_before_every_solver_solves(imports):
     """HiGHS, CP-SAT, compiled searches and bounds; the second of two that clash has a process."""
     code = f"""

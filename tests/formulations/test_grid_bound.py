@@ -57,6 +57,7 @@ def test_a_horizon_below_it_is_answered_with_the_cut():
 
 
 @pytest.mark.parametrize("seed", range(400, 520))
+@pytest.mark.cover(30)
 def test_no_schedule_takes_fewer_epochs(seed):
     """A greedy schedule is one: over links, hyper-edges, limits, occupancies, and backwards."""
     case = draw(seed)

@@ -33,6 +33,7 @@ def bugs(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [each.name for each in available()])
+@pytest.mark.cover(4)
 def test_no_plan_of_its_own_breaks_a_rule(name, caplog):
     """It is a plan, a sentence before, or no plan in so little time."""
     answered = 0

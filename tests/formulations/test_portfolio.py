@@ -82,6 +82,7 @@ def test_with_little_effort_no_solver_is_loaded_where_the_bound_is_not_met_eithe
         ("hypercube:dimension=2", "reduce-scatter"),
     ],
 )
+@pytest.mark.cover(2)
 def test_no_method_alone_is_better(spec, kind):
     """Every one of them is asked the same, those of `auto` and those that it leaves alone.
 
@@ -149,6 +150,7 @@ def test_a_shard_is_cut_where_that_is_faster():
     assert simulate(problem, again).makespan == free.makespan
 
 
+@pytest.mark.slow
 def test_shards_of_two_dgx_a100_are_cut():
     """All-gather of 1 GB: into a GPU must come 15/16 GB; whole shards of 62.5 MB take 3,962 µs."""
     problem = asked("dgx-a100:hosts=2", "all-gather", 1e9)

@@ -69,6 +69,7 @@ def test_windows_are_never_worse_than_links_slowed_for_ever(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.cover(16)
 def test_what_a_formulation_answers_under_windows_is_verified(seed):
     """Links may be dead for a time, and limits may bind: there is a plan all the same."""
     rng = random.Random(1000 + seed)

@@ -86,6 +86,7 @@ COPYING = ("ndv2:hosts=4,copies=true", "dgx-2-te-ccl:copies=true")
 
 @pytest.mark.parametrize("cluster", COPYING)
 @pytest.mark.parametrize("size", better("allgather"))
+@pytest.mark.cover(4)
 def test_auto_proves_32_gpus_behind_switches_that_copy(cluster, size):
     """The bound knows nothing of how plans are found, and the plan meets it."""
     result = solve(asked(cluster, "all-gather", size, chunks=1), time_limit=20)
@@ -154,6 +155,7 @@ ROWS = (
 
 
 @pytest.mark.parametrize("row", marked(ROWS, slow=(SEARCHED,)))
+@pytest.mark.cover(1)
 def test_auto_is_never_worse_than_a_single_method(row):
     """Every method that takes the problem gets as long as ``auto`` has for all of them.
 

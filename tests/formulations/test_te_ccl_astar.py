@@ -176,6 +176,7 @@ def test_two_chassis_of_ndv2_are_solved_to_the_optimum():
 @pytest.mark.parametrize("chunks", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [64e6, 1e6, 64e3, 8e3])
 @pytest.mark.parametrize("cluster", ["te-ccl-internal-1", "te-ccl-internal-2"])
+@pytest.mark.cover(1)
 def test_rounds_are_within_a_fifth_of_the_general_model_on_two_chassis(cluster, size, chunks):
     """The paper has 10 % without and 20 % with latency; the general model ends by itself here."""
     topology = open_cluster(cluster)

@@ -122,6 +122,7 @@ class TestSymmetry:
         assert lp(problem).makespan == pytest.approx(40.0, rel=1e-6)
 
     @pytest.mark.slow
+    @pytest.mark.slow
     def test_128_gpus_on_rails_are_within_a_tenth_of_the_cut_of_a_host(self):
         """8 * 120 shards of 1 MB leave a host over 8 rails of 25 GB/s: 4,800 µs."""
         problem = Problem(open_cluster("dgx-a100:hosts=16"), all_to_all(128, 128 * MB))
@@ -132,6 +133,7 @@ class TestSymmetry:
         assert any("128 sources that look alike" in sentence for sentence in result.log)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_direct_all_to_all_of_128_gpus_on_rails_is_one_shard_above_the_cut():
     """4,800 µs for what leaves a host, two latencies of 1.3, and 40 µs for the last shard of
@@ -334,6 +336,7 @@ class TestEpochs:
 @pytest.mark.parametrize(
     "size", ["1GB", "256MB", "64MB", "16MB", "4MB", "1MB", "256KB", "64KB", "16KB", "4KB", "1KB"]
 )
+@pytest.mark.cover(2)
 def test_all_to_all_of_table_8_beats_the_better_column(size):
     """Both epoch durations of the paper; ours counts every latency and all 16 GPUs."""
     with GOLDEN.open(encoding="utf-8") as file:

@@ -29,6 +29,7 @@ def problem(cluster: str, kind: str, *, size: float = 1e6, chunks: int = 1) -> P
 HARD = {"epoch": "fastest", "objective": "early-arrivals", "greedy_start": False}
 
 
+@pytest.mark.slow
 def test_a_plan_given_is_kept_where_the_time_is_too_short_to_find_another():
     """On the fastest grid of NDv2 x 2 HiGHS finds nothing in 100 s from nothing."""
     asked = problem("ndv2:hosts=2", "all-gather", size=64e6)

@@ -95,6 +95,7 @@ def test_windows_of_too_many_epochs_are_named():
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.cover(10)
 def test_every_plan_is_verified_and_none_is_faster_than_without_windows(seed):
     """`conclude` verifies; the bounds of full bandwidth hold all the more."""
     chance = random.Random(seed)

@@ -37,6 +37,7 @@ def dgx1(row: dict[str, str]) -> Problem:
 @pytest.mark.parametrize(
     "row", rows("te_ccl_table3_dgx1_25KB_alpha0.7us.csv"), ids=lambda row: "-".join(row.values())
 )
+@pytest.mark.cover(1)
 def test_table_3(row):
     result = solve(dgx1(row), FORMULATIONS[row["collective"]], time_limit=20)
 
@@ -63,6 +64,7 @@ def test_table_7(row):
     [row for row in rows("te_ccl_table8_ndv2_2_chassis.csv") if row["epoch"] == "max"],
     ids=lambda row: f"{row['collective']}-{row['output_buffer']}",
 )
+@pytest.mark.cover(3)
 def test_table_8_slowest_link(row):
     """NDv2 x 2 with all 16 GPUs; the paper's own files cover 15 of them."""
     size = parse_size(row["output_buffer"])

@@ -119,6 +119,7 @@ def test_one_node_with_nvlink_is_printed_one_epoch_below_the_least(table, chunks
 @pytest.mark.parametrize(
     ("hosts", "latency"), [(1, 0.0267), pytest.param(2, 0.1067, marks=pytest.mark.slow)]
 )
+@pytest.mark.cover(1)
 def test_epochs_of_the_fastest_link_make_other_figures(hosts, latency):
     """1/300 s, as drawn in the gallery; 0.0313 and 0.24 are printed."""
     topology = open_cluster(f"thesis-dgx-a100:hosts={hosts}")

@@ -81,6 +81,7 @@ def solved(notebook):
 
 
 @of_every_notebook
+@pytest.mark.cover(1)
 def test_a_notebook_runs_its_claims_hold_and_its_solutions_solve_its_exercises(path, monkeypatch):
     """The exercises are open when it has run, and all solved when the solutions have, too."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

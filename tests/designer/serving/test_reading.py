@@ -117,6 +117,7 @@ def many():
 
 
 @pytest.mark.parametrize("function", [forever, held])
+@pytest.mark.slow
 def test_what_takes_too_long_is_ended(function):
     apart = Apart(seconds=0.3)
     with pytest.raises(FormatError, match=r"^x takes more than 0.3 s to be read; open a smaller"):

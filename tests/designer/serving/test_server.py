@@ -209,6 +209,7 @@ with bound("127.0.0.1", 0) as on:
 
 
 @pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.slow
 def test_a_signal_ends_the_server_though_a_thread_holds_the_interpreter(signals):
     """No handler of Python's runs then; the second signal ends it at once."""
     process = subprocess.Popen([sys.executable, "-c", FROZEN], stdout=subprocess.PIPE, text=True)

@@ -31,6 +31,7 @@ def methods(problem):
 
 
 @pytest.mark.parametrize(("entry", "kind"), list(cases()))
+@pytest.mark.cover(8)
 def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
     """The file is read again, so what is executed is what a runtime would load."""
     topology = entry.make()

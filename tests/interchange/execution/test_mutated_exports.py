@@ -50,6 +50,7 @@ def exported(cluster, kind, method, options):
 
 
 @pytest.mark.parametrize("export", EXPORTS, ids=lambda export: f"{export[0]} {export[1]}")
+@pytest.mark.cover(2)
 def test_no_edit_of_an_exported_file_passes_unless_it_is_proved_right(export):
     """Most edits break something, or else this would try nothing."""
     text, chance = exported(*export), random.Random(repr(export[:3]))

@@ -339,6 +339,7 @@ def forests(draw: st.DrawFn) -> Document:
 
 @settings(max_examples=60, deadline=None)
 @given(forests())
+@pytest.mark.slow
 def test_any_trees_come_back(content):
     assert content.problem is not None
     verify(content.problem, content.plan)

@@ -192,6 +192,7 @@ def test_every_format_that_is_written_and_read_is_here():
 
 
 @pytest.mark.parametrize("name", sorted(PAIRS))
+@pytest.mark.cover(3)
 def test_what_is_written_is_read_again_or_said_to_be_lost(name):
     """A document that a format refuses is passed over, but not all of them."""
     pair = PAIRS[name]

@@ -55,6 +55,7 @@ def asked(cluster, kind, *, chunks=None, root=0):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.cover(8)
 def test_plans_of_all_kinds_do_the_collective(cluster, kind):
     """Schedules, forests and flows; contributions are traced cell by cell, in random order."""
     problem = asked(cluster, kind, root=1 if kind in ("broadcast", "gather") else 0)

@@ -46,6 +46,7 @@ def planned(problem, name="list"):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.cover(8)
 def test_plans_of_all_kinds_do_the_collective(cluster, kind):
     """Schedules, forests and flows, in place as well: right in every order, also called twice."""
     problem = asked(cluster, kind, root=1 if kind in ("broadcast", "gather") else 0)

@@ -76,6 +76,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize(("cluster", "kind"), CASES)
+@pytest.mark.cover(4)
 def test_derivatives_are_differences(cluster, kind):
     """The best rate is straight between kinks: a difference of 0.1 % is the derivative exactly."""
     agrees(asked(cluster, kind))
@@ -83,6 +84,7 @@ def test_derivatives_are_differences(cluster, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("cluster", "kind"), LARGE)
+@pytest.mark.cover(1)
 def test_derivatives_are_differences_on_more(cluster, kind):
     """As above."""
     agrees(asked(cluster, kind))

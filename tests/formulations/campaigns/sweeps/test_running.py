@@ -146,6 +146,7 @@ formulations.sweep({SPEC!r}, into=sys.argv[1], workers=2, progress=told)
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_killed_at_half_and_begun_again_on_one_worker_it_ends_with_the_same_rows(two, tmp_path):
     """kill -9; solvers end by themselves, and rows that were there are not solved again."""
     found, _, _ = two
@@ -169,6 +170,7 @@ def test_killed_at_half_and_begun_again_on_one_worker_it_ends_with_the_same_rows
     assert without_clock(resumed.rows) == without_clock(found.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_scheduler_lends_its_workers_and_one_that_is_killed_costs_no_row(two, tmp_path):
     """Processes of Dask on the loopback; its nanny starts another worker."""

@@ -90,6 +90,7 @@ def test_every_image_of_a_class_carries_what_its_representative_does():
 @pytest.mark.parametrize("name", ["dantzig-wolfe", "mirrored-dantzig-wolfe"])
 @pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "broadcast", "reduce"])
 @pytest.mark.parametrize("cluster", ["star:gpus=4,alpha=0", "dgx-1v", "random:gpus=5,switches=2"])
+@pytest.mark.cover(8)
 def test_the_forest_of_the_columns_has_the_best_rate(cluster, kind, name):
     topology = open_cluster(cluster)
     asked = Problem(topology, make_collective(kind, len(topology.ranks), 1e9))

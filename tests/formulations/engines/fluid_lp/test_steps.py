@@ -243,6 +243,7 @@ def test_a_forest_that_is_wrong_is_refused():
         "ring that adds and spreads",
     ],
 )
+@pytest.mark.cover(1)
 def test_256_chunks_come_within_a_few_per_cent(name):
     """K = 1, 2, 4, ..., 256, all verified: (T - 1) / K above the rate, less each time."""
     problem, forest = FORESTS[name]()

@@ -280,6 +280,7 @@ def test_the_formulation_says_depth_and_trees_and_proves_its_rate():
     assert any(each.steady and each.kind == "cut" for each in result.bounds)
 
 
+@pytest.mark.slow
 def test_a_scan_takes_the_best_number_of_trees():
     """Of 1, 2, 3 and 4 trees on two MI250 boxes 3 are best, 342.86 GB/s; 83 need no scan of 90."""
     problem = asked("mi250:hosts=2")

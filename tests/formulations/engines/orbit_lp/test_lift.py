@@ -43,6 +43,7 @@ def test_lifted_vectors_are_a_solution_of_the_plain_program(cluster, kind, copie
 
 @pytest.mark.parametrize("kind", ["all-to-all", "gather", "scatter"])
 @pytest.mark.parametrize("cluster", [*CLUSTERS, "pcie-server", "te-ccl-1"])
+@pytest.mark.cover(6)
 def test_a_flow_of_pairs_has_the_best_rate(cluster, kind):
     topology = open_cluster(cluster)
     asked = Problem(topology, make_collective(kind, len(topology.ranks), 1e9))

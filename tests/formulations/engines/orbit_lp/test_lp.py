@@ -126,6 +126,7 @@ def test_symmetric_ring_of_one_look_is_three_times_slower_than_its_colours_say()
 @pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-to-all", "all-reduce",
                                   "broadcast", "reduce", "gather", "scatter"])  # fmt: skip
 @pytest.mark.parametrize("cluster", ["dgx-a100:hosts=2,fabric=rail-only", "ndv2", "thesis-3.1"])
+@pytest.mark.cover(8)
 def test_a_problem_and_its_uniform_name_have_one_optimum(cluster: str, kind: str):
     topology = open_cluster(cluster)
     ranks = len(topology.ranks)

@@ -15,6 +15,7 @@ from tests.formulations.engines.fluid_lp.clusters import ask
 @pytest.mark.parametrize("trees", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-reduce", "broadcast"])
 @pytest.mark.parametrize("cluster", ["dgx-1v", "ring:gpus=5", "random:gpus=5,switches=2"])
+@pytest.mark.cover(12)
 def test_trees_of_equal_weight_verify_and_are_no_faster(cluster, kind, trees):
     asked = ask(open_cluster(cluster), kind)
     found = best_trees(asked)
