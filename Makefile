@@ -18,7 +18,7 @@ LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help run lessons test lint js unit browser extras fuzz fuzz-server load faults bench lock licences clean
+.PHONY: help run lessons test check lint js unit every browser extras fuzz fuzz-server load faults bench lock licences clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
@@ -31,7 +31,9 @@ run: $(VENV)/.for-run $(BUNDLE) ## open the designer on 127.0.0.1:8050
 lessons: $(VENV)/.for-run $(BUNDLE) ## open the lessons in JupyterLab
 	JUPYTER_CONFIG_PATH=tools/jupyter $(BIN)/jupyter lab --ip=127.0.0.1 $$([ "$$(id -u)" != 0 ] || echo --allow-root) gallery/notebooks/README.md
 
-test: lint js unit browser ## everything that CI runs
+test: lint js unit ## what to run before a commit: ten minutes on two cores
+
+check: lint js every browser ## everything that CI runs
 
 lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter, licences
 	$(call say,ruff)
@@ -49,16 +51,20 @@ js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	@said=$$($(PY) tools/bundle.py test --silent 2>&1) || { printf '%s\n' "$$said"; exit 1; }; \
 		printf '%s\n' "$$said" | grep -E '^. (tests|pass|fail) '
 
-unit: $(VENV)/.for-test ## the tests without a screen, on all cores
+unit: $(VENV)/.for-test ## the tests without a screen, on all cores; a cover of the large families
 	$(call say,pytest without a screen)
-	@$(PY) -m pytest -n auto -m "not browser and not notebook and not alone" $(TESTS)
+	@$(PY) -m pytest -n auto -q -m "not browser and not notebook and not alone" $(TESTS)
+
+every: $(VENV)/.for-test ## the same with every case, and what is slow
+	$(call say,pytest without a screen: every case)
+	@$(PY) -m pytest -n auto --all -m "not browser and not notebook and not alone" $(TESTS)
 
 # Two files at a time, since a page waits for its server most of the time; then one after the other what times itself.
 browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, and those of searches against time
 	$(call say,pytest in a browser)
 	@chromium=$$($(PY) tools/chromium.py) && export CHROMIUM="$$chromium" && \
-		$(PY) -m pytest -n 2 --dist loadfile -m "(browser or notebook) and not alone" $(TESTS) && \
-		printf '\n== %s\n' "pytest against time" && $(PY) -m pytest -m alone $(TESTS)
+		$(PY) -m pytest -n 2 --all --dist loadfile -m "(browser or notebook) and not alone" $(TESTS) && \
+		printf '\n== %s\n' "pytest against time" && $(PY) -m pytest --all -m alone $(TESTS)
 
 extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, for films as WebM (large)
 	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo,video]'

@@ -19,6 +19,31 @@ settings.register_profile("house", deadline=None, derandomize=bool(os.environ.ge
 settings.load_profile("house")
 
 
+def pytest_addoption(parser):
+    """Offer every case of every test; else a cover of the large families, and nothing slow."""
+    parser.addoption("--all", action="store_true", help="also slow tests, every case of families")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is slow, and all but a cover of the cases of a family, unless all are wanted.
+
+    A family says how many of its cases a cover has; they lie evenly among all.
+    """
+    if config.getoption("--all"):
+        return
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cover"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {item for item in items if item.get_closest_marker("slow")}
+    for cases in families.values():
+        many = cases[0].get_closest_marker("cover").args[0]
+        step = max(1.0, len(cases) / many)
+        out |= set(cases) - {cases[int(place * step)] for place in range(min(many, len(cases)))}
+    config.hook.pytest_deselected(items=[item for item in items if item in out])
+    items[:] = [item for item in items if item not in out]
+
+
 class Bugs(logging.Handler):
     """Keeps what is logged as a bug: a bound that a plan beats, a plan that breaks a rule."""
 

@@ -56,7 +56,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import cvxpy as cp
 import igraph
 import numpy as np
 from scipy import sparse
@@ -65,7 +64,6 @@ from ccl.bound import Bound
 from ccl.errors import SolveError
 from formulations.bounds.cuts import BYTES, Network, narrowed
 from formulations.bounds.demand import Floats, Mask
-from formulations.solvers.cvxpy_highs import Backend
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,10 @@ _SECONDS = 30.0
 
 def best_prices(network: Network, rows: Rows) -> Floats:
     """Return the prices of links and limits, zeros if the program was not solved in time."""
+    import cvxpy as cp  # noqa: PLC0415  quick bounds need no solver
+
+    from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
+
     traffic = network.demand.traffic
     sources = np.flatnonzero(traffic.any(axis=1))
     devices, links = len(network.problem.topology.devices), len(network.bandwidth)

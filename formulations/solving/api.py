@@ -215,9 +215,8 @@ def solved(
         with listening(run.report):
             return answer(chosen, run, made)
     except ScheduleError as error:
-        if begin_with is not None:
+        if begin_with is not None:  # a plan that was looked at before it was offered
             raise
-        # Of a plan that was looked at before it was offered.
         run.drop(error)
         return run.finish(Stop.CONSTRUCTED)
 

@@ -316,9 +316,7 @@ def walk(messages, chains, pairs, moves, there):
                 if at[i] == begins[i + 1]:
                     continue
                 pair = chain[at[i]]
-                move, begun, time[i] = _stepping_earliest(
-                    pairs, moves, free, pair, nbytes[i], time[i]
-                )
+                move, begun, time[i] = _soonest(pairs, moves, free, pair, nbytes[i], time[i])
                 _hold(moves, free, move, nbytes[i], begun)
                 made[rows], of[rows], start[rows] = move, i, begun
                 rows += 1
@@ -356,7 +354,7 @@ def _passed(chain, begins, pairs, there, chunk, at, time, i):
 
 
 @inner
-def _stepping_earliest(pairs, moves, free, pair, nbytes, time):
+def _soonest(pairs, moves, free, pair, nbytes, time):
     """Return the move of a pair on which the chunk is there first, its start and its end."""
     best, begin, end = -1, 0.0, np.inf
     for p in range(pairs[1][pair], pairs[1][pair + 1]):

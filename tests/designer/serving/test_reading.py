@@ -93,7 +93,7 @@ def test_the_callbacks_of_files_links_and_kept_results_read_apart(
     kept: dict[str, Any] = {"result": {}, "asked": {}, "course": None}
     ask(client, f"{ids.KEPT}.data", {f"{ids.KEPT}.data": kept})
 
-    assert [module.rpartition(".")[2] for _, module in read] == ["importing", "sharing", "files"]
+    assert [module.rpartition(".")[2] for _, module in read] == ["import_card", "sharing", "files"]
 
 
 def forever():

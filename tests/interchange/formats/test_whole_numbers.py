@@ -27,7 +27,7 @@ def shapes() -> list[type[msgspec.Struct]]:
     while waiting:
         one = waiting.pop()
         waiting += one.__subclasses__()
-        found += [one] if one.__module__.startswith("ccl.") else []
+        found += [one] if one.__module__.startswith(("ccl.", "interchange.")) else []
     return found
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-import formulations
 from ccl.collective import Chunk, custom, make_collective
 from ccl.errors import CatalogError, ProblemError
 from ccl.problem import Problem, Window
@@ -20,6 +19,7 @@ from formulations.campaigns.catalog import Catalog
 from formulations.campaigns.catalog import tables as tables_module
 from formulations.campaigns.catalog.relabelling import problem_bytes, shuffled
 from formulations.campaigns.catalog.tables import form_of
+from formulations.solving import api
 from gallery import open_cluster
 
 
@@ -208,7 +208,7 @@ def test_solving_with_a_catalog_solves_once(catalog, monkeypatch):
         solves.append(formulation)
         return solve(problem, formulation, **given)
 
-    monkeypatch.setattr(formulations, "solve", counted)
+    monkeypatch.setattr(api, "solve", counted)
     problem = asked()
     first = kept_plans.solve(problem, "ring", catalog=catalog)
     again = kept_plans.solve(renamed(problem), "ring", catalog=catalog)

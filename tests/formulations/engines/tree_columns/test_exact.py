@@ -1,11 +1,11 @@
-"""Systems of whole numbers are solved exactly, whatever their numbers."""
+"""Systems of whole numbers are exactly_solved exactly, whatever their numbers."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from formulations.engines.tree_columns.master import PRIME, solved
+from formulations.engines.tree_columns.master import PRIME, exactly_solved
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_a_solution_solves_the_system(many, largest):
     matrix[np.arange(many), np.arange(many)] += largest * many + 1
     right = np.array([int(each) for each in draw.integers(-50, 50, many)], dtype=object)
 
-    found = solved(matrix, right)
+    found = exactly_solved(matrix, right)
 
     assert found is not None
     for row, value in zip(matrix.tolist(), right.tolist(), strict=True):
@@ -26,7 +26,7 @@ def test_a_solution_solves_the_system(many, largest):
 
 
 def test_thirds_are_thirds():
-    found = solved(np.array([[3, 0], [1, 7]], dtype=object), np.array([1, 0], dtype=object))
+    found = exactly_solved(np.array([[3, 0], [1, 7]], dtype=object), np.array([1, 0], dtype=object))
 
     assert found == [Fraction(1, 3), Fraction(-1, 21)]
 
@@ -40,11 +40,11 @@ def test_a_hilbert_matrix():
     right = np.array([27720] + [0] * (many - 1), dtype=object)
 
     found = [36, -630, 3360, -7560, 7560, -2772]
-    assert solved(matrix, right) == [Fraction(each) for each in found]
+    assert exactly_solved(matrix, right) == [Fraction(each) for each in found]
 
 
 def test_no_single_solution_is_none():
     matrix = np.array([[1, 2], [2, 4]], dtype=object)
 
-    assert solved(matrix, np.array([1, 2], dtype=object)) is None
-    assert solved(np.array([[PRIME]], dtype=object), np.array([1], dtype=object)) is None
+    assert exactly_solved(matrix, np.array([1, 2], dtype=object)) is None
+    assert exactly_solved(np.array([[PRIME]], dtype=object), np.array([1], dtype=object)) is None
