@@ -63,7 +63,7 @@ from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
     no_forest,
 )
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
-from formulations.engines.fluid_lp.sizes import GROUPS, Copies, count_fluid, fewest_hops
+from formulations.engines.fluid_lp.stepwise import GROUPS, Copies, count_fluid, fewest_hops
 from formulations.engines.reverse_time import no_mirror
 from formulations.engines.steady_state import demands_of, moving, refusal
 

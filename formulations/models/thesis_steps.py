@@ -57,7 +57,7 @@ from formulations.engines.epoch_grid.windows import (
     too_short,
 )
 from formulations.engines.fluid_lp.plain import CostKind, link_costs
-from formulations.engines.fluid_lp.sizes import STEP_GROUPS, count_steps
+from formulations.engines.fluid_lp.stepwise import STEP_GROUPS, count_steps
 from formulations.engines.reverse_time import no_mirror, parts, search
 from formulations.engines.te_ccl.greedy import greedy
 

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from ccl.errors import ProblemError
 from interchange.programs.program import Program
-from interchange.running.child import Fault, Job, Order, Outcome, serve
-from interchange.running.wires import refuse_missing
+from interchange.running.child import Fault, Job, Order, Outcome, refuse_missing, serve
 
 Transport = Literal["sockets", "gloo"]
 DType = Literal["int32", "float32"]

@@ -16,17 +16,19 @@ from ccl.errors import CclError, LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_to_json, topology_to_json
 from designer.jobs import Limits
-from designer.views.compare.asked import (
+from designer.views.compare.callbacks import export, export_csv, export_json
+from designer.views.compare.page import method_rows, notes, status
+from designer.views.compare.running import (
+    MOST_KEPT,
     MOST_SIZES,
+    Comparisons,
+    Standing,
     changed_since,
     read_asked,
     sizes_of,
     sizes_words,
     usual_methods,
 )
-from designer.views.compare.callbacks import export, export_csv, export_json
-from designer.views.compare.page import method_rows, notes, status
-from designer.views.compare.running import MOST_KEPT, Comparisons, Standing
 from designer.views.compare.table import bar, detail, table
 from formulations import available, compare
 from formulations.analyses.comparison import Comparison, News, comparison_from_json

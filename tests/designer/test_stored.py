@@ -16,9 +16,8 @@ from ccl.topology import Topology
 from designer.jobs import Jobs
 from designer.shell.request import Request
 from designer.views.catalog import page
-from designer.views.catalog.answering import answering, keeping
 from designer.views.catalog.callbacks import exported, plan_in, plan_opened
-from designer.views.catalog.holdings import Holdings, made
+from designer.views.catalog.holdings import Holdings, answering, keeping, made
 from designer.views.catalog.page import plans, ranges
 from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison

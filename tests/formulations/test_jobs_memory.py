@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.topoloom import bound_to_json, result_to_json
 from formulations import solve, start, start_comparison
-from formulations.analyses.comparison import jobs as comparing
+from formulations.analyses.comparison import jobs
 from formulations.jobs import child as walls
 from formulations.jobs import solve_job
 from formulations.jobs.child import Child
@@ -183,7 +183,7 @@ def test_a_solve_that_needs_more_keeps_its_best_plan(solver, found):
 def test_in_a_comparison_it_keeps_its_best_plan_too(solver, found):
     begin = {"event": "begin", "cell": 0}
     bound = {"event": "bound", "size": 0, "bound": bound_to_json(found.bound)}
-    solver(comparing, "finds_and_grows", bound, begin, progress(found, result_to_json(found)))
+    solver(jobs, "finds_and_grows", bound, begin, progress(found, result_to_json(found)))
     news = iter(start_comparison(found.problem, ["list"], sizes=[1e6], memory=200e6))
     (row,) = [each.row for each in news if each.row is not None]
 

@@ -14,9 +14,17 @@ from ccl.simulate import simulate
 from ccl.symmetry import Group, automorphisms, symmetry_of
 from gallery import open_cluster
 from tests.designer.forests import RANKS, gathered, path, reduced, ring_of_gpus
-from widgets.shown.classes import class_marks, gpu_classes, letters, link_classes
+from widgets.shown.classes import (
+    class_marks,
+    gpu_classes,
+    letters,
+    levels,
+    link_classes,
+    roots,
+    tree_marks,
+    ways,
+)
 from widgets.shown.scene import moves, scene
-from widgets.shown.trees import levels, roots, tree_marks, ways
 
 
 def test_the_classes_of_two_ndv2_hosts_are_pairs():

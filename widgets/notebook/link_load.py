@@ -43,8 +43,7 @@ from widgets.pictures.cutting import Region, strongest
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import LIGHT, between, svg
 from widgets.pictures.view import View, load_svg
-from widgets.shown.classes import counted
-from widgets.shown.prices import TITLE, heat, price_marks, price_words
+from widgets.shown.classes import TITLE, counted, heat, price_marks, price_words
 from widgets.shown.scene import STEPS, Point, at_least, course, cuts, gap_words, thinned
 from widgets.words import BOUND_LABELS, bound_proof, bound_words
 

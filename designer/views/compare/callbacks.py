@@ -21,8 +21,13 @@ from designer.shell import ids
 from designer.shell import request as commands
 from designer.shell.markup import note
 from designer.views.compare import page
-from designer.views.compare.asked import changed_since, read_asked, sizes_words
-from designer.views.compare.running import Comparisons, Standing
+from designer.views.compare.running import (
+    Comparisons,
+    Standing,
+    changed_since,
+    read_asked,
+    sizes_words,
+)
 from designer.views.compare.table import table
 from designer.views.draw import files
 from designer.views.solve import assess, results

@@ -12,8 +12,13 @@ from ccl import text
 from ccl.result import PROOF_TOLERANCE
 from designer.shell import ids
 from designer.shell.markup import CONFIG, attributes, heading, icon
-from designer.views.compare.asked import USUAL_SECONDS, USUAL_SIZES, is_construction, usual_methods
-from designer.views.compare.running import Standing
+from designer.views.compare.running import (
+    USUAL_SECONDS,
+    USUAL_SIZES,
+    Standing,
+    is_construction,
+    usual_methods,
+)
 from designer.views.solve.forms import KEPT
 from designer.views.solve.results import banner
 from formulations import DEFAULT, Formulation, available

@@ -46,8 +46,7 @@ from scipy import sparse
 
 from formulations.engines.kernels.maxflow import inverse
 from formulations.engines.tree_columns.task import Column, Task
-from formulations.solvers.cvxpy_highs import Backend
-from formulations.solvers.incremental_lp import Growing, Solved
+from formulations.solvers.cvxpy_highs import Backend, Growing, Solved
 
 
 @dataclass

@@ -43,8 +43,7 @@ from formulations.core.preparing import clock
 from formulations.engines.tree_columns.master import Master, Pool, Weights, exact_weights
 from formulations.engines.tree_columns.price import Found, Prices
 from formulations.engines.tree_columns.task import Column, Floats, Side, Task, task_of
-from formulations.solvers.cvxpy_highs import Backend
-from formulations.solvers.incremental_lp import Solved
+from formulations.solvers.cvxpy_highs import Backend, Solved
 
 WARM_ROUNDS = 20
 """Steps at most."""

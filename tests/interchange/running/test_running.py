@@ -13,7 +13,7 @@ from interchange.programs import Program, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.lowering import lower
 from interchange.programs.lowering.cells import IN_PLACE
 from interchange.running import job_of, run, run_all
-from interchange.running.wires import installed
+from interchange.running.child import installed
 
 KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
