@@ -247,6 +247,7 @@ def test_a_gap_that_is_reached_ends_it():
     assert result.found_by == "list"
 
 
+@pytest.mark.alone
 def test_a_time_limit_is_kept_with_the_best_plan():
     """AMD's box has no useful symmetry, and no quick method meets its bound."""
     problem = asked("amd-te-ccl", "all-gather", 1 * MB)
