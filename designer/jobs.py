@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import psutil
 
@@ -39,9 +39,11 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.text import count, ordinal
-from designer.shell.request import Request
 from formulations import memory_each
 from widgets.shown.scene import Point, thinned
+
+if TYPE_CHECKING:
+    from designer.shell.request import Request
 
 MOST_AT_ONCE = 4
 """Solves at once unless more are asked for: with each more, all of them may take less memory."""

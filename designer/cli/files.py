@@ -30,11 +30,11 @@ from designer.cli.asked import (
     remark,
     writable,
 )
-from designer.views.draw import exporting
 from interchange.formats import catalogue
 from interchange.formats.format import Asked, Imported, Question, Written, replayed
 from interchange.formats.merging import merge
 from interchange.formats.own.fragment import HOME, Share, is_link, link_of
+from widgets.pages import writing
 
 REFUSED = 1
 
@@ -149,11 +149,11 @@ def export(
     settings: SetOption = None,
 ) -> None:
     """Write a document in the format of a runtime, a simulator or a viewer."""
-    found = exporting.writer(to)
+    found = writing.writer(to)
     told = _told(settings)
     if out is not None and not out.is_dir():
         writable(out)
-    written = exporting.write(read_document(file), found.name, told)
+    written = writing.write(read_document(file), found.name, told)
     if len(written.files) > 1:
         _hand_over_all(written, out, what=found.name)
     else:
@@ -185,7 +185,7 @@ def import_(
         other = _read(merged, asked, None)
         opened, joined = merge(opened, other.document)
         report = report.joined(other.report).joined(joined)
-    for each in exporting.sentences(report):
+    for each in writing.sentences(report):
         remark(each)
     topology = opened.topology
     gpus = text.count(len(topology.ranks), "GPU")
@@ -198,7 +198,7 @@ def formats(as_json: JsonOption = False) -> None:
         *(("read", each.name, each.title, dict(each.settings)) for each in catalogue.readers()),
         *(
             ("write", each.name, each.title, _settings_of(each.options))
-            for each in exporting.writers()
+            for each in writing.writers()
         ),
     ]
     if as_json:

@@ -50,7 +50,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from ccl.bound import Prices
@@ -68,6 +67,7 @@ from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.windows import by_hops, too_short
 from formulations.engines.steady_state import demands_of, refusal
 from formulations.engines.te_ccl.flow_lp import FlowModel
+from formulations.solvers import cp
 
 _ITEM = re.compile(r"(\*|\d+\.) +(?=\S)")
 _LABEL = re.compile(

@@ -64,6 +64,8 @@ from ccl.bound import Bound
 from ccl.errors import SolveError
 from formulations.bounds.cuts import BYTES, Network, narrowed
 from formulations.bounds.demand import Floats, Mask
+from formulations.solvers import cp
+from formulations.solvers.cvxpy_highs import Backend
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,6 @@ _SECONDS = 30.0
 
 def best_prices(network: Network, rows: Rows) -> Floats:
     """Return the prices of links and limits, zeros if the program was not solved in time."""
-    import cvxpy as cp  # noqa: PLC0415  quick bounds need no solver
-
-    from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
-
     traffic = network.demand.traffic
     sources = np.flatnonzero(traffic.any(axis=1))
     devices, links = len(network.problem.topology.devices), len(network.bandwidth)

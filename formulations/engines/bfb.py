@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
@@ -46,6 +45,7 @@ from formulations.core.refusals import numbers
 from formulations.engines.epoch_grid.arcs import no_way
 from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.timed import Moves
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 Parts = dict[tuple[int, int], list[tuple[int, Fraction]]]

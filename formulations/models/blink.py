@@ -39,12 +39,13 @@ from ccl.problem import Problem
 from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.blink.packer import Options
-from formulations.engines.forestcoll.search import refusal
+from formulations.engines.blink import Options
 
 
 def refuses(problem: Problem) -> str | None:
     """Refuse switches, and what trees of relays cannot do at the rate of the worst cut."""
+    from formulations.engines.forestcoll.search import refusal  # noqa: PLC0415  it loads numba
+
     why = refusal(problem)
     if why is not None:
         return why

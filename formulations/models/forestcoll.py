@@ -57,7 +57,6 @@ from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.forestcoll.search import refusal
 
 if TYPE_CHECKING:
     from formulations.engines.forestcoll.plans import Planned
@@ -111,6 +110,8 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse what trees of relays cannot do at the rate of the worst cut."""
+    from formulations.engines.forestcoll.search import refusal  # noqa: PLC0415  it loads numba
+
     return refusal(problem)
 
 

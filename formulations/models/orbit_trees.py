@@ -43,7 +43,6 @@ from formulations.core.preparing import clock
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.plain import link_costs
-from formulations.engines.tree_columns.task import refusal
 
 if TYPE_CHECKING:
     from formulations.engines.tree_columns.search import Optimum
@@ -87,6 +86,8 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Say why no forest is sought, or None."""
+    from formulations.engines.tree_columns.task import refusal  # noqa: PLC0415  it loads numba
+
     return refusal(problem)
 
 

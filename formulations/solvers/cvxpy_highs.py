@@ -24,13 +24,12 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
-from cvxpy import settings as cvx
 from scipy import sparse
 
 from ccl.errors import Infeasible, LimitReached, SolveError, SolverMissing
 from ccl.result import ModelSize
+from formulations.solvers import cp
 from formulations.solvers.clash import OUT, shut_out
 
 VIOLATION = 1e-5
@@ -181,7 +180,7 @@ class Backend:
             msg = f"{self.solver} failed: {error}"
             raise SolveError(msg) from error
         seconds = time.perf_counter() - begin
-        if model.status in (cp.INFEASIBLE, cvx.INFEASIBLE_OR_UNBOUNDED):
+        if model.status in (cp.INFEASIBLE, cp.settings.INFEASIBLE_OR_UNBOUNDED):
             raise Infeasible(_NOTHING)
         if not satisfied(model):
             msg = f"{self.solver} stopped after {seconds:.0f} s without a solution"
@@ -230,9 +229,9 @@ class HighsRun:
             cp.HIGHS, canon_backend=cp.SCIPY_CANON_BACKEND
         )
         self.build_seconds = time.perf_counter() - begin
-        matrix = self.data[cvx.A].tocsc()
+        matrix = self.data[cp.settings.A].tocsc()
         self.size = ModelSize(matrix.shape[1], matrix.shape[0], matrix.nnz)
-        self.integer = bool(self.data[cvx.BOOL_IDX] or self.data[cvx.INT_IDX])
+        self.integer = bool(self.data[cp.settings.BOOL_IDX] or self.data[cp.settings.INT_IDX])
         # CVXPY minimises; the offset and the sign bring its numbers back to the model's own.
         self.sign = -1.0 if isinstance(model.objective, cp.Maximize) else 1.0
         self.stopped = False
@@ -242,22 +241,22 @@ class HighsRun:
         import highspy  # noqa: PLC0415  a solver is loaded only when one is called
 
         data, inf = self.data, highspy.kHighsInf
-        equalities = data[cvx.DIMS].zero
+        equalities = data[cp.settings.DIMS].zero
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = matrix.shape[1], matrix.shape[0]
         lp.offset_ = 0.0
-        lp.col_cost_ = data[cvx.C]
+        lp.col_cost_ = data[cp.settings.C]
         lower, upper = _bounds(data, matrix.shape[1], inf)
         lp.col_lower_, lp.col_upper_ = lower, upper
-        lp.row_upper_ = data[cvx.B]
+        lp.row_upper_ = data[cp.settings.B]
         row_lower = np.full(matrix.shape[0], -inf)
-        row_lower[:equalities] = data[cvx.B][:equalities]
+        row_lower[:equalities] = data[cp.settings.B][:equalities]
         lp.row_lower_ = row_lower
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
         lp.a_matrix_.value_ = matrix.data
         if self.integer:
-            whole = {*data[cvx.BOOL_IDX], *data[cvx.INT_IDX]}
+            whole = {*data[cp.settings.BOOL_IDX], *data[cp.settings.INT_IDX]}
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             lp.integrality_ = [kinds[i in whole] for i in range(matrix.shape[1])]
         highs = highspy.Highs()
@@ -328,7 +327,7 @@ class HighsRun:
         self.on_solution()
 
     def _own(self, value: float) -> float:
-        return self.sign * (value + float(self.inverse[-1][cvx.OFFSET]))
+        return self.sign * (value + float(self.inverse[-1][cp.settings.OFFSET]))
 
     def _unpack(self, values: np.ndarray, duals: Any = None, status: str = "kOptimal") -> None:
         """Bring solver values back through CVXPY's reductions into the model's variables."""
@@ -368,11 +367,11 @@ class HighsRun:
 
 
 def _bounds(data: Mapping[str, Any], columns: int, inf: float) -> tuple[np.ndarray, np.ndarray]:
-    lower, upper = data[cvx.LOWER_BOUNDS], data[cvx.UPPER_BOUNDS]
+    lower, upper = data[cp.settings.LOWER_BOUNDS], data[cp.settings.UPPER_BOUNDS]
     low = np.full(columns, -inf) if lower is None else np.array(lower, dtype=float)
     high = np.full(columns, inf) if upper is None else np.array(upper, dtype=float)
-    if data[cvx.BOOL_IDX]:
-        truth = np.array(data[cvx.BOOL_IDX], dtype=int)
+    if data[cp.settings.BOOL_IDX]:
+        truth = np.array(data[cp.settings.BOOL_IDX], dtype=int)
         low[truth] = np.maximum(low[truth], 0.0)
         high[truth] = np.minimum(high[truth], 1.0)
     return low, high

@@ -13,11 +13,12 @@ from ccl.result import Stop
 from ccl.serialization.conditions import document, document_text
 from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
-from designer.views.draw import exporting, files, import_card, importing
+from designer.views.draw import files, import_card, importing
 from designer.views.draw.import_card import changes_of
 from designer.views.solve import ways_card
 from gallery import open_cluster
 from interchange.formats.format import Question, Report
+from widgets.pages import writing
 
 SAMPLES = Path(__file__).parents[1] / "interchange/formats/samples"
 
@@ -92,7 +93,7 @@ def test_a_plan_plays_with_a_bound_and_comes_back_as_it_was():
 
 
 def test_a_plan_of_the_open_cluster_leaves_the_drawing_as_it_is(result, ring):
-    written = exporting.write(document(result), "msccl-xml", {}).content
+    written = writing.write(document(result), "msccl-xml", {}).content
     found = importing.read("p.xml", written, topology=ring, settings={"size": "4MB"})
     assert found.brings == "plan"
     opened = importing.opened(found, ring)

@@ -18,7 +18,7 @@ from formulations import solve
 from gallery import open_cluster
 from interchange.formats.xml import parse_xml
 from widgets import CutView, GapPlot, LinkLoad, SchedulePlayer, TopologyWidget
-from widgets.notebook import display
+from widgets.notebook import still
 from widgets.notebook.link_load import difference_marks
 from widgets.notebook.still import SVG, TEXT, VIEW
 
@@ -121,7 +121,7 @@ def test_a_broken_picture_hides_neither_the_words_nor_the_view(monkeypatch, resu
     def break_it(_content):
         raise error
 
-    monkeypatch.setattr(display, "picture", break_it)
+    monkeypatch.setattr(still, "picture", break_it)
     data = shown(result)
 
     assert SVG not in data

@@ -19,10 +19,10 @@ from ccl.result import Stop, conclude
 from ccl.serialization.conditions import Document, document
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
-from designer.views.draw.exporting import write
 from gallery.registry import open_cluster
 from interchange.formats.xml import Element, parse_xml
 from tests.interchange.formats.strategies import drawings, planned
+from widgets.pages.writing import write
 from widgets.pictures.axes import Box, Dot, Rect, Stroke, Words, bend_around, curve_between
 from widgets.pictures.cutting import Region, outline
 from widgets.pictures.playback import Moment, Playback, place, tokens

@@ -13,10 +13,10 @@ from PIL import Image, ImageChops
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.topology import Topology, device
-from designer.views.draw.exporting import write
 from gallery.registry import open_cluster
 from tests.interchange.formats.strategies import drawings
 from tests.widgets.test_pictures import PLACES, exchange, pair
+from widgets.pages.writing import write
 from widgets.pictures.raster import unwritten
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO, rgb

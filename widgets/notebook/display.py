@@ -53,11 +53,6 @@ def _(noun: Prices) -> str:
     return str(noun)
 
 
-@_told.register
-def _(noun: Prices) -> str:
-    return str(noun)
-
-
 @singledispatch
 def _shown(_noun: Any) -> MimeBundle | None:
     return None

@@ -24,6 +24,7 @@ from designer.views.solve.results import banner
 from interchange.formats.format import Writer
 from interchange.formats.own import python_code
 from interchange.formats.own.python_code import PythonOptions
+from widgets.pages import writing
 
 
 def dialog() -> dmc.Modal:
@@ -176,7 +177,7 @@ def _list(app: Dash) -> None:
         there = exporting.enough(
             page["drawing"], page["asked"], result=page["result"] is not None, fresh=_fresh(page)
         )
-        if chosen and exporting.refused(exporting.writer(chosen), there):
+        if chosen and exporting.refused(writing.writer(chosen), there):
             chosen = None
         return {"opened": True, "there": there, "search": "", "chosen": chosen}
 
@@ -208,7 +209,7 @@ def _list(app: Dash) -> None:
         prevent_initial_call=True,
     )
     def on_chosen(name: str | None) -> tuple[Any, Any, bool]:
-        writer = exporting.writer(name) if name else None
+        writer = writing.writer(name) if name else None
         return chosen(writer), None, writer is None
 
 
@@ -230,14 +231,14 @@ def _write(app: Dash) -> None:
     def on_write(clicks: int, name: str | None, **page: Any) -> Json:
         if not clicks or not name:
             return {"download": no_update, "done": no_update}
-        writer = exporting.writer(name)
+        writer = writing.writer(name)
         states = ctx.args_grouping
         rows = [*states["values"], *states["flags"]]
         result = page["result"] if _fresh(page) else None
         try:
             content = exporting.content_of(page["drawing"], page["asked"], result)
             settings = exporting.settings_of(writer, rows)
-            written = exporting.write(content, name, settings)
+            written = writing.write(content, name, settings)
         except CclError as error:
             return {"download": no_update, "done": failed(str(error))}
         saved = exporting.download(written, page["drawing"], writer)

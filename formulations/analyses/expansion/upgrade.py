@@ -34,7 +34,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached, ProblemError
@@ -42,6 +41,7 @@ from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
 from formulations.analyses.expansion.rates import Found, Rates, rates_of
 from formulations.analyses.expansion.sale import By, Gain, Sale, Upgrade, sale_of
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend, Ending
 
 Target = float | str

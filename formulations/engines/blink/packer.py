@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Status, Stop
 from formulations.core.run import Run
+from formulations.engines.blink import Options
 from formulations.engines.blink.roots import (
     Graph,
     Pool,
@@ -45,58 +45,6 @@ from formulations.engines.forestcoll.search import (
 )
 from formulations.engines.forestcoll.splitting import Packed, Way, Ways, pack, split
 from formulations.engines.interval_overlay import exact_parts, refined
-
-Packing = Literal["exact", "multiplicative weights"]
-Halves = Literal["at once", "in turn"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Root, packing and number of trees."""
-
-    all_reduce_root: int | None = field(
-        default=None,
-        metadata={
-            "label": "Root of an all-reduce",
-            "min": 0,
-            "help": "Rank that adds up and spreads all data; empty: the best one",
-        },
-    )
-    packing: Packing = field(
-        default="exact",
-        metadata={
-            "label": "Packing",
-            "help": "exact: trees at the rate of the worst cut; multiplicative weights: the "
-            "paper's approximation, then a program for what each tree carries",
-        },
-    )
-    trees: int = field(
-        default=0,
-        metadata={
-            "label": "Trees at most",
-            "min": 0,
-            "max": 1000,
-            "help": "Chosen by an integer program, as fast as so many can be; 0: any number",
-        },
-    )
-    rounds: int = field(
-        default=1000,
-        metadata={
-            "label": "Rounds of multiplicative weights",
-            "min": 1,
-            "max": 100_000,
-            "help": "More come nearer to the best rate",
-        },
-    )
-    halves: Halves = field(
-        default="at once",
-        metadata={
-            "label": "Halves of an all-reduce",
-            "help": "at once: trees go up and down at the same time and share the links, as the "
-            "paper packs them; in turn: the best trees of a broadcast alone, up and then down",
-        },
-    )
-
 
 GRACE = 2.0
 """Seconds that packing may take whatever the limit: loading compiled code may have used it up."""

@@ -49,7 +49,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
@@ -59,6 +58,7 @@ from formulations.engines.forestcoll.plans import Shares
 from formulations.engines.forestcoll.search import BYTES, Ints, Network, rate_of
 from formulations.engines.kernels.arborescence import FAR, arborescences
 from formulations.engines.kernels.maxflow import newton, tight_sides
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 

@@ -42,7 +42,6 @@ from formulations.core.run import Run
 from formulations.engines.closed_forms.routing import Pattern
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.epoch_grid.arcs import no_way
-from formulations.engines.kernels.placing import walk
 from formulations.engines.list_scheduling.timed import (
     Moves,
     TimedMoves,
@@ -208,6 +207,8 @@ def walked(
     src, dst = place[messages.src[order]], place[messages.dst[order]]
     chain, begins = ways.chains(src, dst)
     moves, best = ways.moves, ways.order[ways.pairs[:-1]]
+    from formulations.engines.kernels.placing import walk  # noqa: PLC0415  it loads numba
+
     made, of, start, ends = walk(
         (step, chunk, nbytes[chunk]),
         (chain, begins),

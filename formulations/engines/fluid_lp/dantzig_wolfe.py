@@ -49,7 +49,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -58,6 +57,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Group
 from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, loads_of
 from formulations.engines.steady_state import FluidGraph, graph_of, without_copies
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 BETTER = 1e-9

@@ -67,21 +67,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.diag import diag
 from scipy import sparse
 
 from ccl.errors import ProblemError
 from formulations.engines.steady_state import FluidGraph, Group, Ints
+from formulations.solvers import cp
 
 Copies = Literal["exact", "free", "relaxed", "counted", "subsets"]
 """How a model sees to it that a device that may not copy does not: on the graph of duplicates, not
 at all (3.10), by the rows (3.13), by counting destinations (3.14)."""
 
-Amounts = np.ndarray | cp.Expression
+Amounts: TypeAlias = "np.ndarray | cp.Expression"
 """How much each group has, shape (groups,)."""
 
 
@@ -217,6 +216,8 @@ def scaled(matrix: sparse.csr_array, amounts: Amounts) -> cp.Expression:
     """Return a matrix with each column times an amount, which may be an expression."""
     if isinstance(amounts, np.ndarray):
         return cp.Constant(matrix @ sparse.diags_array(amounts))
+    from cvxpy.atoms.affine.diag import diag  # noqa: PLC0415  loaded by a model's first use
+
     return product(matrix, diag(amounts))
 
 

@@ -59,7 +59,6 @@ from functools import reduce
 from operator import add
 from typing import Literal, get_args
 
-import cvxpy as cp
 import numpy as np
 
 from ccl.errors import ProblemError
@@ -78,6 +77,7 @@ from formulations.engines.steady_state import (
     refusal,
     without_copies,
 )
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 CostKind = Literal["gpus", "ports", "links", "none"]

@@ -62,7 +62,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
@@ -90,6 +89,7 @@ from formulations.engines.steady_state import (
     in_steps,
     without_copies,
 )
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 PER_MICRO = 1e3

@@ -69,7 +69,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -86,6 +85,7 @@ from formulations.engines.fluid_lp.plain import (
 )
 from formulations.engines.fluid_lp.stepwise import PER_MICRO, in_each_step
 from formulations.engines.steady_state import FluidGraph, graph_of, in_steps, without_copies
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 SHORT = 1e-5

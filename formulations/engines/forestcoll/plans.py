@@ -34,7 +34,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -57,6 +56,7 @@ from formulations.engines.forestcoll.search import (
     whole,
 )
 from formulations.engines.forestcoll.splitting import Load, Packed, Way, Ways, pack, split
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 Watch = Callable[[int, int], None]

@@ -45,7 +45,6 @@ from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas, numbers
 from formulations.engines.epoch_grid.arcs import no_way, ways
-from formulations.engines.kernels.placing import place
 
 MOST_MOVES = 3_000_000
 """Most moves that are listed; more take more memory and time than there is."""
@@ -304,6 +303,8 @@ def in_epochs(
         (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
     )
     caps, cap_first, room = _limits(problem)
+    from formulations.engines.kernels.placing import place  # noqa: PLC0415  it loads numba
+
     epochs, horizon = place(
         (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead, moves.drag),
         (placed.move, placed.chunk, placed.group, lag, drags),

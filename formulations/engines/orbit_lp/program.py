@@ -47,13 +47,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
 from formulations.engines.orbit_lp.group import Acting, Load, numbered
 from formulations.engines.steady_state import FluidGraph
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 

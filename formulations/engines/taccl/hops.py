@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-import cvxpy as cp
 import numpy as np
 
 from formulations.engines.epoch_grid.arcs import rows
 from formulations.engines.list_scheduling.timed import Moves, TimedMoves
 from formulations.engines.taccl.pairs import Pairs, Part
+from formulations.solvers import cp
 
 Crossed = tuple[tuple[int, float, float], ...]
 """Of each link of a send its number, how much later than the send it is held, and how long, µs."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.serialization.sketches import Inclination, Sketch
 from formulations.engines.epoch_grid.arcs import rows
 from formulations.engines.taccl.pairs import Pairs
+from formulations.solvers import cp
 
 
 @dataclass(frozen=True)

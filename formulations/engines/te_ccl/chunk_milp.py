@@ -19,7 +19,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -41,6 +40,7 @@ from formulations.engines.epoch_grid.windows import (
     proved_short,
     too_short,
 )
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Ending, Outcome, Report
 
 

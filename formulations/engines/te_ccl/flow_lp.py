@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import cvxpy as cp
 import numpy as np
 
 from ccl.errors import Infeasible, LimitReached
@@ -25,6 +24,7 @@ from formulations.engines.epoch_grid.arcs import Hops, rows
 from formulations.engines.epoch_grid.decompose import Amounts, Commodities, paths, sends_of
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.windows import Need, by_bound, by_hops, too_short
+from formulations.solvers import cp
 
 Aim = Literal["thrift", "haste", "arrivals"]
 

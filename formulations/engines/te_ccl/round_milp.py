@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
 from formulations.engines.epoch_grid.arcs import Hops, capacity_rows, limit_rows, rows
 from formulations.engines.epoch_grid.plans import Demand
 from formulations.engines.epoch_grid.windows import Cells
+from formulations.solvers import cp
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -29,6 +28,7 @@ from formulations.engines.tree_columns.master import Pool, Units, Weights
 from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.search import Optimum
 from formulations.engines.tree_columns.task import Column, Floats, Ints, Side
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend, Ending
 
 MOST = 1500

@@ -40,12 +40,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
 from formulations.engines.kernels.maxflow import inverse
 from formulations.engines.tree_columns.task import Column, Task
+from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend, Growing, Solved
 
 

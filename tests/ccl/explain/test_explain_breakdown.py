@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, custom
-from ccl.explain import Told, tell
-from ccl.explain import told as breakdown
+from ccl.explain import Told, breakdown, tell
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.simulate import simulate
