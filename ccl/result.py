@@ -82,7 +82,7 @@ class ClosedForm:
         if self.alone < self.makespan * (1 - SAME):
             reasons.append(f"some links are faster than the slowest ({self.alone:.6g} µs)")
         if self.alone > self.makespan * (1 + SAME):
-            reasons.append(f"its messages take longer ways ({self.alone:.6g} µs)")
+            reasons.append(f"its messages take longer paths ({self.alone:.6g} µs)")
         if self.in_steps > self.alone * (1 + SAME):
             where = (
                 ""
@@ -95,7 +95,7 @@ class ClosedForm:
                 f"GPUs use several links at once or pass on what they have ({self.in_steps:.6g} µs)"
             )
         if makespan < self.in_steps * (1 - SAME):
-            why = "other ways are quicker" if self.elsewhere else "steps overlap"
+            why = "other paths are quicker" if self.elsewhere else "steps overlap"
             reasons.append(f"{why} ({makespan:.6g} µs)")
         if makespan > self.in_steps * (1 + SAME):
             reasons.append(f"shared limits or the order of sends slow it ({makespan:.6g} µs)")
@@ -153,7 +153,7 @@ class Stop(StrEnum):
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
     SEARCHED = "no plan that the model has is shorter"
-    EFFORT = "the effort asked for is spent"
+    EFFORT = "search budget used up"
     PASSES = "all the passes asked for are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
     READ = "the plan was read from a file, nothing is searched"

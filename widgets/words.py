@@ -97,7 +97,7 @@ def line_of(comparison: Comparison, row: Row) -> Line:
 def size_words(comparison: Comparison, size: float) -> str:
     """Say of a size what no plan can be faster than."""
     bound = comparison.bound(size)
-    return f"{format_size(size)}: no plan is faster than {text.duration(bound.makespan)}"
+    return f"{format_size(size)}: lower bound {text.duration(bound.makespan)}"
 
 
 def table_html(comparison: Comparison) -> str:
@@ -154,12 +154,12 @@ def cut_words(cut: Cut, topology: Topology) -> str:
 
 
 BOUND_LABELS = {
-    "path": "Latency of the longest way",
-    "injection": "What one GPU must send",
-    "ejection": "What one GPU must receive",
+    "path": "Latency of the longest path",
+    "injection": "Send limit of one GPU",
+    "ejection": "Receive limit of one GPU",
     "cut": "Bottleneck cut",
     "stages": "Two cuts in a row",
-    "group": "Sums among all",
+    "group": "Total traffic",
     "flow": "All demands at once",
     "solver": "Solver's bound",
 }

@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
     ONLY_FIRST = "only in the first"
     ONLY_SECOND = "only in the second"
-    WAY = "over another way"
+    WAY = "over another path"
     SHARE = "another share"
     TIME = "at another time"
 
@@ -296,7 +296,7 @@ def _compared(one: Told, other: Told) -> tuple[list[Differing], int]:
             else:
                 rows.append(Differing(kind, *key, ours[way], theirs[way]))
             del ours[way], theirs[way]
-        # The same send over another way, as far as there are some of both.
+        # The same send over another path, as far as there are some of both.
         left, right = list(ours.values()), list(theirs.values())
         both = min(len(left), len(right))
         pairs = zip(left[:both], right[:both], strict=True)

@@ -177,7 +177,7 @@ def shares(told: Told) -> Iterator[str]:
         )
         if told.timeline.images > 1:
             yield (
-                f"Only the transfers of one tree of each kind are told; each stands for "
+                f"Only the transfers of one tree of each kind are listed; each stands for "
                 f"{told.timeline.images:,} alike."
             )
     elif isinstance(plan, Flow):

@@ -276,7 +276,7 @@
       "span",
       { className: "ds-option", "data-checked": checked || undefined },
       h("b", null, option.label),
-      h("small", null, option.disabled ? `Not here: ${option.note}` : option.note),
+      h("small", null, option.disabled ? `Unavailable: ${option.note}` : option.note),
     );
   };
 

@@ -128,7 +128,7 @@ def optimum(
     size: SizeOption = None,
     root: RootOption = None,
     worth: Annotated[
-        bool, typer.Option("--worth", help="Say what 1 % of each kind of links is worth, too.")
+        bool, typer.Option("--worth", help="Add the bandwidth sensitivity of each kind of links.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -23,7 +23,7 @@ def explain(
     *,
     chunk: Annotated[
         int | None,
-        typer.Option("--chunk", help="The way of this chunk.", show_default=False),
+        typer.Option("--chunk", help="The path of this chunk.", show_default=False),
     ] = None,
     link: Annotated[
         str | None,

@@ -66,7 +66,7 @@ class Extra:
 
 Tone = Literal["bad", "good", "plain"]
 _LOOK: dict[Tone, tuple[str, str, str]] = {
-    "bad": ("orange", "warning", "That did not work"),
+    "bad": ("orange", "warning", "Not applied"),
     "good": ("teal", "check", "Done"),
     "plain": ("azure", "info", "Note"),
 }

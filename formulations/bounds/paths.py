@@ -236,7 +236,7 @@ def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
         best,
         "path",
         slowest.shown(*worst),
-        "the quickest way of a whole chunk" if whole_chunks else "latencies of the shortest way",
+        "the quickest path of a whole chunk" if whole_chunks else "latencies of the shortest path",
         whole_chunks,
     )
 

@@ -147,7 +147,7 @@ class Formulation:
         """Say in words why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
         if kind not in self.collectives:
-            return f"it does not solve {kind}; it solves {', '.join(sorted(self.collectives))}"
+            return f"it supports {', '.join(sorted(self.collectives))} only"
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
         if problem.collective.whole and not self.keeps_chunks(problem):

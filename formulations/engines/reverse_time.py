@@ -44,7 +44,7 @@ def no_mirror(problem: Problem) -> str | None:
             if half is not None:
                 replace(whole, collective=half.collective)
     except ProblemError:
-        return "no ways join its contributions at one rank, memory apart, which cannot add them"
+        return "no paths join its contributions at one rank, memory apart, which cannot add them"
     return None
 
 

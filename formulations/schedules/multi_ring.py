@@ -47,7 +47,7 @@ def run(run: Run, options: Options) -> Result:
 
 FORMULATION = Formulation(
     name="multi-ring",
-    title="Several rings",
+    title="Multi-ring",
     reference="NCCL; Wang et al., Blink, MLSys 2020",
     collectives=KINDS,
     options=Options,

@@ -151,7 +151,7 @@ def run(run: Run, options: Options) -> Result:
 
 FORMULATION = Formulation(
     name="tacos",
-    title="TACOS (links matched with chunks by chance)",
+    title="TACOS (randomised link-chunk matching)",
     reference="Won et al., TACOS, MICRO 2024, arXiv 2304.05301",
     collectives=frozenset({"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}),
     options=Options,

@@ -81,7 +81,7 @@ def routes_of(topology: Topology, pairs: Iterable[Pair], nbytes: float) -> Route
                 way = _back(trees[src, stops], ranks[src], ranks[dst], taken=taken)
         if way is None:
             msg = (
-                f"{topology} has no way from rank {src} ({ranks[src]}) to rank {dst} "
+                f"{topology} has no path from rank {src} ({ranks[src]}) to rank {dst} "
                 f"({ranks[dst]}) but over other GPUs, and the program sends there; add links, or "
                 "read it for another cluster or a mesh"
             )

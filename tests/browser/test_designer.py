@@ -100,7 +100,7 @@ def test_a_cluster_is_drawn_solved_watched_undone_and_restored(blank):
     assert {link["bandwidth"] for link in blank.topology["links"]} == {50}
 
     expect(page.locator("#counts")).to_contain_text("4 GPUs · 4 links")
-    expect(page.locator("#bounds")).to_contain_text("What one GPU must receive")
+    expect(page.locator("#bounds")).to_contain_text("Receive limit of one GPU")
     solve(page)
     expect(page.locator("#schedule")).to_contain_text("Optimal")
     expect(page.locator("#schedule")).to_contain_text("makespan")
@@ -234,7 +234,7 @@ def test_a_gap_that_is_good_enough_ends_the_solve(designer):
     """Any first schedule is within 10,000 % of the bound."""
     page = designer.page
     open_two_mi250(page)
-    field = page.get_by_label("Good enough at")
+    field = page.get_by_label("Stop when within")
     field.fill("10000")
     field.press("Enter")
     solve(page)

@@ -69,7 +69,7 @@ def test_what_a_link_is_worth_is_said_and_drawn(designer):
     )
     expect(prices).to_contain_text("16 kinds of links: neither more nor less changes anything")
     layer(page, "±1 %")
-    expect(page.locator("#canvas .tl-marks")).to_contain_text("What 1 % of bandwidth is worth")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("Gain by 1 % more bandwidth")
     hottest, idle = marks(designer)["groups"]
     assert (hottest["tone"], idle["tone"]) == ({"heat": 1.0}, {"heat": 0.0})
     assert len(hottest["links"]) == 2
@@ -93,7 +93,7 @@ def test_interchangeable_gpus_are_coloured_and_told(designer):
     groups = marks(designer)["groups"]
     assert [len(each["devices"]) for each in groups] == [2] * 8
     layer(page, "Links")  # one layer at a time
-    expect(page.locator("#canvas .tl-marks")).to_contain_text("Interchangeable links")
+    expect(page.locator("#canvas .tl-marks")).to_contain_text("Symmetric links")
     expect(page.get_by_role("button", name="GPUs", exact=True)).to_have_attribute(
         "aria-pressed", "false"
     )

@@ -83,7 +83,7 @@ def test_clicks_draw_a_sketch_that_is_kept_and_solved_with(designer):
     assert sketch(designer)["drawing"] is False
     begin(page)
     designer.click("g2")
-    expect(page.get_by_text("No way leads from g2 out of h0")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("No path leads from g2 out of h0")).to_be_visible(timeout=SLOW)
     page.get_by_role("button", name="Solve", exact=True).click()
     page.wait_for_function(
         "() => document.querySelector('.tl').__canvas.canvas.playback", timeout=SLOW

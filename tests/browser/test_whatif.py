@@ -109,7 +109,7 @@ def test_hosts_and_sizes_move_and_typed_values_count(page_of_two_hosts):
 def test_what_is_lost_is_drawn_and_opened(page_of_two_hosts):
     """Without a link between the hosts nothing comes out of one: it is the worst."""
     page = page_of_two_hosts
-    page.get_by_text("What may fail").click()
+    page.get_by_text("Failures").click()
     page.get_by_role("button", name="Lose each").click()
     rows = page.locator("#whatif-failures-found tbody tr")
     expect(page.locator("#whatif-failures-found")).to_contain_text("The worst case", timeout=SLOW)

@@ -58,7 +58,7 @@ def test_what_cannot_be_asked_is_said_in_a_sentence():
     asked = question(lonely)
     asked["topology"]["devices"] = asked["topology"]["devices"][:1]
     asked["topology"]["links"] = []
-    assert live.problem_asked(asked) == "Two linked GPUs have a best rate."
+    assert live.problem_asked(asked) == "Link at least two GPUs to see the best possible rate."
     assert "is not a whole number" in live.problem_asked(question(lonely, chunks=0.5))
 
 

@@ -253,7 +253,7 @@ def test_relays_of_hosts_do_not_touch_each_other(dgx):
         ("dgx-1v", None, "g0", "all GPUs are in "),
         ("ndv2:hosts=2", {"between": [["g0", "g9"]]}, "g1", "g1 sends to no other host; choose g0"),
         ("ndv2:hosts=2", {"between": []}, "g1", "clear it first"),
-        ("ndv2:hosts=2", None, "g2", "no way leads from g2 out of h0 but through other GPUs"),
+        ("ndv2:hosts=2", None, "g2", "no path leads from g2 out of h0 but through other GPUs"),
     ],
 )
 def test_a_relay_that_cannot_be_is_refused(cluster, value, gpu, sentence):

@@ -203,7 +203,7 @@ def test_no_ways_at_all_are_said_in_words(switches):
     if switches == 5:
         assert moves_of(row).routes == (tuple(names),)
     else:
-        with pytest.raises(Infeasible, match=r"no way of at most 6 links .* leads to g1"):
+        with pytest.raises(Infeasible, match=r"no path of at most 6 links .* leads to g1"):
             moves_of(row)
 
 

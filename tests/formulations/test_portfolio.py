@@ -186,7 +186,7 @@ def test_where_one_method_finds_no_way_the_next_one_does():
     1 MB through one link takes 20 µs, so no plan is quicker, and link by link it takes seven times.
     """
     problem = Problem(row(6), custom(2, [Chunk(1 * MB, (0,), (1,))]))
-    with pytest.raises(Infeasible, match="no way of at most 6 links"):
+    with pytest.raises(Infeasible, match="no path of at most 6 links"):
         solve(problem, "list")
 
     result = solve(problem, time_limit=10)

@@ -207,7 +207,7 @@ def _judge(case: Case, error: CclError) -> None:
         # A horizon that the formulation chooses is enough, where there is any way at all; the
         # paper's algorithm 1 looks at few epochs, which may be less than a link has chunks.
         few = case.options.get("horizon_by") == "algorithm-1" and "algorithm 1" in str(error)
-        assert few or "horizon" in case.options or "no way of at most" in str(error), error
+        assert few or "horizon" in case.options or "no path of at most" in str(error), error
     else:
         assert isinstance(error, LimitReached) or "small enough" in str(error), error
 
@@ -323,6 +323,6 @@ def test_a_way_that_crosses_a_limit_twice_is_no_hyper_edge_where_the_limit_is_to
         make_collective("broadcast", 2, 1e6),
     )
 
-    with pytest.raises(Infeasible, match=r"no way of at most 6 links .* under the shared limits"):
+    with pytest.raises(Infeasible, match=r"no path of at most 6 links .* under the shared limits"):
         solve(asked, "te-ccl-milp", options={"switches": "hyper-edges"}, time_limit=5)
     assert solve(asked, "te-ccl-milp", time_limit=5).makespan == pytest.approx(30.0)

@@ -258,7 +258,7 @@ def test_a_comparison_page_holds_the_films_the_table_and_the_plot_in_three_ways(
     assert len(state["chosen"]) == 2
     assert page.count('<div class="plot p') == 3
     assert page.count('class="best">fastest') == 2
-    assert "30 KB: no plan is faster than" in page
+    assert "30 KB: lower bound" in page
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert page == comparison_html(comparison, theme="light")
 

@@ -296,7 +296,7 @@ def _bound(
         fillcolor=look.shade,
         text=[
             f"<b>bound</b> at {format_size(size)}<br>{text.duration(bound.makespan)}: "
-            f"no plan is faster<br>{text.bandwidth(size / bound.makespan * 1e-3)} algbw at most"
+            f"lower bound<br>{text.bandwidth(size / bound.makespan * 1e-3)} algbw at most"
             for size, bound in zip(comparison.sizes, comparison.bounds, strict=True)
         ],
         hovertemplate="%{text}<extra></extra>",

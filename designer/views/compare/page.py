@@ -111,7 +111,7 @@ def _method(each: Formulation, refused: str | None) -> dmc.Checkbox:
     return dmc.Checkbox(
         value=each.name,
         label=html.Span(each.title, title=f"{each.name}: {each.title}"),
-        description=html.Span(f"Not here: {refused}", title=refused) if refused else None,
+        description=html.Span(f"Unavailable: {refused}", title=refused) if refused else None,
         disabled=refused is not None,
         size="xs",
         className="ds-cmp-method",

@@ -63,7 +63,7 @@ def _formula(form: ClosedForm | None, makespan: float) -> list[Any]:
         ]
     rows = (
         ("the formula", form.makespan),
-        ("every message alone on its way", form.alone),
+        ("every message alone on its path", form.alone),
         ("step after step, all of a step together", form.in_steps),
         ("the replay", makespan),
     )
@@ -91,7 +91,7 @@ def _formula(form: ClosedForm | None, makespan: float) -> list[Any]:
         html.P(text.sentence(form.why(makespan))),
         html.P(
             f"{text.count(form.steps, 'step')}; α = {text.duration(form.alpha)} and 1/β = "
-            f"{text.bandwidth(1e-3 / form.beta)}, the slowest of the ways that they use.",
+            f"{text.bandwidth(1e-3 / form.beta)}, the slowest of the paths that they use.",
             className="ds-note",
         ),
     ]
@@ -190,7 +190,7 @@ def _size(comparison: Comparison, size: float) -> html.Tr:
     bound = comparison.bound(size)
     words = [
         html.B(format_size(size)),
-        html.Span(f"no plan is faster than {text.duration(bound.makespan)}"),
+        html.Span(f"lower bound {text.duration(bound.makespan)}"),
     ]
     return html.Tr(html.Th(words, colSpan=len(HEADS), scope="rowgroup"), className="ds-cmp-size")
 

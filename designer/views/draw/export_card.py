@@ -106,7 +106,7 @@ def chosen(writer: Writer | None) -> list[Any]:
     if writer is None:
         return [
             html.P(
-                "Choose a format. What it can be told appears here.",
+                "Choose a format; its settings appear here.",
                 className="ds-quiet",
             )
         ]

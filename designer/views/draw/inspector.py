@@ -230,7 +230,9 @@ def _directions(paired: Sequence[bool]) -> html.Div:
     both = dmc.Switch(
         id={"link-flag": "duplex"}, label="Both directions", checked=all(paired), size="xs"
     )
-    alike = dmc.Switch(id={"link-option": "both"}, label="Edit both alike", checked=True, size="xs")
+    alike = dmc.Switch(
+        id={"link-option": "both"}, label="Apply to both directions", checked=True, size="xs"
+    )
     return html.Div([both, alike if any(paired) else None], className="ds-row")
 
 
@@ -272,12 +274,12 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
                     ),
                     dmc.Select(
                         id={"repeat": "join"},
-                        label="Joined by",
+                        label="Connected by",
                         value="switch",
                         data=[
                             {"value": "switch", "label": "one switch"},
                             {"value": "rails", "label": "rails"},
-                            {"value": "none", "label": "nothing yet"},
+                            {"value": "none", "label": "not connected"},
                         ],
                         allowDeselect=False,
                         size="xs",
@@ -285,7 +287,7 @@ def _host(hosts: Sequence[str], topology: Json) -> list[Any]:
                 ],
                 className="ds-pair",
             ),
-            html.Div("Joined with the link type chosen at the left.", className="ds-note"),
+            html.Div("Connected with the link type chosen at the left.", className="ds-note"),
             dmc.Button("Repeat host", id={"act": "repeat"}, leftSection=icon("repeat"), size="xs"),
         ]
     return [*rows, _actions()]
@@ -318,7 +320,7 @@ def _new_limit(count: int) -> html.Details:
             ),
             QuantityField(
                 id={"limit-new": "bandwidth"},
-                label="Together at most",
+                label="Combined bandwidth",
                 value="",
                 optional=True,
                 **LINK_QUANTITIES["bandwidth"],

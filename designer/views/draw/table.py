@@ -90,7 +90,7 @@ def tables(topology: Json, devices: Sorting, links: Sorting) -> list[Any]:
     """Return both tables."""
     return [
         _table("device", "Devices", DEVICE_COLUMNS, rows=topology["devices"], sorting=devices),
-        _table("link", "Links, one way each", LINK_COLUMNS, rows=topology["links"], sorting=links),
+        _table("link", "Directed links", LINK_COLUMNS, rows=topology["links"], sorting=links),
     ]
 
 

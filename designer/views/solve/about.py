@@ -79,7 +79,9 @@ def sized(name: str, asked: Mapping[str, Any] | None) -> Any:
         ``{topology, request}`` as the page keeps them, or None.
     """
     if not asked or not asked["topology"]["devices"]:
-        return _quiet("Draw a cluster, and its size is told here before it is solved.")
+        return _quiet(
+            "Draw a cluster, and the size of its model is shown here before it is solved."
+        )
     if sum(each["kind"] == "gpu" for each in asked["topology"]["devices"]) > MOST_GPUS:
         return _quiet(f"With more than {MOST_GPUS} GPUs its size is counted when it is solved.")
     try:

@@ -79,7 +79,7 @@ def problem_asked(asked: Mapping[str, Any]) -> Problem | str:
     topology = asked["topology"]
     ranks = sum(each["kind"] == "gpu" for each in topology["devices"])
     if ranks < 2:
-        return "Two linked GPUs have a best rate."
+        return "Link at least two GPUs to see the best possible rate."
     if asked["request"].get("collective") == "all-to-all" and ranks**2 > MOST_PAIRS:
         return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
     try:
@@ -127,11 +127,11 @@ def alike_told(topology: Topology) -> Json:
         "gpus": {
             "rows": [[each.badge, each.words] for each in several],
             "lone": lone,
-            "marks": class_marks(several, title="Interchangeable GPUs"),
+            "marks": class_marks(several, title="Symmetric GPUs"),
         },
         "links": {
             "rows": [[each.badge, each.words] for each in links],
-            "marks": class_marks(links, title="Interchangeable links"),
+            "marks": class_marks(links, title="Symmetric links"),
         },
     }
 
@@ -222,7 +222,7 @@ def price_marks(rows: Sequence[Mapping[str, Any]]) -> Json | None:
     ]
     if idle:
         groups.append({"tone": {"heat": 0.0}, "links": idle, "label": "no effect"})
-    return {"title": "What 1 % of bandwidth is worth", "groups": groups} if groups else None
+    return {"title": "Gain by 1 % more bandwidth", "groups": groups} if groups else None
 
 
 def _effect(row: Mapping[str, Any]) -> str:

@@ -59,11 +59,14 @@ def sections() -> list[Any]:
     return [
         html.Section(
             [
-                heading("Optimum", html.Small("best rate, latencies aside", className="ds-note")),
+                heading(
+                    "Optimum",
+                    html.Small("best possible bandwidth, latency ignored", className="ds-note"),
+                ),
                 html.Div(optimum_card(None, None), id=ids.OPTIMUM_CARD, role="status"),
                 html.Div(id=ids.PRICES_CARD),
                 html.Div(
-                    "The prices of links are being found …",
+                    "Computing link duals …",
                     id=ids.DUALS_WAIT,
                     className="ds-note ds-under ds-late",
                     hidden=True,
@@ -80,12 +83,10 @@ def alike_section() -> html.Section:
     """Return the section that tells which devices can change places."""
     return html.Section(
         [
-            heading(
-                "Interchangeable", html.Div([layer("gpus"), layer("links")], className="ds-row")
-            ),
+            heading("Symmetry", html.Div([layer("gpus"), layer("links")], className="ds-row")),
             html.Div(alike_card(None), id=ids.ALIKE_CARD),
         ],
-        **attributes(aria_label="Interchangeable"),
+        **attributes(aria_label="Symmetry"),
     )
 
 
@@ -121,7 +122,7 @@ def optimum_card(found: Json | None, shown: str | int | None) -> Any:
         [
             html.Div(
                 [
-                    _figure(text.bandwidth(found["algbw"]), "algbw at best"),
+                    _figure(text.bandwidth(found["algbw"]), "upper limit of algbw"),
                     _figure(text.duration(found["makespan"]), f"per {text.size(found['size'])}"),
                 ],
                 className="ds-figures",
@@ -179,7 +180,7 @@ def prices_card(found: Json | None) -> Any:
         [
             html.Div(
                 [
-                    html.Span("What a link is worth"),
+                    html.Span("Bandwidth sensitivity"),
                     html.Div([layer("prices"), layer("duals")], className="ds-row"),
                 ],
                 className="ds-subhead ds-two",
@@ -235,7 +236,7 @@ def _classes(rows: Sequence[Sequence[str]]) -> html.Ul:
     return html.Ul([html.Li([html.I(badge), html.Span(words)]) for badge, words in rows])
 
 
-PRICING = "What a link is worth is being found …"
+PRICING = "Computing bandwidth sensitivity …"
 
 
 def register(app: Dash) -> None:

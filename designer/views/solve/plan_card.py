@@ -35,7 +35,7 @@ def plan_card() -> html.Div:
         [
             html.Div(
                 [
-                    html.Label("Good enough at", htmlFor=ids.GAP),
+                    html.Label("Stop when within", htmlFor=ids.GAP),
                     QuantityField(
                         id=ids.GAP,
                         kind="percent",
@@ -43,13 +43,13 @@ def plan_card() -> html.Div:
                         least=0,
                         value="",
                         optional=True,
-                        placeholder="a proof",
-                        ariaLabel="Good enough at this gap to the bound, in %",
+                        placeholder="0 %",
+                        ariaLabel="Stop when within this gap of the bound, in %",
                         className="ds-floating",
                         style={"width": 74},
                         **KEPT,
                     ),
-                    html.Span("above the bound"),
+                    html.Span("of the bound"),
                 ],
                 className="ds-enough",
             ),

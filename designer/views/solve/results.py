@@ -176,7 +176,7 @@ def _verdict(summary: Mapping[str, Any]) -> html.Div | None:
         more = "A plan that cuts them may be faster."
         return banner("check", "good", f"{text.sentence(f'{told}: {stop}')} {more}")
     near = f" and {told}" if told.startswith("within") else ""
-    more = f"The schedule is verified{near}; a faster one is not ruled out."
+    more = f"Verified{near}. A faster schedule may exist."
     return banner("info", "plain", f"{text.sentence(stop)} {more}")
 
 

@@ -144,7 +144,7 @@ def with_relay(value: Plain, gpu: str, topology: Topology) -> Json | None:
             _can_send(gpu, inside, sketch.between)
         if not _leaves(gpu, topology):
             msg = (
-                f"no way leads from {gpu} out of {host} but through other GPUs; choose one of them"
+                f"no path leads from {gpu} out of {host} but through other GPUs; choose one of them"
             )
             raise ProblemError(msg)
     relays ^= {gpu}

@@ -32,12 +32,12 @@ def ways_section() -> html.Section:
         id=ids.WAYS_CLOSE,
         type="button",
         className="ds-close",
-        title="Take the ways away",
-        **attributes(aria_label="Take the ways away"),
+        title="Hide the paths",
+        **attributes(aria_label="Hide the paths"),
     )
     return html.Section(
         [
-            heading("Ways drawn", html.Div([layer("ways"), close], className="ds-row")),
+            heading("Paths shown", html.Div([layer("ways"), close], className="ds-row")),
             html.Div(
                 [
                     html.B(id=ids.WAYS_TITLE, className="ds-ways-title"),
@@ -49,7 +49,7 @@ def ways_section() -> html.Section:
                         allowDeselect=False,
                         size="xs",
                         maxDropdownHeight=260,
-                        **attributes(aria_label="Which way is drawn"),
+                        **attributes(aria_label="Which path is shown"),
                     ),
                     html.P(id=ids.WAYS_FACTS, className="ds-note ds-ways-facts", role="status"),
                 ],
@@ -58,7 +58,7 @@ def ways_section() -> html.Section:
         ],
         id=ids.WAYS_BOX,
         hidden=True,
-        **attributes(aria_label="Ways over the drawing"),
+        **attributes(aria_label="Paths over the drawing"),
     )
 
 

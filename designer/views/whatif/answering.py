@@ -88,7 +88,7 @@ def asked(topology: Topology, request: Mapping[str, Any] | None) -> Problem | st
     """Return the problem of a cluster and of the header's settings, or why there is none."""
     ranks = len(topology.ranks)
     if ranks < 2:
-        return "Two linked GPUs have a best rate."
+        return "Link at least two GPUs to see the best possible rate."
     if (request or {}).get("collective") == "all-to-all" and ranks**2 > MOST_PAIRS:
         return f"With {ranks:,} GPUs the solve finds the best rate of an all-to-all."
     try:

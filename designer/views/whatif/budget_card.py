@@ -374,7 +374,7 @@ def costs_form(knobs: Sequence[Knob], topology: Topology) -> Any:
                         _cost(
                             {"whatif-cost": each.key},
                             f"{each.title} at {each.bandwidth:g} GB/s",
-                            "a GB/s more, both ways",
+                            "per GB/s added, both directions",
                             USUAL_COST,
                         )
                         for each in knobs

@@ -50,14 +50,14 @@ def figures(today: Json | None, now: Json | None) -> list[Any]:
             title=f"algbw, latencies aside. Proved by {now['proved_by']}.",
         ),
         _card(
-            "Repeated, each",
+            "Steady state, per call",
             text.duration,
             (before.get("each"), now["each"]),
             note=f"makespan per {text.size(now['size'])}, without end",
             less=True,
         ),
         _card(
-            "Once, at least",
+            "Single call, lower bound",
             text.duration,
             (before.get("once"), now["once"]),
             note=f"{now['once_by']}; latencies count" if now["once"] else now["once_by"],
@@ -204,7 +204,9 @@ def _left() -> html.Div:
         [
             html.Div(
                 [
-                    heading("What if", html.Small("bandwidths of both ways", className="ds-note")),
+                    heading(
+                        "What if", html.Small("bandwidths of both directions", className="ds-note")
+                    ),
                     html.Div(id=ids.WHATIF_FORM, className="ds-wif-form"),
                 ],
                 className="ds-wif-scroll",
@@ -285,7 +287,7 @@ def _right() -> html.Div:
                 data=[
                     {"value": "limits", "label": "What limits"},
                     {"value": "budget", "label": "What to buy"},
-                    {"value": "failing", "label": "What may fail"},
+                    {"value": "failing", "label": "Failures"},
                 ],
                 value="limits",
                 size="xs",

@@ -15,9 +15,9 @@ steps. Of several rings each has its share of the chunks, in turn.
 Several rings side by side, none of which takes bandwidth that another has.
 
 At a pace, a link has as many lanes as its bandwidth goes into. Rings are searched one after the
-other over the lanes that are left, those that can be gone around both ways first; what a symmetry
-makes of the last ring is tried before anything is searched. Where one more may be there the search
-begins again with the ranks in another order. No claim is made that there are no more.
+other over the lanes that are left, those that can be gone around in both directions first; what a
+symmetry makes of the last ring is tried before anything is searched. Where one more may be there
+the search begins again with the ranks in another order. No claim is made that there are no more.
 """
 
 from __future__ import annotations
@@ -252,12 +252,12 @@ def refuses(problem: Problem, *, both: bool = False) -> str | None:
     if reason is not None:
         return reason
     if both and len(problem.topology.ranks) < 3:
-        return "both ways around a ring of 2 GPUs are the same"
+        return "both directions around a ring of 2 GPUs are the same"
     return _no_ring(both=both) if ring_of(problem.topology, both=both) is None else None
 
 
 def _no_ring(*, both: bool) -> str:
-    way = " that can be gone around both ways" if both else ""
+    way = " that can be gone around in both directions" if both else ""
     return f"no ring through all GPUs{way} was found in it"
 
 

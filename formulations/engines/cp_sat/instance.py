@@ -371,7 +371,7 @@ def _useful(
     many = [len(each) for each in found]
     if sum(many) > MOST_PAIRS:
         msg = (
-            f"an exact search would choose among {sum(many):,} pairs of a chunk and a way, and "
+            f"an exact search would choose among {sum(many):,} pairs of a chunk and a path, and "
             f"more than {MOST_PAIRS:,} take too much memory; take fewer chunks"
         )
         raise SolveError(msg)

@@ -266,7 +266,7 @@ def _let_through(hops: Hops) -> Hops:
 def no_way(name: str) -> str:
     """Say that no way leads to the device called `name`."""
     return (
-        f"no way of at most {LONGEST_WAY} links from one device that stores to the next leads "
+        f"no path of at most {LONGEST_WAY} links from one device that stores to the next leads "
         f"to {name} under the shared limits; link it to others more directly"
     )
 

@@ -425,7 +425,7 @@ def few(names: Sequence[str]) -> str:
 def _why(bound: Bound) -> str:
     """Say what a lower bound is about, to be read before its µs."""
     if isinstance(bound.witness, Path):
-        return f"the way {'->'.join(bound.witness.devices)} takes"
+        return f"the path {'->'.join(bound.witness.devices)} takes"
     if isinstance(bound.witness, Cut):
         inside = few(bound.witness.inside)
         return f"what must leave {inside} at {bound.witness.bandwidth:g} GB/s takes"

@@ -49,7 +49,7 @@ def no_forest(demands: Demands) -> str | None:
         return None
     groups = (*demands.spreads, *demands.sums)
     if len({each.root for each in groups}) < len(groups):
-        return "chunks of one rank have different destinations, and its trees take all data alike"
+        return "chunks of one rank have different destinations, and its trees carry all data to all"
     return None
 
 

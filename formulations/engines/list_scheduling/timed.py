@@ -163,7 +163,7 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
         routes.append(route)
         if len(routes) > MOST_MOVES:
             msg = (
-                f"{topology} has more than {MOST_MOVES:,} ways from GPU to GPU over its switches; "
+                f"{topology} has more than {MOST_MOVES:,} paths from GPU to GPU over its switches; "
                 "draw fewer levels of switches or join parallel ones"
             )
             raise SolveError(msg)

@@ -149,7 +149,7 @@ def logical(moves: Moves, sketch: Sketch, *, turned: bool = False) -> Logical:
         away = leaves(host[moves.src], host[moves.dst])
         keep &= ~away | joined[moves.src, moves.dst]
     if not keep.any():
-        msg = f"the sketch leaves no way between two GPUs of {topology}; leave out fewer links"
+        msg = f"the sketch leaves no path between two GPUs of {topology}; leave out fewer links"
         raise Infeasible(msg)
     relays: dict[str, set[str]] = {}
     for gpu, relay in sketch.relays:
@@ -214,7 +214,7 @@ def parts_of(moves: Moves, collective: Collective, sketch: Sketch) -> list[Part]
     ProblemError
         If the sketch asks for other chunks than there are.
     Infeasible
-        If the sketch leaves no way.
+        If the sketch leaves no path.
     """
     if not collective.reduces:
         whole = Half(collective, tuple(range(len(collective.chunks))))
@@ -344,7 +344,7 @@ def pairs_of(part: Part) -> Pairs:
     if chunks * len(ways) > MOST_PAIRS:
         msg = (
             f"{chunks} chunks over {len(ways)} ways are {chunks * len(ways):,} pairs, more than "
-            f"{MOST_PAIRS:,}; leave out ways by a sketch or join chunks by instances"
+            f"{MOST_PAIRS:,}; leave out paths by a sketch or join chunks by instances"
         )
         raise SolveError(msg)
     chosen, numbers = [], []
@@ -441,7 +441,7 @@ def _refuse(part: Part, number: int, device: int) -> None:
     holder = topology.ranks[part.collective.chunks[number].holders[0]]
     ends = (holder, topology.devices[device].name)
     src, dst = ends[::-1] if part.turned else ends
-    msg = f"the sketch leaves no way from {src} to {dst}; leave out fewer links or add a pair"
+    msg = f"the sketch leaves no path from {src} to {dst}; leave out fewer links or add a pair"
     raise Infeasible(msg)
 
 

@@ -242,7 +242,7 @@ class Search:
         known = [each.quick for each in routed if each.quick is not None and each.forced]
         if len(known) == len(routed):
             self.begun = True
-            self.run.report("quick ways, ordered")
+            self.run.report("quick paths, ordered")
             self._offered(routed, known, contiguous=False)
         return self.run.enough
 
@@ -255,7 +255,7 @@ class Search:
         if len(ways) == len(routed) and not (known and self.begun):
             self._offered(routed, ways, contiguous=True)
             if self.begun and self.run.best is before:
-                self.run.note("the plan of the quick ways is no longer than these, and is kept")
+                self.run.note("the plan of the quick paths is no longer than these, and is kept")
         if self.run.enough:
             return self.run.reached
         if self.run.expired or not ways:
@@ -293,7 +293,7 @@ class Search:
         if run.expired:
             return self._stand(routed, "no time was left for it")
         paths = self._program(routed)
-        run.report(f"step 1: ways, {pairs.many} binary variables")
+        run.report(f"step 1: paths, {pairs.many} binary variables")
         try:
             outcome = self.backend.solve(
                 paths.model,
@@ -303,12 +303,12 @@ class Search:
                 start=None if routed.quick is None else (paths.taken, routed.quick.astype(float)),
             )
         except LimitReached:
-            return self._stand(routed, "its limit came before it had ways")
+            return self._stand(routed, "its limit came before it had paths")
         except Infeasible:
             if not routed.forced:
-                msg = "no ways are as the sketch asks; leave out fewer links or force fewer pairs"
+                msg = "no paths are as the sketch asks; leave out fewer links or force fewer pairs"
                 raise Infeasible(msg) from None
-            return self._stand(routed, "no ways are as symmetric and direct as it asks")
+            return self._stand(routed, "no paths are as symmetric and direct as it asks")
         run.met(outcome.size)
         self.solved &= outcome.ending in (Ending.OPTIMAL, Ending.GAP)
         run.note(
@@ -318,7 +318,7 @@ class Search:
         taken = np.asarray(np.asarray(paths.taken.value) > 0.5)
         if not routed.demands.spreads(taken):
             # Delays may be less than a solver's tolerance, so that nothing orders them.
-            return self._stand(routed, "its ways go round in circles that take no time")
+            return self._stand(routed, "its paths have cycles that take no time")
         return taken
 
     def _stand(self, routed: Routed, why: str) -> np.ndarray | None:
@@ -326,7 +326,7 @@ class Search:
         self.solved = False
         if routed.quick is not None:
             missed = "" if routed.forced else ", which miss a forced pair"
-            self.run.note(f"step 1 found no ways: {why}; the quick ones stand{missed}")
+            self.run.note(f"step 1 found no paths: {why}; the quick ones stay{missed}")
         return routed.quick
 
     def _program(self, routed: Routed) -> Paths:
@@ -362,7 +362,7 @@ class Search:
         )
         best = found[0]
         if contiguous:
-            self.run.note(f"step 2: {best.heuristic} first, {best.direction} the ways, is best")
+            self.run.note(f"step 2: {best.heuristic} first, {best.direction} the paths, is best")
         # As good ones only where the replay of those before took longer than their own times said.
         for each in found:
             known = self.run.best

@@ -61,7 +61,7 @@ def with_offsets(pairs: Pairs, sketch: Sketch, note: Callable[[str], None]) -> P
             continue
         more = joined(pairs, [*kept, found])
         if more is None:
-            note(f"the offset ({by}, {block}) is left out: it moves ways to where none lead")
+            note(f"the offset ({by}, {block}) is left out: it moves paths to where none lead")
             continue
         kept.append(found)
         best = more
@@ -88,7 +88,7 @@ def images_of(part: Part, sketch: Sketch, *, by: int, block: int) -> Images | st
     link[position] = np.array(position)[both.links[1]]
     moves = _moved(ways, link)
     if moves is None:
-        return "it moves ways to where none lead"
+        return "it moves paths to where none lead"
     return chunks[1], moves, devices, link
 
 
@@ -257,7 +257,7 @@ def _closed(group: np.ndarray, generator: np.ndarray) -> np.ndarray | None:
 
 def words(sketch: Sketch) -> str:
     """Say in words what a sketch asks for."""
-    said = ["every pair of GPUs in two hosts that a way joins"]
+    said = ["every pair of GPUs in two hosts that a path connects"]
     if sketch.between is not None:
         said = [f"{len(sketch.between)} pairs of GPUs in two hosts"]
     for name, pairs in (

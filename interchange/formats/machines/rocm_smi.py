@@ -311,7 +311,7 @@ class _Reading:
         if len(groups) == 1 and not yes(self.asked, "pcie_tree"):
             if len(self.gpus) > 1:
                 self.left_out.append(
-                    "the ways over the host, for XGMI joins all GPUs (setting pcie_tree=true "
+                    "the paths over the host, for XGMI joins all GPUs (setting pcie_tree=true "
                     "draws them)"
                 )
             return Tree()
@@ -366,6 +366,6 @@ READER = Reader(
         "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",
         "pcie": "generation of PCIe, 3 to 6",
         "sockets": "GB/s one way between NUMA domains",
-        "pcie_tree": "true draws the ways over the host where XGMI joins all GPUs",
+        "pcie_tree": "true draws the paths over the host where XGMI joins all GPUs",
     },
 )

@@ -256,7 +256,7 @@ class _Traces:
         lost = ["epochs and times: the simulator finds its own"]
         devices = self._problem.topology.devices
         if any(each.kind != "gpu" for each in devices):
-            lost.append("the way of each message through switches, which the network chooses")
+            lost.append("the path of each message through switches, which the network chooses")
         if any(each.kind == "switch" and (each.copies or each.reduces) for each in devices):
             lost.append("copies and sums made in switches: each copy is a message of its own")
         if self._hops.rounded:

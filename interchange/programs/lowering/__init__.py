@@ -151,7 +151,7 @@ def lost_notes(problem: Problem, hops: Hops) -> tuple[str, ...]:
     """Return what programs do not keep of a plan, in sentences."""
     notes = ["epochs and times: the runtime does each step as soon as it can"]
     if any(device.kind != "gpu" for device in problem.topology.devices):
-        notes.append("ways through switches, NICs and memories: a runtime chooses its own")
+        notes.append("paths through switches, NICs and memories: a runtime chooses its own")
     meeting = [each for each in problem.topology.devices if each.kind == "switch"]
     if any(each.copies or each.reduces for each in meeting):
         notes.append("copies and sums made in switches: ranks make them")

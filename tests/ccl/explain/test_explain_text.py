@@ -301,8 +301,9 @@ class TestSymmetry:
 
         told = explain(*folded)
 
-        assert "Only the transfers of one tree of each kind are told; each stands for 4 alike." in (
-            told
+        assert (
+            "Only the transfers of one tree of each kind are listed; each stands for 4 alike."
+            in (told)
         )
         with pytest.raises(ProblemError, match="transfers that can be compared"):
             difference(tell(*folded), tell(*folded))

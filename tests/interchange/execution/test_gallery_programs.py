@@ -41,7 +41,7 @@ def test_an_exported_plan_is_clean_and_right_in_100_interleavings(entry, kind):
         return
     problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
     if not methods(problem):
-        return  # no ways join its contributions, which is refused in words elsewhere
+        return  # no paths join its contributions, which is refused in words elsewhere
     result = solve(problem, methods(problem)[0], time_limit=0.5)
 
     program = lower(problem, result.plan)

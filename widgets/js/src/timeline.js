@@ -29,7 +29,7 @@ export class Timeline {
       ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
     );
     this.heatButton = button("heat", "Link load (H)", "heat");
-    this.logButton = button("log", "What happens, as text (T)", "log");
+    this.logButton = button("log", "Event log (T)", "log");
     this.inspectButton = button("inspect", "Inspector (I)", "inspect");
     this.element = h(
       "div",

@@ -518,7 +518,7 @@ class _Reading:
         host = self.hosts[0] or self.topology.name
         assumed = [
             f"dev k is the k-th GPU or port of {host} as drawn, unless a rank is said",
-            "between two GPUs the way of fewest links, of these the fastest, through switches",
+            "between two GPUs the path of fewest links, of these the fastest, through switches",
         ]
         left = [f"{count(many, what)} {which}" for (what, which), many in self.lost.items()]
         return Report(tuple(self.told[:10]), tuple(assumed), tuple(left))

@@ -416,7 +416,7 @@ def _lost_plan(problem: Problem, plan: Schedule) -> list[str]:
         f"the size: a chunk is {problem.collective.chunk_size:.9g} bytes",
     ]
     if any(each.via for each in plan.sends):
-        lost.append("ways over other devices: a send is from GPU to GPU")
+        lost.append("paths over other devices: a send is from GPU to GPU")
     if problem.windows:
         lost.append("times in which links have less bandwidth")
     if any(each.priority != 1 or each.tenant for each in problem.collective.chunks):

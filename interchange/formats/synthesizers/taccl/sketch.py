@@ -76,7 +76,7 @@ def _parts(sketch: Sketch) -> str:
     pairs = (
         (sketch.between, "pair of GPUs between hosts"),
         (sketch.without, "link that is not used"),
-        (sketch.forced, "way that must carry a chunk"),
+        (sketch.forced, "path that must carry a chunk"),
         (sketch.relays, "GPU with a relay"),
     )
     told = [_many(len(each), what) for each, what in pairs if each is not None and each]

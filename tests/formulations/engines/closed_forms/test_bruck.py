@@ -74,4 +74,4 @@ def test_where_partners_are_not_joined_chunks_go_over_those_between(kind):
     first, second = (solved("bruck", problem) for _ in range(2))
 
     assert first.plan == second.plan
-    assert "its messages take longer ways" in first.closed_form.why(first.makespan)
+    assert "its messages take longer paths" in first.closed_form.why(first.makespan)

@@ -92,7 +92,7 @@ def test_direct_takes_quicker_ways_over_other_gpus_and_says_so():
 
     assert result.makespan == pytest.approx(20.0)
     assert result.closed_form.in_steps == pytest.approx(1000.0)
-    assert "other ways are quicker (20 µs)" in result.closed_form.why(result.makespan)
+    assert "other paths are quicker (20 µs)" in result.closed_form.why(result.makespan)
 
 
 @pytest.mark.parametrize("name", ["pairwise", "direct"])

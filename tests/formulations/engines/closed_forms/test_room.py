@@ -218,7 +218,7 @@ class TestWhy:
         [
             ({}, 100.0, "f = 100 µs, and so it is here"),
             ({"alone": 90.0, "in_steps": 90.0}, 90.0, "some links are faster than the slowest"),
-            ({"alone": 120.0, "in_steps": 120.0}, 120.0, "its messages take longer ways (120 µs)"),
+            ({"alone": 120.0, "in_steps": 120.0}, 120.0, "its messages take longer paths (120 µs)"),
             (
                 {"in_steps": 150.0, "busiest": ("a", "b"), "crowd": 3},
                 150.0,
@@ -226,7 +226,7 @@ class TestWhy:
             ),
             ({"in_steps": 60.0}, 60.0, "GPUs use several links at once or pass on"),
             ({}, 80.0, "steps overlap (80 µs)"),
-            ({"elsewhere": True}, 80.0, "other ways are quicker (80 µs)"),
+            ({"elsewhere": True}, 80.0, "other paths are quicker (80 µs)"),
             ({}, 130.0, "shared limits or the order of sends slow it (130 µs)"),
         ],
     )
@@ -256,7 +256,7 @@ class TestWhy:
     def test_ways_over_gpus(self):
         result = solved("bruck", asked("ring:gpus=6", "all-to-all"))
 
-        assert "its messages take longer ways" in result.closed_form.why(result.makespan)
+        assert "its messages take longer paths" in result.closed_form.why(result.makespan)
 
 
 def test_sums_that_are_exchanged_are_steps_of_their_own():

@@ -1,4 +1,4 @@
-"""TACOS: links matched with chunks by chance, beside its published program and by hand."""
+"""TACOS: randomised link-chunk matching, beside its published program and by hand."""
 
 from dataclasses import replace
 

@@ -99,7 +99,7 @@ function way(plan, chunk) {
   const sends = plan.wayOf(chunk);
   const last = sends.reduce((most, { end }) => Math.max(most, end), 0);
   const facts = `${bytes(size)}, at first in ${listed(plan.holders(chunk))}; ${counted(sends.length, "send")} until ${duration(last)}`;
-  return { title: `Way of ${label}`, facts, sends };
+  return { title: `Path of ${label}`, facts, sends };
 }
 
 function path(plan) {
