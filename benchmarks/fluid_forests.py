@@ -17,10 +17,10 @@ from benchmarks.measuring import said, table
 from benchmarks.timing import GB, median_of
 from ccl.collective import all_gather
 from ccl.errors import CclError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.result import Result
+from ccl.tree_embedding import steady_makespan
 from formulations import solve
 from formulations.engines.forestcoll.search import fixed_rate, forest_rate, network_of
 from gallery import open_cluster

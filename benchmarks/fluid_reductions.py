@@ -20,10 +20,10 @@ from benchmarks.fluid_forests import gathering
 from benchmarks.measuring import said, table
 from benchmarks.timing import median_of
 from ccl.collective import all_reduce
-from ccl.laying import steady_makespan
 from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.result import Result, Status
+from ccl.tree_embedding import steady_makespan
 from formulations import solve
 from formulations.engines.forestcoll.search import forest_rate
 

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from benchmarks.measuring import said, table
 from ccl.collective import broadcast
-from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.topology import DeviceKind, Link, Topology, device
+from ccl.tree_embedding import steady_makespan
 from formulations import solve
 from formulations.engines.fluid_lp.plain import FluidSolution, solve_plain
 from gallery import open_cluster

@@ -22,11 +22,11 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from ccl.explain.told import phrases
+from ccl.explain.narration import phrases
 from ccl.layout import layout
 from gallery import open_cluster
 from widgets.pages.writers import standalone_html
-from widgets.shown.scene import drawing
+from widgets.view_model.scene import drawing
 
 SIZE = 1e6
 """Bytes of a chunk."""

@@ -26,9 +26,9 @@ from rich.table import Table
 
 import formulations
 from benchmarks.measuring import said
-from formulations.campaigns.sweeps.kept import is_sweep, read_rows
 from formulations.campaigns.sweeps.rows import Row, without_clock
 from formulations.campaigns.sweeps.running import Progress
+from formulations.campaigns.sweeps.store import is_sweep, read_rows
 
 SPEC: dict[str, Any] = {
     "clusters": [

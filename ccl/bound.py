@@ -88,8 +88,8 @@ class Bound:
     whole_chunks
         Whether it holds only for plans that never split a chunk.
     steady
-        Whether it holds for the steady state too (`ccl.laying`): bytes over bandwidth, in which
-        no latency is counted.
+        Whether it holds for the steady state too (`ccl.tree_embedding`): bytes over bandwidth, in
+        which no latency is counted.
     """
 
     makespan: float

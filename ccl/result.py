@@ -25,12 +25,12 @@ from typing import Any
 from ccl import text
 from ccl.bound import Bound
 from ccl.display import mime_bundle
-from ccl.laying import steady_makespan
 from ccl.plans import Flow, Forest, Schedule
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.timeline import Timeline, bus_factor
 from ccl.topology import no_collection
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 
 SAME = 1e-9

@@ -27,7 +27,7 @@ from designer.server.server import run
 from designer.server.sessions import ALIVE
 from designer.shell import ids
 from designer.shell.markup import Extra, note
-from designer.views.catalog.holdings import Holdings, answering, keeping
+from designer.views.catalog.catalog_view import Holdings, answering, keeping
 from designer.views.compare.running import Comparisons
 from designer.views.draw.files import drawing_of
 from designer.views.whatif.running import Studies

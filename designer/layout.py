@@ -15,7 +15,8 @@ from designer.views.compare import page as compare
 from designer.views.draw import edits
 from designer.views.draw.edits import palette
 from designer.views.draw.table import Sorting
-from designer.views.solve import live_card, results, solve_card, tree_card, ways_card
+from designer.views.solve import live_card, results, solve_card, tree_card
+from designer.views.solve import paths_card as ways_card
 from designer.views.solve.forms import header
 from designer.views.solve.plan_card import plan_card
 from designer.views.whatif import page as whatif

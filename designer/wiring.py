@@ -27,8 +27,8 @@ from designer.views.solve import (
     results,
     solve_card,
     tree_card,
-    ways_card,
 )
+from designer.views.solve import paths_card as ways_card
 from designer.views.whatif import form
 from designer.views.whatif.running import Studies
 

@@ -29,8 +29,8 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from formulations.campaigns.sweeps.kept import read_rows
 from formulations.campaigns.sweeps.rows import CLOCKED, Row
+from formulations.campaigns.sweeps.store import read_rows
 from tools.visitor import ROOT, Json, Refused, Server, Visitor, drawings, free_port
 
 BEGINS = 15.0

@@ -7,7 +7,7 @@ from typing import Any
 from dash.development.base_component import Component
 
 from widgets import canvas_file
-from widgets.shown.scene import PAIR_PROPS, PROPS
+from widgets.view_model.scene import PAIR_PROPS, PROPS
 
 
 class _Hosted(Component):
@@ -32,7 +32,8 @@ class GapChart(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and ``course`` as `widgets.shown.scene.course` makes it.
+        ``id``, ``className``, ``style``, and ``course`` as `widgets.view_model.scene.course` makes
+        it.
     """
 
     _type = "GapChart"
@@ -96,7 +97,7 @@ class TopologyCanvas(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and those that `widgets.shown.scene.PROPS` explains.
+        ``id``, ``className``, ``style``, and those that `widgets.view_model.scene.PROPS` explains.
     """
 
     _type = "TopologyCanvas"
@@ -113,8 +114,8 @@ class SchedulePair(_Hosted):
     Parameters
     ----------
     **props
-        ``id``, ``className``, ``style``, and those that `widgets.shown.scene.PAIR_PROPS` explains;
-        ``films`` has to be given, empty where there is nothing to play yet.
+        ``id``, ``className``, ``style``, and those that `widgets.view_model.scene.PAIR_PROPS`
+        explains; ``films`` has to be given, empty where there is nothing to play yet.
     """
 
     _type = "SchedulePair"

@@ -19,7 +19,7 @@ from ccl.result import Result
 from ccl.serialization.quantity import format_size
 from ccl.topology import Topology
 from formulations.analyses.comparison import Comparison, Row
-from widgets.shown.classes import counted
+from widgets.view_model.classes import counted
 
 HEADS = (
     "Method",

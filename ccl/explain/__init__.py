@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ccl.explain.difference import Difference, difference
+from ccl.explain.narration import Breakdown, Told, breakdown, tell
 from ccl.explain.text import explain
-from ccl.explain.told import Breakdown, Told, breakdown, tell
 
 __all__ = ["Breakdown", "Difference", "Told", "breakdown", "difference", "explain", "tell"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
-from ccl.explain.told import MOST_UNFOLDED, Told, tell
+from ccl.explain.narration import MOST_UNFOLDED, Told, tell
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result

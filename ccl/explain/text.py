@@ -15,12 +15,12 @@ from itertools import groupby
 from operator import itemgetter
 
 from ccl.errors import ProblemError
-from ccl.explain.told import Plan, Told, breakdown, rank_name, tell
-from ccl.laying import ways
+from ccl.explain.narration import Plan, Told, breakdown, rank_name, tell
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.text import bounded, bytes_text, count, enumerated, number
 from ccl.timeline import Reason, Timeline
+from ccl.tree_embedding import ways
 
 MOST_TREES = 6
 """Trees or paths of one chunk that are written out."""

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from ccl.simulate.ways import SlowTimes
+from ccl.simulate.routes import SlowTimes
 from ccl.topology import Topology, binding_limits
 
 _NOTHING = 1e-12

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.simulate.ways import SAME_MOMENT, Held, Spans, Way, Ways, shared
+from ccl.simulate.routes import SAME_MOMENT, Held, Spans, Way, Ways, shared
 from ccl.topology import SharedLimit
 
 _Moments = list[tuple[float, int]]

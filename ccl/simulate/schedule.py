@@ -15,7 +15,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job, Promises
 from ccl.simulate.plan import Crossing, Plan, brought, held_back, needs_of, plan_sends
-from ccl.simulate.ways import SAME_MOMENT, SlowTimes, Spans
+from ccl.simulate.routes import SAME_MOMENT, SlowTimes, Spans
 from ccl.timeline import Timeline, Transfer, by_start
 from ccl.topology import binding_limits
 

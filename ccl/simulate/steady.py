@@ -5,7 +5,7 @@ link sends of the parts that are there the one that is furthest behind: part i o
 has the rank (i + 1/2) / n, so that all chunks and trees move on together, and a device passes a
 part on when all of it has come. The more parts, the closer to the steady state.
 
-An all-reduce is cut where its in-trees and its out-trees are (`ccl.laying`).
+An all-reduce is cut where its in-trees and its out-trees are (`ccl.tree_embedding`).
 
 Replay of a symmetric forest on one link of each orbit.
 
@@ -47,14 +47,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ccl.laying import link_orbits, ways
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.simulate.engine import Engine, Job
-from ccl.simulate.ways import SlowTimes
+from ccl.simulate.routes import SlowTimes
 from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline, Transfer, by_start
 from ccl.topology import SharedLimit, Topology, binding_limits
+from ccl.tree_embedding import link_orbits, ways
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ccl import text
 from ccl.bound import Bound, Cut, Path
 from ccl.problem import Problem
 from ccl.timeline import algbw, bus_factor, busbw
-from designer.cli.asked import (
+from designer.cli.request import (
     ChunksOption,
     Cluster,
     CollectiveOption,

@@ -18,7 +18,7 @@ from ccl.layout import layout
 from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.conditions import document, write_document
-from designer.cli.asked import JsonOption, print_facts, print_json, print_table, remark, writable
+from designer.cli.request import JsonOption, print_facts, print_json, print_table, remark, writable
 from gallery import Entry, Parameter, catalog, entry, open_cluster
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from ccl.errors import ProblemError
 from ccl.serialization.conditions import document, write_document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import write_text
-from designer.cli.asked import (
+from designer.cli.browse import FileOption, opened
+from designer.cli.request import (
     USUAL_COLLECTIVE,
     Cluster,
     CollectiveOption,
@@ -32,7 +33,6 @@ from designer.cli.asked import (
     whole_chunk_rows,
     writable,
 )
-from designer.cli.browse import FileOption, opened
 
 if TYPE_CHECKING:
     from ccl.topology import Topology

@@ -19,7 +19,7 @@ from ccl.errors import ProblemError
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import laid_out, write_text
 from ccl.topology import Topology
-from designer.cli.asked import (
+from designer.cli.request import (
     ChunksOption,
     Cluster,
     CollectiveOption,

@@ -22,7 +22,7 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import parse_window, read_tenants
 from ccl.serialization.text import read_bytes
-from designer.cli.asked import (
+from designer.cli.request import (
     ChunksOption,
     Cluster,
     CollectiveOption,

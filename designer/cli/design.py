@@ -13,9 +13,9 @@ import typer
 
 from ccl import text
 from ccl.errors import SolverMissing
-from designer.cli.asked import MemoryOption, SolvesOption, memory_in, open_document, remark
 from designer.cli.browse import USUAL
 from designer.cli.browse import opened as opened_catalog
+from designer.cli.request import MemoryOption, SolvesOption, memory_in, open_document, remark
 from designer.jobs import Limits
 from designer.server.address import LOOPBACK, bound, names
 from formulations import memory_each

@@ -25,7 +25,7 @@ from designer.cli import (
     solve,
     sweep,
 )
-from designer.cli.asked import complain
+from designer.cli.request import complain
 
 BAD_INPUT = 2
 INTERRUPTED = 130

@@ -18,17 +18,17 @@ from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import read_bytes
-from designer.cli.asked import JsonOption, print_facts, print_json, remark
+from designer.cli.request import JsonOption, print_facts, print_json, remark
 from interchange.execution import Execution, Finding
 from interchange.execution import execute as execute_program
-from interchange.execution.puts import PutExecution, execute_puts
+from interchange.execution.one_sided import PutExecution, execute_puts
 from interchange.formats.catalogue import read_content
 from interchange.formats.format import Asked, replayed
 from interchange.formats.runtimes import msccl_xml, mscclpp
 from interchange.programs import Program
 from interchange.programs.lint import EXECUTORS, Complaint, lint
 from interchange.programs.lowering import lower
-from interchange.programs.puts import PutProgram
+from interchange.programs.one_sided import PutProgram
 from interchange.running import Ran, run
 
 

@@ -10,9 +10,9 @@ import typer
 from ccl.errors import FormatError
 from ccl.explain import difference, tell
 from ccl.explain import explain as told_in_words
-from ccl.explain.told import Told
+from ccl.explain.narration import Told
 from ccl.serialization.conditions import read_document
-from designer.cli.asked import JsonOption, print_json
+from designer.cli.request import JsonOption, print_json
 from interchange.formats.format import replayed
 
 PlanFile = Annotated[Path, typer.Argument(metavar="FILE", help="A result or plan document.")]

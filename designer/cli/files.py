@@ -20,7 +20,7 @@ from ccl.result import Plan
 from ccl.serialization.conditions import Document, document_text, read_document
 from ccl.serialization.text import write_bytes
 from ccl.timeline import Timeline, algbw, busbw
-from designer.cli.asked import (
+from designer.cli.request import (
     Cluster,
     JsonOption,
     open_document,

@@ -18,7 +18,7 @@ from ccl.bound import across
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.serialization.conditions import document, write_document
-from designer.cli.asked import (
+from designer.cli.request import (
     Cluster,
     CollectiveOption,
     JsonOption,
@@ -38,7 +38,7 @@ from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from ccl.bound import Cut
-    from formulations.analyses.expansion.sale import Change, Front, Gain, Upgrade
+    from formulations.analyses.expansion.offers import Change, Front, Gain, Upgrade
     from formulations.analyses.sensitivity.curve import Piece, RateCurve
     from formulations.analyses.sensitivity.cutting_planes import Number
     from formulations.analyses.sensitivity.sensitivity import Sensitivity

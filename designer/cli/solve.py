@@ -26,7 +26,8 @@ from ccl.plans import Schedule
 from ccl.result import Result, Stop
 from ccl.serialization.conditions import document, write_document
 from designer.cli import conditions
-from designer.cli.asked import (
+from designer.cli.browse import CatalogOption, Store
+from designer.cli.request import (
     Cluster,
     CollectiveOption,
     JsonOption,
@@ -45,7 +46,6 @@ from designer.cli.asked import (
     whole_chunk_rows,
     writable,
 )
-from designer.cli.browse import CatalogOption, Store
 from formulations import Formulation, OptionField, pareto
 from formulations.analyses.chunk_counts import chunks_per_shard, common_bound, common_gap, tried
 

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from ccl import text
 from ccl.result import Status
-from designer.cli.asked import JsonOption, print_facts, print_json, remark
 from designer.cli.compare import WIDE
+from designer.cli.request import JsonOption, print_facts, print_json, remark
 from designer.cli.solve import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -152,10 +152,10 @@ def _words(news: Progress) -> str:
 
 def _list(spec: Path, folder: Path, *, workers: int | None, as_json: bool) -> None:
     """List the tasks, and tell how long they may take."""
-    from formulations.campaigns.sweeps.kept import is_sweep, read_rows  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.pool import cores  # noqa: PLC0415  it loads Dask
     from formulations.campaigns.sweeps.rows import at_most, estimated  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.spec import read_spec  # noqa: PLC0415  as above
+    from formulations.campaigns.sweeps.store import is_sweep, read_rows  # noqa: PLC0415  as above
     from formulations.campaigns.sweeps.tasks import tasks_of  # noqa: PLC0415  as above
 
     tasks = tasks_of(read_spec(spec))

@@ -32,7 +32,7 @@ from designer.queue.broker import (
     reaching,
 )
 from designer.queue.tasks import NAME, QUEUE, make_app
-from designer.views.catalog.holdings import answering
+from designer.views.catalog.catalog_view import answering
 from formulations import Progress, ended
 
 if TYPE_CHECKING:

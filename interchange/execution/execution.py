@@ -46,8 +46,8 @@ from interchange.execution.machine import (
     wrong_sizes,
 )
 from interchange.programs import Program, Protocol, RankProgram, Slot, Step, ThreadBlock
+from interchange.programs.one_sided.program import PutProgram
 from interchange.programs.program import RECEIVES, SENDS
-from interchange.programs.puts.program import PutProgram
 
 SLOTS: Mapping[Protocol, int] = {"Simple": 2, "LL": 8, "LL128": 8}
 """Messages that a connection holds."""

@@ -23,7 +23,7 @@ from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from widgets.pages.writers import standalone_html
-from widgets.shown.scene import cuts, drawing, scene
+from widgets.view_model.scene import cuts, drawing, scene
 
 SYSTEM_CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [

@@ -20,8 +20,8 @@ from formulations import compare
 from formulations.analyses.comparison import comparison_from_json
 from gallery import open_cluster
 from widgets import canvas_file
-from widgets.shown import scene
-from widgets.shown.scene import drawing
+from widgets.view_model import scene
+from widgets.view_model.scene import drawing
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from ccl.layout import layout
 from gallery import open_cluster
-from widgets.shown.scene import drawing
+from widgets.view_model.scene import drawing
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import widgets
-from widgets.shown.scene import course
+from widgets.view_model.scene import course
 
 pytestmark = pytest.mark.browser
 

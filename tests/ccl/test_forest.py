@@ -13,13 +13,13 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom, reduce_scatter
 from ccl.errors import ScheduleError
-from ccl.laying import exact, steady_loads, steady_makespan
 from ccl.plans import Flow, Forest, Rate, Tree, depth_of
 from ccl.problem import Problem
 from ccl.simulate import simulate
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.timeline import Timeline, critical_path, link_load, link_utilisation
 from ccl.topology import Link, SharedLimit, Topology, device
+from ccl.tree_embedding import exact, steady_loads, steady_makespan
 from ccl.verify import verify, verify_timeline
 from gallery import open_cluster
 from tests.ccl.clusters import MB, gpus, mesh, ring, star

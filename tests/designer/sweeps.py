@@ -6,9 +6,9 @@ from ccl.collective import make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations import solve
-from formulations.campaigns.sweeps.kept import keeping
 from formulations.campaigns.sweeps.rows import solved_values, unsolved
 from formulations.campaigns.sweeps.spec import read_spec
+from formulations.campaigns.sweeps.store import keeping
 from formulations.campaigns.sweeps.tasks import tasks_of
 from tests.ccl.clusters import star
 

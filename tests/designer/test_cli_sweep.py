@@ -12,9 +12,9 @@ from ccl.problem import Problem
 from designer.cli import main
 from formulations import solve
 from formulations.campaigns.sweeps import running
-from formulations.campaigns.sweeps.kept import keeping
 from formulations.campaigns.sweeps.rows import solved_values, unsolved
 from formulations.campaigns.sweeps.spec import read_spec
+from formulations.campaigns.sweeps.store import keeping
 from formulations.campaigns.sweeps.tasks import opened, tasks_of
 
 SPEC = """

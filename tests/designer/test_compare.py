@@ -33,7 +33,7 @@ from designer.views.compare.table import bar, detail, table
 from formulations import available, compare
 from formulations.analyses.comparison import Comparison, News, comparison_from_json
 from formulations.core.run import Progress
-from widgets.shown.scene import key_of
+from widgets.view_model.scene import key_of
 
 REQUEST = {"collective": "all-gather", "size": "1MB", "chunks": 1, "root": 0}
 METHODS = ("direct", "ring", "tree")

@@ -15,7 +15,7 @@ from ccl.serialization.topoloom import topology_from_json
 from ccl.verify import verify
 from designer.views.draw import files, import_card, importing
 from designer.views.draw.import_card import changes_of
-from designer.views.solve import ways_card
+from designer.views.solve import paths_card as ways_card
 from gallery import open_cluster
 from interchange.formats.format import Question, Report
 from widgets.pages import writing

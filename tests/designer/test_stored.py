@@ -17,7 +17,7 @@ from designer.jobs import Jobs
 from designer.shell.request import Request
 from designer.views.catalog import page
 from designer.views.catalog.callbacks import exported, plan_in, plan_opened
-from designer.views.catalog.holdings import Holdings, answering, keeping, made
+from designer.views.catalog.catalog_view import Holdings, answering, keeping, made
 from designer.views.catalog.page import plans, ranges
 from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison
@@ -274,7 +274,7 @@ def test_a_cluster_without_plans_says_what_to_do(holdings):
 def test_a_table_that_nobody_waits_for_is_given_up(holdings, filled, monkeypatch):
     """It is made anew when it is asked for again."""
     look = holdings.look(filled[1])
-    monkeypatch.setattr("designer.views.catalog.holdings.GIVEN_UP", -1.0)
+    monkeypatch.setattr("designer.views.catalog.catalog_view.GIVEN_UP", -1.0)
     given_up = holdings.tuned(look.token, "broadcast", 2)
     given_up.future.exception(10)
     assert made(given_up) is None

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from ccl.collective import make_collective
-from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import Status, Stop
+from ccl.tree_embedding import steady_makespan
 from formulations.bounds import lower_bounds, quick_bounds
 from formulations.core.run import Run
 from gallery import open_cluster

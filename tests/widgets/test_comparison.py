@@ -16,8 +16,8 @@ from formulations.analyses.comparison import Comparison, Method
 from gallery import open_cluster
 from widgets.charts.comparison import comparison_figure, crossover_words, log_ticks, marks
 from widgets.notebook.comparison import SchedulePlayers
-from widgets.shown import scene
-from widgets.shown.scene import PAIR_PROPS
+from widgets.view_model import scene
+from widgets.view_model.scene import PAIR_PROPS
 from widgets.words import HEADS, line_of, table_html, table_text
 
 METHODS = ("recursive-doubling", "ring", "tree")

@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from formulations import solve
 from gallery import open_cluster
 from widgets import GapChart, GapPlot
-from widgets.shown.scene import course, thinned
+from widgets.view_model.scene import course, thinned
 
 
 @dataclass

@@ -20,7 +20,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from widgets.pages.writers import standalone_html
-from widgets.shown.scene import PAIR_PROPS, PROPS, drawing
+from widgets.view_model.scene import PAIR_PROPS, PROPS, drawing
 
 PAIR = Topology(
     "</script> & co",
@@ -96,7 +96,8 @@ def test_dash_is_told_which_files_to_serve():
 
 def test_neither_host_is_imported_before_it_is_asked_for():
     code = (
-        "import sys, widgets, widgets.shown.scene; print({'dash', 'anywidget'} & set(sys.modules))"
+        "import sys, widgets, widgets.view_model.scene; "
+        "print({'dash', 'anywidget'} & set(sys.modules))"
     )
     root = Path(widgets.__file__).parents[1]
 

@@ -14,7 +14,7 @@ from ccl.simulate import simulate
 from ccl.symmetry import Group, automorphisms, symmetry_of
 from gallery import open_cluster
 from tests.designer.forests import RANKS, gathered, path, reduced, ring_of_gpus
-from widgets.shown.classes import (
+from widgets.view_model.classes import (
     class_marks,
     gpu_classes,
     letters,
@@ -24,7 +24,7 @@ from widgets.shown.classes import (
     tree_marks,
     ways,
 )
-from widgets.shown.scene import moves, scene
+from widgets.view_model.scene import moves, scene
 
 
 def test_the_classes_of_two_ndv2_hosts_are_pairs():

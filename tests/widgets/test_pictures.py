@@ -29,7 +29,7 @@ from widgets.pictures.playback import Moment, Playback, place, tokens
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import DARK, LIGHT, OKABE_ITO
 from widgets.pictures.view import View, short_name
-from widgets.shown.scene import scene
+from widgets.view_model.scene import scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLACES = {"a": (0.0, 0.0), "b": (278.0, 0.0)}

@@ -7,7 +7,7 @@ import pytest
 from ccl.bound import Prices
 from ccl.topology import Link, SharedLimit, Topology, device
 from widgets.notebook.link_load import PriceView, price_svg
-from widgets.shown.classes import MOST_GROUPS, price_marks, price_words
+from widgets.view_model.classes import MOST_GROUPS, price_marks, price_words
 
 
 def line(values: list[float], *, limit: float = 0.0) -> Prices:

@@ -29,7 +29,7 @@ from widgets.pages.writers import standalone_html
 from widgets.pictures.atlas import comparison_picture, course_picture
 from widgets.pictures.axes import Axis
 from widgets.pictures.svg import svg
-from widgets.shown.scene import course, drawing, scene
+from widgets.view_model.scene import course, drawing, scene
 
 SIZES = (3e4, 3e6)
 NAMESPACE = "{http://www.w3.org/2000/svg}"

@@ -18,8 +18,8 @@ from ccl.simulate import simulate
 from ccl.timeline import Reason, Timeline, Transfer
 from ccl.topology import Topology, device, duplex
 from tests.ccl.clusters import ring, ring_all_gather
-from widgets.shown import scene as scenes
-from widgets.shown.scene import MOST_SENTENCES, STEPS, cuts, drawing, scene
+from widgets.view_model import scene as scenes
+from widgets.view_model.scene import MOST_SENTENCES, STEPS, cuts, drawing, scene
 
 
 def pair(alpha: float = 0.0) -> Topology:

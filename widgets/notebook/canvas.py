@@ -19,7 +19,7 @@ from ccl.topology import Topology
 from widgets import canvas_file
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
-from widgets.shown import scene as views
+from widgets.view_model import scene as views
 
 _NOTHING: dict[str, Any] = {"name": "untitled", "devices": [], "links": [], "limits": []}
 
@@ -34,7 +34,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
     positions
         Middle of each device by name, as `ccl.layout.layout` returns them; by default it is asked.
     **traits
-        Those that `widgets.shown.scene.PROPS` explains, such as ``height="600px"``.
+        Those that `widgets.view_model.scene.PROPS` explains, such as ``height="600px"``.
     """
 
     _esm = canvas_file()
@@ -113,7 +113,7 @@ class TopologyWidget(Still, anywidget.AnyWidget):
         problem, plan
             What was asked, and the answer.
         take
-            Which schedule of which solve it is, as `widgets.shown.scene.take` says it.
+            Which schedule of which solve it is, as `widgets.view_model.scene.take` says it.
 
         Raises
         ------

@@ -17,7 +17,7 @@ from widgets import canvas_file
 from widgets.charts.comparison import comparison_figure, crossover_words
 from widgets.notebook.still import beside
 from widgets.pages.saving import html, save
-from widgets.shown.scene import choices, drawing, films, first_pair, row_of
+from widgets.view_model.scene import choices, drawing, films, first_pair, row_of
 from widgets.words import table_html, table_text
 
 Positions = Mapping[str, tuple[float, float]]
@@ -36,7 +36,7 @@ class SchedulePlayers(anywidget.AnyWidget):
     positions
         Middle of each device by name; by default `ccl.layout` is asked.
     **traits
-        Those that `widgets.shown.scene.PAIR_PROPS` explains, such as ``height="500px"``.
+        Those that `widgets.view_model.scene.PAIR_PROPS` explains, such as ``height="500px"``.
     """
 
     _esm = canvas_file()

@@ -18,7 +18,7 @@ from ccl.result import Result
 from ccl.topology import Topology
 from widgets.notebook.still import TEXT, beside, words
 from widgets.pictures.view import bound_svg
-from widgets.shown.scene import moves
+from widgets.view_model.scene import moves
 from widgets.words import bound_words
 
 MOST_PLAYED = 100_000

@@ -43,8 +43,8 @@ from widgets.pictures.cutting import Region, strongest
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import LIGHT, between, svg
 from widgets.pictures.view import View, load_svg
-from widgets.shown.classes import TITLE, counted, heat, price_marks, price_words
-from widgets.shown.scene import STEPS, Point, at_least, course, cuts, gap_words, thinned
+from widgets.view_model.classes import TITLE, counted, heat, price_marks, price_words
+from widgets.view_model.scene import STEPS, Point, at_least, course, cuts, gap_words, thinned
 from widgets.words import BOUND_LABELS, bound_proof, bound_words
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class GapPlot(anywidget.AnyWidget):
     _esm = STATIC / "gap_plot.js"
 
     course = traitlets.Dict({"points": [], "seconds": 0.0, "running": False}).tag(sync=True)
-    """What is drawn; see `widgets.shown.scene.course`."""
+    """What is drawn; see `widgets.view_model.scene.course`."""
 
     def __init__(self) -> None:
         super().__init__()

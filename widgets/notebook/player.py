@@ -24,7 +24,7 @@ class SchedulePlayer(TopologyWidget):
     positions
         Middle of each device by name; by default `ccl.layout.layout` is asked.
     **traits
-        Those that `widgets.shown.scene.PROPS` explains, such as ``height="600px"``.
+        Those that `widgets.view_model.scene.PROPS` explains, such as ``height="600px"``.
     """
 
     def __init__(self, result: Result, positions: Positions | None = None, **traits: Any) -> None:

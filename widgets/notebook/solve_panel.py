@@ -35,7 +35,7 @@ from widgets.notebook.canvas import TopologyWidget
 from widgets.notebook.link_load import GapPlot
 from widgets.notebook.still import Still
 from widgets.pages.saving import Content
-from widgets.shown.scene import cuts, take
+from widgets.view_model.scene import cuts, take
 
 _WIDE = {"description_width": "130px"}
 

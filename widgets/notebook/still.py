@@ -14,7 +14,7 @@ from ccl.errors import CclError
 from ccl.serialization.conditions import Document, document
 from widgets.pages.saving import Content, Saving
 from widgets.pictures.raster import StillOptions
-from widgets.shown.scene import moves
+from widgets.view_model.scene import moves
 from widgets.words import problem_words, result_words, topology_words
 
 SVG = "image/svg+xml"

@@ -15,7 +15,7 @@ from ccl.serialization.quantity import format_size
 from formulations.analyses.comparison import Comparison
 from widgets.charts.comparison import Quantity, crossover_words, marks
 from widgets.pages.writers import in_themes, whole_page
-from widgets.shown.scene import choices, drawing, films, first_pair, moves, row_of
+from widgets.view_model.scene import choices, drawing, films, first_pair, moves, row_of
 from widgets.words import HEADS, Line, line_of, size_words
 
 MOST_MOVES = 150_000

@@ -26,7 +26,7 @@ from ccl.serialization.topoloom import topology_from_json
 from interchange.formats.format import Writer, Written, one_file, replayed
 from widgets import canvas_file
 from widgets.pictures.raster import FilmOptions, PixelOptions, StillOptions
-from widgets.shown.scene import cuts, drawing, scene
+from widgets.view_model.scene import cuts, drawing, scene
 
 Theme = Literal["auto", "light", "dark"]
 
@@ -175,7 +175,7 @@ def standalone_html(
     Parameters
     ----------
     drawing, scene, cuts
-        As `widgets.shown.scene` makes them.
+        As `widgets.view_model.scene` makes them.
     theme
         ``auto``, ``light`` or ``dark``.
     toolbar
@@ -228,7 +228,7 @@ def pictures(
     Parameters
     ----------
     drawing, scene, cuts
-        As `widgets.shown.scene` makes them.
+        As `widgets.view_model.scene` makes them.
     width
         In pixels.
     """

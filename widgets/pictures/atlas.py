@@ -246,7 +246,7 @@ def course_picture(
     width: float = 560.0,
     font: float | None = None,
 ) -> Picture:
-    """Draw how close a solve came over time, of what `widgets.shown.scene.course` returns.
+    """Draw how close a solve came over time, of what `widgets.view_model.scene.course` returns.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class Region:
     stage
         Where everything stands.
     cut
-        As `widgets.shown.scene.cuts` makes it.
+        As `widgets.view_model.scene.cuts` makes it.
     """
 
     stage: Stage

@@ -31,7 +31,7 @@ from widgets.pictures.raster import (
 from widgets.pictures.stage import Stage
 from widgets.pictures.svg import DARK, LIGHT, PAPER, Look, svg
 from widgets.pictures.view import View
-from widgets.shown.scene import cuts, moves, scene
+from widgets.view_model.scene import cuts, moves, scene
 
 _FINER = 2
 """How many times as large a frame is painted before it is reduced."""

@@ -1,7 +1,7 @@
 """What a scene looks like at a time: what every device holds, which chunks are on their way.
 
-A scene is what `widgets.shown.scene.scene` makes for the canvas; levels and flights are found as
-its player does (`widgets/js/src/{buffers,player}.js`).
+A scene is what `widgets.view_model.scene.scene` makes for the canvas; levels and flights are found
+as its player does (`widgets/js/src/{buffers,player}.js`).
 
 What a plan adds to a drawing at a time: cells that fill up, dots that travel along the links.
 
@@ -51,7 +51,7 @@ class Playback:
     Parameters
     ----------
     scene
-        As `widgets.shown.scene.scene` makes it.
+        As `widgets.view_model.scene.scene` makes it.
     """
 
     def __init__(self, scene: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.catalog import page
-from designer.views.catalog.holdings import Holdings, made
+from designer.views.catalog.catalog_view import Holdings, made
 from designer.views.catalog.page import plans, ranges
 from designer.views.draw import import_card
 from designer.views.draw.files import file_name

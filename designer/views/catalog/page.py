@@ -17,7 +17,7 @@ from ccl.result import Status
 from ccl.serialization.quantity import format_size
 from designer.shell import ids
 from designer.shell.markup import COLLECTIVE_LABELS, CONFIG, ROOTED, Extra, attributes, icon
-from designer.views.catalog.holdings import Look, Table
+from designer.views.catalog.catalog_view import Look, Table
 
 if TYPE_CHECKING:
     from formulations.campaigns.catalog import Entry, TunerRange, TunerTable

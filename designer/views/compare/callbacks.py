@@ -37,7 +37,7 @@ from widgets.charts.comparison import Quantity, comparison_figure
 from widgets.pages.comparison import comparison_html
 from widgets.pictures.atlas import comparison_picture
 from widgets.pictures.svg import svg
-from widgets.shown.scene import choices, course, films, first_pair, row_of
+from widgets.view_model.scene import choices, course, films, first_pair, row_of
 
 COLUMN = 120.0
 """Width of the plot in mm."""

@@ -20,7 +20,7 @@ from designer.views.compare.running import Standing
 from formulations import available
 from formulations.analyses.comparison import Comparison, Method, Row
 from widgets.charts.comparison import SYMBOLS, Mark, marks
-from widgets.shown.scene import key_of
+from widgets.view_model.scene import key_of
 from widgets.words import BOUND_LABELS, HEADS, Line, line_of
 
 

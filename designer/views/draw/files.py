@@ -33,7 +33,7 @@ from designer.shell.request import problem_of, read_request
 from designer.views.solve import assess
 from interchange.formats.own.transfers_csv import transfers_csv
 from widgets.pages.writers import standalone_html
-from widgets.shown.scene import drawing
+from widgets.view_model.scene import drawing
 
 Json = Mapping[str, Any]
 

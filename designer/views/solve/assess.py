@@ -31,7 +31,7 @@ from designer.shell.request import DEFAULT_FORMULATION, Request, problem_of, rea
 from designer.views.solve.results import bounds_to_json, summary_of
 from formulations import available, formulation, lower_bounds, measure, option_fields
 from widgets.charts.load import link_load
-from widgets.shown.scene import STEPS, moves, scene, still, take
+from widgets.view_model.scene import STEPS, moves, scene, still, take
 
 LIVE_GPUS = 40
 """Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""
@@ -363,7 +363,7 @@ def shown(
     again
         Whether the page plays this plan already, so that only the words change.
     take
-        Which schedule of which solve it is, as `widgets.shown.scene.take` says it.
+        Which schedule of which solve it is, as `widgets.view_model.scene.take` says it.
     """
     few = moves(best.timeline) <= MOST_MOVES
     played = (

@@ -24,8 +24,8 @@ from designer.shell.request import problem_of, read_request
 from formulations import prices
 from formulations.analyses.best_rate import optimum, priceable, programmable
 from formulations.analyses.sensitivity.changes import each_change
-from widgets.shown import classes as marking
-from widgets.shown.classes import Alike, class_marks, gpu_classes, link_classes
+from widgets.view_model import classes as marking
+from widgets.view_model.classes import Alike, class_marks, gpu_classes, link_classes
 from widgets.words import cut_words
 
 MOST_PAIRS = 20_000

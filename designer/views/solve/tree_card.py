@@ -21,7 +21,7 @@ from ccl.topology import Topology
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
-from widgets.shown.classes import Half, Way, roots, tree_marks, ways, weight_words
+from widgets.view_model.classes import Half, Way, roots, tree_marks, ways, weight_words
 
 Json = Mapping[str, Any]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ccl.errors import FormatError, ProblemError
 from ccl.result import Result
-from formulations.campaigns.sweeps.kept import is_sweep, open_result, read_asked, read_rows
 from formulations.campaigns.sweeps.rows import Row
+from formulations.campaigns.sweeps.store import is_sweep, open_result, read_asked, read_rows
 
 Stamp = tuple[tuple[str, int], ...]
 

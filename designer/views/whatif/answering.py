@@ -36,7 +36,7 @@ from formulations import quick_bounds, rate_curve, sensitivity
 from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.sensitivity.curve import HIGH, LOW
 from widgets.charts.rates import Line, line_of
-from widgets.shown.scene import drawing as picture_of
+from widgets.view_model.scene import drawing as picture_of
 from widgets.words import BOUND_LABELS
 
 LATENCY_GPUS = 96

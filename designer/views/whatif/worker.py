@@ -19,7 +19,7 @@ from ccl.serialization.topoloom import problem_from_json, topology_to_json
 from designer.views.solve.live import cut_told
 from formulations import leave, until_abandoned
 from formulations.analyses.expansion.costs import read_costs
-from formulations.analyses.expansion.sale import Front, Upgrade
+from formulations.analyses.expansion.offers import Front, Upgrade
 from formulations.analyses.failures.nouns import Loss, Straggler
 from formulations.analyses.failures.study import LagStudy, Study
 

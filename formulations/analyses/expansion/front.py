@@ -25,7 +25,7 @@ import numpy as np
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
-from formulations.analyses.expansion.sale import By, Front, FrontKind, Sale, Upgrade
+from formulations.analyses.expansion.offers import By, Front, FrontKind, Sale, Upgrade
 from formulations.analyses.expansion.upgrade import Bought, Goal, Search, prepared, upgrade_of
 
 RISE = 1e-5

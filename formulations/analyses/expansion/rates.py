@@ -27,7 +27,7 @@ from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
-from formulations.analyses.expansion.sale import Sale
+from formulations.analyses.expansion.offers import Sale
 from formulations.engines import steady_state
 from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
 from formulations.engines.tree_columns import task

@@ -39,8 +39,8 @@ import numpy as np
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
+from formulations.analyses.expansion.offers import By, Gain, Sale, Upgrade, sale_of
 from formulations.analyses.expansion.rates import Found, Rates, rates_of
-from formulations.analyses.expansion.sale import By, Gain, Sale, Upgrade, sale_of
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend, Ending
 

@@ -27,10 +27,10 @@ from fractions import Fraction
 import numpy as np
 
 from ccl.errors import ProblemError
-from ccl.laying import exact
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from ccl.topology import Topology
+from ccl.tree_embedding import exact
 from formulations.analyses.best_rate import programmable
 from formulations.analyses.sensitivity.cutting_planes import (
     Classes,

@@ -29,8 +29,8 @@ from fractions import Fraction
 
 from ccl.bound import Cut
 from ccl.errors import ProblemError
-from ccl.laying import exact
 from ccl.problem import Problem
+from ccl.tree_embedding import exact
 from formulations.analyses.sensitivity.changes import BestRates
 from formulations.analyses.sensitivity.cutting_planes import Ends, Number, Plane, Rates, chosen
 

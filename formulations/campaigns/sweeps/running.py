@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from ccl import __version__
 from ccl.errors import SolveError
-from formulations.campaigns.sweeps.kept import FLUSH, Keeper, keeping, open_result, read_rows
 from formulations.campaigns.sweeps.rows import Row, Values, row_of, unsolved
 from formulations.campaigns.sweeps.spec import Spec, read_spec
+from formulations.campaigns.sweeps.store import FLUSH, Keeper, keeping, open_result, read_rows
 from formulations.campaigns.sweeps.tasks import Task, tasks_of
 
 if TYPE_CHECKING:

@@ -68,11 +68,11 @@ from scipy.sparse import csgraph
 
 from ccl.collective import Collective
 from ccl.errors import ProblemError
-from ccl.laying import Way, steady_makespan, ways
 from ccl.plans import Forest, Schedule, Send
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.simulate import simulate
+from ccl.tree_embedding import Way, steady_makespan, ways
 from ccl.verify import verify
 from formulations.core.registry import Anatomy
 from formulations.engines.epoch_grid.arcs import Hops

@@ -38,10 +38,10 @@ import numpy as np
 from scipy import sparse
 
 from ccl.collective import all_gather, reduce_scatter
-from ccl.laying import exact
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.result import ModelSize
+from ccl.tree_embedding import exact
 from formulations.engines.forestcoll.search import (
     BYTES,
     WHOLE,

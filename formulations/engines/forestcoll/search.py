@@ -12,7 +12,7 @@ each GPU push a flow from a source that gives x w(r) to every root r, and where 
 the cut S and lower x to B+(S) / w(S). x falls at each cut, and a GPU whose flow is full stays so
 when x falls, so there are few more flows than GPUs. One GPU of each orbit is enough.
 
-Bandwidths are read as the simplest fractions that are these floats (`ccl.laying.exact`).
+Bandwidths are read as the simplest fractions that are these floats (`ccl.tree_embedding.exact`).
 
 Source: Zhao et al., ForestColl, sections 4.2 and 4.5, appendices C.1 and C.4, which bisect instead.
 
@@ -37,10 +37,10 @@ import numpy as np
 
 from ccl.bound import Bound, Cut
 from ccl.errors import ProblemError
-from ccl.laying import exact
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from ccl.topology import Device, Topology, binding_limits
+from ccl.tree_embedding import exact
 from formulations.core.refusals import no_stores, no_sums
 from formulations.engines.kernels.maxflow import carries, newton, tight_sides
 

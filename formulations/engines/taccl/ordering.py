@@ -20,7 +20,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from formulations.engines.taccl.hops import Crossed, Sends, end, times
+from formulations.engines.taccl.sends import Crossed, Sends, end, times
 
 Heuristic = Literal["shortest-until-now", "longest-from-now"]
 Direction = Literal["along", "against"]

@@ -20,7 +20,10 @@ from ccl.serialization.sketches import Inclination, Sketch
 from formulations.core.run import Run
 from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from formulations.engines.reverse_time import adding
-from formulations.engines.taccl.hops import (
+from formulations.engines.taccl.ordering import Direction, Heuristic, Order, longest, orders
+from formulations.engines.taccl.pairs import Pairs, Part, leaves, pairs_of, parts_of
+from formulations.engines.taccl.program import Demands, Paths, demands_of, load_of
+from formulations.engines.taccl.sends import (
     Contiguity,
     Sends,
     end,
@@ -30,9 +33,6 @@ from formulations.engines.taccl.hops import (
     timed,
     times,
 )
-from formulations.engines.taccl.ordering import Direction, Heuristic, Order, longest, orders
-from formulations.engines.taccl.pairs import Pairs, Part, leaves, pairs_of, parts_of
-from formulations.engines.taccl.program import Demands, Paths, demands_of, load_of
 from formulations.engines.taccl.sketching import derived, with_offsets, words
 from formulations.solvers.cvxpy_highs import Ending
 

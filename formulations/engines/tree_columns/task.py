@@ -30,10 +30,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ccl.laying import exact
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
+from ccl.tree_embedding import exact
 from formulations.engines.kernels import arborescence
 from formulations.engines.kernels.arborescence import Ways
 from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving

@@ -1,7 +1,8 @@
 """MSCCL++ execution plans: programs of puts, signals and waits as the executor loads them.
 
-A plan is written as the program that `interchange.programs.puts` makes of it. A file is read as
-such a program (`puts_from_json`), which is executed (`interchange.execution.puts`) and not drawn.
+A plan is written as the program that `interchange.programs.one_sided` makes of it. A file is read
+as such a program (`puts_from_json`), which is executed (`interchange.execution.one_sided`) and not
+drawn.
 
 The executor knows no root; ``root`` stands in the file beside what it reads, for who reads it
 back. Sizes of buffers are never 0 chunks, also where a rank has nothing in them, because it
@@ -37,9 +38,10 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from interchange.formats.format import Writer, Written, one_file, replayed
 from interchange.formats.runtimes.msccl_xml.read import BUFFERS, COLLECTIVES, ROOTED
-from interchange.programs import Buffer, puts
-from interchange.programs.puts import lower_puts
-from interchange.programs.puts.program import (
+from interchange.programs import Buffer
+from interchange.programs import one_sided as puts
+from interchange.programs.one_sided import lower_puts
+from interchange.programs.one_sided.program import (
     MOVES,
     PUT_OPERATIONS,
     Cells,

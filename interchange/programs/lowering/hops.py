@@ -32,13 +32,13 @@ from operator import attrgetter
 
 from ccl.collective import Chunk
 from ccl.errors import ProblemError
-from ccl.laying import ways
 from ccl.plans import Flow, Rate, Schedule, Send, paths
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.simulate.plan import plan_sends
-from ccl.simulate.ways import SAME_MOMENT
+from ccl.simulate.routes import SAME_MOMENT
 from ccl.topology import binding_limits
+from ccl.tree_embedding import ways
 
 _NEAR = 1e-6
 """Shares that differ by less are the same: a linear program tells them no more exactly."""

@@ -11,8 +11,8 @@ import pytest
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
 from ccl.explain import difference, explain, tell
-from ccl.explain import told as telling
-from ccl.explain.told import PHRASES
+from ccl.explain import narration as telling
+from ccl.explain.narration import PHRASES
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.symmetry import Symmetry

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.errors import CclError, ProblemError
-from interchange.execution.puts import execute_puts
-from interchange.programs.puts import Cells, Channel, Op, PutProgram, PutRank
+from interchange.execution.one_sided import execute_puts
+from interchange.programs.one_sided import Cells, Channel, Op, PutProgram, PutRank
 
 NOP = Op("nop")
 

@@ -10,9 +10,9 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from interchange.execution.puts import execute_puts
-from interchange.programs.puts import Channel, Options, lower_puts
-from interchange.programs.puts.program import PUT_OPERATIONS
+from interchange.execution.one_sided import execute_puts
+from interchange.programs.one_sided import Channel, Options, lower_puts
+from interchange.programs.one_sided.program import PUT_OPERATIONS
 from tests.ccl.clusters import mesh, ring
 from tests.interchange.execution.puts_oracle import verdict_of_puts
 

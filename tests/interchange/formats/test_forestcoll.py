@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from ccl.collective import all_gather, all_reduce, broadcast, make_collective, reduce_scatter
 from ccl.errors import FormatError, ProblemError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Topology, device, duplex
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
 from gallery.nvidia import dgx_a100

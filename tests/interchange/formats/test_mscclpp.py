@@ -15,7 +15,7 @@ from ccl.serialization.conditions import document
 from designer.cli.entry import application
 from formulations import solve
 from gallery import open_cluster
-from interchange.execution.puts import execute_puts
+from interchange.execution.one_sided import execute_puts
 from interchange.formats.catalogue import readers, writer
 from interchange.formats.runtimes.mscclpp import (
     Options,
@@ -23,7 +23,7 @@ from interchange.formats.runtimes.mscclpp import (
     puts_to_text,
     recognises,
 )
-from interchange.programs.puts import lower_puts
+from interchange.programs.one_sided import lower_puts
 from tests.ccl.clusters import mesh, ring
 
 MEMORY = {"channel_type": "memory"}

@@ -9,9 +9,9 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations import formulation, solve
 from gallery import open_cluster
-from interchange.execution.puts import execute_puts
+from interchange.execution.one_sided import execute_puts
 from interchange.programs.lowering.cells import IN_PLACE
-from interchange.programs.puts import Cells, Channel, Op, Options, lower_puts
+from interchange.programs.one_sided import Cells, Channel, Op, Options, lower_puts
 from tests.ccl.clusters import mesh, ring
 
 KINDS = (

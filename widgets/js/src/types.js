@@ -1,5 +1,5 @@
 /**
- * The documents that the canvas draws and plays; the same JSON as in Python (`widgets/shown/scene.py`).
+ * The documents that the canvas draws and plays; the same JSON as in Python (`widgets/view_model/scene.py`).
  *
  * @typedef {"gpu" | "switch" | "memory" | "nic"} Kind
  *

@@ -21,13 +21,13 @@ from fractions import Fraction
 
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import FormatError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree, depth_of
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.quantity import format_size
 from ccl.simulate import simulate
 from ccl.topology import Topology
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from interchange.formats.format import (
     Asked,

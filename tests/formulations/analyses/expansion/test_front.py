@@ -12,8 +12,8 @@ from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import cheapest_upgrade, cost_front
 from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
+from formulations.analyses.expansion.offers import sale_of
 from formulations.analyses.expansion.rates import rates_of
-from formulations.analyses.expansion.sale import sale_of
 from gallery import open_cluster
 
 NETWORK = read_costs(

@@ -14,8 +14,8 @@ from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import cheapest_upgrade
 from formulations.analyses.best_rate import optimum
 from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
+from formulations.analyses.expansion.offers import sale_of
 from formulations.analyses.expansion.rates import CutRates, ProgramRates, TreeRates, rates_of
-from formulations.analyses.expansion.sale import sale_of
 from formulations.engines.orbit_lp.lp import orbit_program
 from gallery import open_cluster
 

@@ -12,10 +12,10 @@ from ccl.collective import all_gather
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from formulations import solve
-from formulations.campaigns.sweeps import kept
-from formulations.campaigns.sweeps.kept import is_sweep, keeping, open_result, read_rows
+from formulations.campaigns.sweeps import store as kept
 from formulations.campaigns.sweeps.rows import packed, schema, solved_values, unpacked, unsolved
 from formulations.campaigns.sweeps.spec import read_spec
+from formulations.campaigns.sweeps.store import is_sweep, keeping, open_result, read_rows
 from formulations.campaigns.sweeps.tasks import tasks_of
 from tests.ccl.clusters import star
 
@@ -195,7 +195,7 @@ def test_two_sweeps_do_not_write_one_folder(tmp_path):
 HOLD = """
 import os, signal, sys
 from pathlib import Path
-from formulations.campaigns.sweeps.kept import keeping
+from formulations.campaigns.sweeps.store import keeping
 with keeping(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGKILL)
 """

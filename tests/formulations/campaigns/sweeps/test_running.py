@@ -12,9 +12,9 @@ from distributed import LocalCluster
 
 import formulations
 from ccl.errors import ProblemError, SolveError
-from formulations.campaigns.sweeps.kept import is_sweep, read_rows
 from formulations.campaigns.sweeps.rows import without_clock
 from formulations.campaigns.sweeps.running import Progress
+from formulations.campaigns.sweeps.store import is_sweep, read_rows
 
 SPEC = {
     "clusters": ["ring:gpus=[3,4]", "star:gpus=4"],

@@ -10,11 +10,11 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom, reduce, reduce_scatter
 from ccl.errors import ProblemError, ScheduleError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest, Tree
 from ccl.problem import Problem, Window
 from ccl.simulate import simulate
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations.engines.fluid_lp.stepwise import COUNTS, conversion, staggered
 from tests.ccl.clusters import MB, gpus, line, mesh, ring, star

@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from ccl.errors import ProblemError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest
 from ccl.topology import device
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations.engines.fluid_lp.arborescences import fractions, trees_of
 from formulations.engines.fluid_lp.multicast import labels_of

@@ -3,9 +3,9 @@
 import pytest
 
 from ccl.collective import Chunk, all_reduce, custom
-from ccl.laying import steady_makespan
 from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
 from formulations.engines.forestcoll.plans import forest_of, shared_forest, shares_of

@@ -10,11 +10,11 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import LimitReached, SolveError
-from ccl.laying import steady_makespan
 from ccl.plans import Forest
 from ccl.problem import Problem
 from ccl.result import Status, Stop
 from ccl.topology import Link, Topology, device
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import solve
 from formulations.engines.forestcoll.plans import fixed_forest, forest_of, load_of

@@ -10,9 +10,9 @@ from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
 from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.taccl import program
-from formulations.engines.taccl.hops import Contiguity, Sends, end, times
 from formulations.engines.taccl.pairs import pairs_of, parts_of
 from formulations.engines.taccl.program import demands_of
+from formulations.engines.taccl.sends import Contiguity, Sends, end, times
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 

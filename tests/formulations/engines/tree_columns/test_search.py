@@ -7,10 +7,10 @@ import pytest
 
 from ccl.collective import Chunk, custom
 from ccl.errors import ProblemError
-from ccl.laying import steady_makespan
 from ccl.problem import Problem
 from ccl.result import Status
 from ccl.topology import SharedLimit, Topology, device, duplex
+from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.engines.fluid_lp.plain import link_costs, solve_plain

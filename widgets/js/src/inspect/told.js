@@ -1,6 +1,6 @@
 /**
  * What is known of sends, in words. The sentence of a send is made from the templates that come with
- * the scene (`ccl/explain/told.py`), so that Python and the canvas say the same.
+ * the scene (`ccl/explain/narration.py`), so that Python and the canvas say the same.
  *
  * @typedef {import("./plan.js").Plan} Plan
  * @typedef {import("./plan.js").Sent} Sent

@@ -11,7 +11,7 @@ How close a solve has come over time, as `GapPlot` draws it.
 What the canvas and its host tell one another, in one list for every host.
 
 The Dash component takes its properties from it; the notebook widget's traits have the same names,
-which a test holds them to. The JSON shapes are those of `widgets.shown.scene`.
+which a test holds them to. The JSON shapes are those of `widgets.view_model.scene`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
-from ccl.explain.told import chunk_label, phrases
+from ccl.explain.narration import chunk_label, phrases
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -404,7 +404,7 @@ PROPS = {
     "cuts": "bottleneck cuts, the tightest first",
     "marks": (
         "what is drawn over the cluster, or None: {title, groups, badges, arrows, fade}; each of "
-        "the groups has {tone, devices, links, label, badge, dash} (`widgets.shown.classes`)"
+        "the groups has {tone, devices, links, label, badge, dash} (`widgets.view_model.classes`)"
     ),
     "sketch": (
         "what a solver is to use of the cluster, or None: {drawing, off, relays}; while it is "

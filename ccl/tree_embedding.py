@@ -250,7 +250,8 @@ def steady_loads(problem: Problem, plan: Forest | Flow) -> NDArray[np.float64]:
 def steady_makespan(problem: Problem, plan: Forest | Flow) -> Fraction | float:
     """Return the µs of the busiest link or shared limit: bytes over bandwidth, at its full one.
 
-    It is exact for a forest: bandwidths and sizes are taken as `ccl.laying.exact` reads them.
+    It is exact for a forest: bandwidths and sizes are taken as `ccl.tree_embedding.exact` reads
+    them.
     """
     if isinstance(plan, Flow):
         return _busiest(problem.topology, _flow_loads(problem, plan))

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
-from interchange.execution._puts_machine import CALLER, machine_of_puts
+from interchange.execution._one_sided_machine import CALLER, machine_of_puts
 from interchange.execution.blocks import finishing_order
 from interchange.execution.checks import Finding, Where, place
 from interchange.execution.execution import CELLS, MOST, Run, Verdict
 from interchange.execution.hazards import Hazard, hazards
 from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
 from interchange.programs import Program, RankProgram
-from interchange.programs.puts import program as puts
-from interchange.programs.puts.program import MOVES, Cells, Op, PutProgram
+from interchange.programs.one_sided import program as puts
+from interchange.programs.one_sided.program import MOVES, Cells, Op, PutProgram
 
 Sides = tuple[str, str]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from interchange.execution.machine import Action, Effect, Machine, Memory, Thread
 from interchange.programs import Slot
-from interchange.programs.puts.program import MOVES, Cells, Op, PutProgram
+from interchange.programs.one_sided.program import MOVES, Cells, Op, PutProgram
 
 CALLER = -1
 """In place of the number of a thread block."""

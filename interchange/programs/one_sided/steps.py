@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from ccl.problem import Problem
 from interchange.programs.lowering.cells import Buffers, Waits
 from interchange.programs.lowering.hops import Hops, Message, Messages
-from interchange.programs.program import Slot
-from interchange.programs.puts.program import (
+from interchange.programs.one_sided.program import (
     Block,
     Cells,
     Channel,
@@ -30,6 +29,7 @@ from interchange.programs.puts.program import (
     Op,
     PutRank,
 )
+from interchange.programs.program import Slot
 
 _Lane = tuple[int, int, int]
 """From a rank to a rank, and which of several; below 0 for what is sent early."""

@@ -107,7 +107,7 @@ def stem(topology: Topology, name: str) -> str:
 
 
 def class_marks(classes: Sequence[Alike], *, title: str) -> dict[str, Any] | None:
-    """Return the marks of classes (`widgets.shown.scene`); lone members are left as they are."""
+    """Return the marks of classes (`scene`); lone members are left as they are."""
     groups = [
         {
             "tone": {"class": i},
@@ -152,7 +152,7 @@ MOST_GROUPS = 7
 
 
 def price_marks(prices: Prices) -> dict[str, Any]:
-    """Return the heat map of the links that save time, the dearest hottest (`widgets.shown.scene`).
+    """Return the heat map of the links that save time, the dearest hottest (`scene`).
 
     The others stay as they are drawn, so that arrows say which way bandwidth is short.
     """

@@ -14,7 +14,7 @@ from ccl.result import Plan
 from interchange.programs import lowering
 from interchange.programs.lowering.cells import IN_PLACE, cut, largest_row, pieces_row, smallest_row
 from interchange.programs.lowering.hops import messages_of
-from interchange.programs.puts.program import (
+from interchange.programs.one_sided.program import (
     MOST_OPERATIONS,
     Cells,
     Channel,
@@ -22,7 +22,7 @@ from interchange.programs.puts.program import (
     PutProgram,
     PutRank,
 )
-from interchange.programs.puts.steps import Layout, put_ranks
+from interchange.programs.one_sided.steps import Layout, put_ranks
 
 __all__ = ["Cells", "Channel", "Op", "Options", "PutProgram", "PutRank", "lower_puts"]
 
