@@ -17,7 +17,7 @@ from ccl.problem import Problem
 from ccl.serialization.quantity import parse_size
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.te_ccl.chunk_milp import ChunkModel
@@ -31,7 +31,7 @@ def main(cluster: str = "ndv2:hosts=2", size: str = "1MB", repeat: int = 3) -> N
     problem = Problem(topology, all_gather(len(topology.ranks), parse_size(size)))
     wanted, nbytes = demand(problem), problem.collective.chunk_size
     [tau] = durations(topology, nbytes, by="slowest")
-    hops = link_hops(EpochGrid(topology, nbytes, tau))
+    hops = link_arcs(EpochGrid(topology, nbytes, tau))
     horizon = schedule(greedy(hops, wanted), hops, wanted).horizon
     bounds = lower_bounds(problem, whole_chunks=True)
     before = _megabytes()

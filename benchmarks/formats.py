@@ -30,7 +30,7 @@ from formulations import solve
 from gallery import open_cluster
 from interchange.execution import execute
 from interchange.formats.catalogue import reader
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.graphs.node_link import node_link_text
 from interchange.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from interchange.programs import Program
@@ -102,7 +102,7 @@ def _reading(console: Console) -> None:
     rows = table("Reading", ("format", "file", "MB", "GPUs", "links", "s"))
     for name, what, content, settings in files:
         read = reader(name).read
-        asked = Asked(name=what, settings=settings)
+        asked = Request(name=what, settings=settings)
 
         seconds, found = _median(partial(read, content, asked))
         topology = found.document.topology

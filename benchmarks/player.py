@@ -22,7 +22,7 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from ccl.explain.narration import phrases
+from ccl.explain.narration import templates
 from ccl.layout import layout
 from gallery import open_cluster
 from widgets.pages.writers import standalone_html
@@ -107,7 +107,7 @@ def film(
         "details": {
             "rows": [[0, -1, move[3], int(move[3] // step), move[4]] for move in moves],
             "reasons": ["at once"],
-            "phrases": phrases(),
+            "phrases": templates(),
             "critical": list(range(0, len(moves), len(moves) // 10)),
         },
     }

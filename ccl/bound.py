@@ -181,10 +181,10 @@ class Prices:
     def __str__(self) -> str:
         """Return the dearest links in a few lines."""
         lines = [f"{self.makespan:.6g} µs on {self.topology.name}: {self.model}"]
-        for ends in self.dearest[:MOST_TOLD]:
+        for ends in self.dearest[:MOST_NAMED]:
             src, dst = ends
             lines.append(f"  {src}->{dst}  {self.links[ends]:.4g} µs saved per GB/s at most")
-        more = len(self.dearest) - MOST_TOLD
+        more = len(self.dearest) - MOST_NAMED
         if more > 0:
             lines.append(f"  and {more} more links")
         lines += [
@@ -199,5 +199,5 @@ class Prices:
     _repr_mimebundle_ = mime_bundle
 
 
-MOST_TOLD = 8
+MOST_NAMED = 8
 """Links that are told in words."""

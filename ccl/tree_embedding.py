@@ -105,7 +105,7 @@ def link_orbits(symmetry: Symmetry) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A tree of a share of a chunk, or one up and one down.
 
     Parameters
@@ -130,7 +130,7 @@ class Way:
     steps: tuple[int, ...]
 
 
-def ways(problem: Problem, forest: Forest) -> Iterator[Way]:
+def routes(problem: Problem, forest: Forest) -> Iterator[Route]:
     """Yield the ways of all chunks over the trees of a forest, images left out."""
     if forest.spread:
         yield from _up_and_down(problem, forest)
@@ -138,7 +138,7 @@ def ways(problem: Problem, forest: Forest) -> Iterator[Way]:
         yield from _one_way(problem, forest)
 
 
-def _one_way(problem: Problem, forest: Forest) -> Iterator[Way]:
+def _one_way(problem: Problem, forest: Forest) -> Iterator[Route]:
     """Yield the ways of chunks that all go out from their roots or all come to them."""
     of_root: defaultdict[int, list[int]] = defaultdict(list)
     for number, chunk in enumerate(problem.collective.chunks):
@@ -150,11 +150,11 @@ def _one_way(problem: Problem, forest: Forest) -> Iterator[Way]:
     for tree in forest.trees:
         laid = lay(problem.topology, tree, reduces=forest.reduces)
         rest = _waits(laid, reduces=forest.reduces), _steps(laid, reduces=forest.reduces)
-        found += [Way(each, tree.weight, laid.links, *rest) for each in of_root[tree.root]]
+        found += [Route(each, tree.weight, laid.links, *rest) for each in of_root[tree.root]]
     yield from sorted(found, key=lambda way: way.chunk)
 
 
-def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Way]:
+def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Route]:
     """Yield the ways of an all-reduce: up an in-tree, then down an out-tree of its root."""
     ends = _ends(problem.collective)
     at, chunk = Fraction(0), 0
@@ -165,7 +165,7 @@ def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Way]:
             while ends[chunk + 1] == at:
                 chunk += 1
             upto = min(stop, ends[chunk + 1])
-            yield Way(chunk, (upto - at) / (ends[chunk + 1] - ends[chunk]), *laid)
+            yield Route(chunk, (upto - at) / (ends[chunk + 1] - ends[chunk]), *laid)
             at = upto
 
 

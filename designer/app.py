@@ -27,7 +27,7 @@ from designer.server.server import run
 from designer.server.sessions import ALIVE
 from designer.shell import ids
 from designer.shell.markup import Extra, note
-from designer.views.catalog.catalog_view import Holdings, answering, keeping
+from designer.views.catalog.catalog_view import CatalogView, answering, keeping
 from designer.views.compare.running import Comparisons
 from designer.views.draw.files import drawing_of
 from designer.views.whatif.running import Studies
@@ -87,7 +87,7 @@ def create_app(
     studies: Studies | None = None,
     known: Names | None = None,
     sweeps: Sequence[Path] = (),
-    holdings: Holdings | None = None,
+    holdings: CatalogView | None = None,
     apart: Apart | None = None,
 ) -> Dash:
     """Return the application.
@@ -224,14 +224,14 @@ def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
     }
     places["apart"].warm()
     if offer.catalog is not None:
-        places["holdings"] = Holdings(offer.catalog)
+        places["holdings"] = CatalogView(offer.catalog)
     for each in places.values():
         ends.callback(each.close)
     return places
 
 
 def _views(
-    app: Dash, sweeps: Sequence[Path], holdings: Holdings | None, *, apart: Apart
+    app: Dash, sweeps: Sequence[Path], holdings: CatalogView | None, *, apart: Apart
 ) -> list[Extra]:
     """Wire and return the views that somebody asked for; reading Parquet takes a while to load."""
     views = []

@@ -191,7 +191,7 @@ class Watched(Protocol):
 W = TypeVar("W", bound=Watched)
 
 
-class Watches(ABC, Generic[W]):
+class JobRegistry(ABC, Generic[W]):
     """The jobs of all pages of one application, by key.
 
     Parameters
@@ -470,7 +470,7 @@ class Watch:
         return last if done or not self.points else last + time.monotonic() - self.heard
 
 
-class Jobs(Watches[Watch]):
+class Jobs(JobRegistry[Watch]):
     """The solves of all pages of one application, by key.
 
     Parameters

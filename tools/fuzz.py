@@ -36,7 +36,7 @@ from designer.views.draw.importing import Found, opened  # noqa: E402
 from formulations import solve  # noqa: E402
 from gallery import open_cluster  # noqa: E402
 from interchange.formats.catalogue import readers, writers  # noqa: E402
-from interchange.formats.format import Asked, Imported, Question, Reader  # noqa: E402
+from interchange.formats.format import Imported, Question, Reader, Request  # noqa: E402
 from tools.hostile_files import hostile_documents  # noqa: E402
 
 SAMPLES = ROOT / "tests" / "interchange" / "formats" / "samples"
@@ -256,7 +256,7 @@ def read_one(
     trouble = ""
     try:
         reader.recognises(content)
-        imported = reader.read(content, Asked(name="fuzzed", topology=topology))
+        imported = reader.read(content, Request(name="fuzzed", topology=topology))
         _open(reader, imported, topology)
         tally.read += 1
     except Question:

@@ -71,7 +71,7 @@ def _with(schedule: Schedule, place: int, send: Send) -> Schedule:
     return replace(schedule, sends=sends)
 
 
-WAYS = {
+CHANGES = {
     "leave it out": leave_out,
     "send it at once": send_at_once,
     "send it in the last epoch": send_too_late,
@@ -116,7 +116,7 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
             options=[(f"epoch {send.epoch}: {send}", i) for i, send in listed],
             description="Send",
         )
-        self.way = ipywidgets.Dropdown(options=list(WAYS), description="Break it")
+        self.way = ipywidgets.Dropdown(options=list(CHANGES), description="Break it")
         self.button = ipywidgets.Button(description="Verify", icon="search")
         self.message = ipywidgets.HTML()
         """What the verifier says."""
@@ -128,7 +128,7 @@ class BreakASend(InWords, ipywidgets.VBox):  # type: ignore[misc]  # it has no t
     @property
     def broken(self) -> Schedule:
         """The schedule with the chosen send broken."""
-        return WAYS[self.way.value](self._schedule, self.send.value, self._problem)
+        return CHANGES[self.way.value](self._schedule, self.send.value, self._problem)
 
     def verify(self) -> None:
         """Break the chosen send and show what the verifier says."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from ccl import text
 from ccl.bound import Bound, Cut, Path, across
@@ -18,8 +19,10 @@ from ccl.problem import Problem
 from ccl.result import Result
 from ccl.serialization.quantity import format_size
 from ccl.topology import Topology
-from formulations.analyses.comparison import Comparison, Row
 from widgets.view_model.classes import counted
+
+if TYPE_CHECKING:
+    from formulations.analyses.comparison import Comparison, Row
 
 HEADS = (
     "Method",

@@ -1,13 +1,13 @@
 """Plans in words: why each send waited, the way of a chunk, what a makespan is made of.
 
-`explain` tells all of it as text, `tell` gives the parts: sentences, causes, the critical path, and
-`breakdown` of its times. `difference` compares two results of one problem.
+`explain` tells all of it as text, `report` gives the parts: sentences, causes, the critical path,
+and `breakdown` of its times. `difference` compares two results of one problem.
 """
 
 from __future__ import annotations
 
 from ccl.explain.difference import Difference, difference
-from ccl.explain.narration import Breakdown, Told, breakdown, tell
+from ccl.explain.narration import Breakdown, PlanReport, breakdown, report
 from ccl.explain.text import explain
 
-__all__ = ["Breakdown", "Difference", "Told", "breakdown", "difference", "explain", "tell"]
+__all__ = ["Breakdown", "Difference", "PlanReport", "breakdown", "difference", "explain", "report"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ccl.display import MimeBundle, mime_bundle
 from ccl.errors import ProblemError
-from ccl.explain.narration import MOST_UNFOLDED, Told, tell
+from ccl.explain.narration import MOST_UNFOLDED, PlanReport, report
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
@@ -185,7 +185,10 @@ def _side(move: Move, kind: Kind) -> str:
 
 
 def difference(
-    one: Result | Told, other: Result | Told, *, names: tuple[str, str] = ("first", "second")
+    one: Result | PlanReport,
+    other: Result | PlanReport,
+    *,
+    names: tuple[str, str] = ("first", "second"),
 ) -> Difference:
     """Compare two plans of one problem, move by move.
 
@@ -198,7 +201,7 @@ def difference(
         If they answer different problems, or have too many transfers to be compared.
     """
     first, second = (
-        tell(each.problem, each.plan, each.timeline) if isinstance(each, Result) else each
+        report(each.problem, each.plan, each.timeline) if isinstance(each, Result) else each
         for each in (one, other)
     )
     _same_problem(first.problem, second.problem)
@@ -237,7 +240,7 @@ _Moves = dict[tuple[int, str, str], dict[tuple[str, ...], Move]]
 """By chunk and ends, and by way."""
 
 
-def moves_of(told: Told) -> _Moves:
+def moves_of(told: PlanReport) -> _Moves:
     """Return what a plan moves between devices that store; parts over one way are one move."""
     found: _Moves = {}
     for last, own in enumerate(told.transfers):
@@ -253,7 +256,7 @@ def moves_of(told: Told) -> _Moves:
     return found
 
 
-def _origins(told: Told, i: int) -> Iterator[tuple[int, tuple[str, ...], float]]:
+def _origins(told: PlanReport, i: int) -> Iterator[tuple[int, tuple[str, ...], float]]:
     """Yield the transfers with which what one brings set out, the switches since, and its part.
 
     The parts of a sum are whole each; what was cut is divided by its bytes.
@@ -281,7 +284,7 @@ def _joined(one: Move, other: Move) -> Move:
     )
 
 
-def _compared(one: Told, other: Told) -> tuple[list[Differing], int]:
+def _compared(one: PlanReport, other: PlanReport) -> tuple[list[Differing], int]:
     """Return the moves that differ, and how many do not."""
     first, second = moves_of(one), moves_of(other)
     clock = _Clock(one, other)
@@ -309,7 +312,7 @@ def _compared(one: Told, other: Told) -> tuple[list[Differing], int]:
 class _Clock:
     """Says whether two moves over one way are the same."""
 
-    def __init__(self, one: Told, other: Told) -> None:
+    def __init__(self, one: PlanReport, other: PlanReport) -> None:
         plans = one.plan, other.plan
         durations = {each.epoch_duration for each in plans if isinstance(each, Schedule)}
         both = all(isinstance(each, Schedule) for each in plans)
@@ -324,7 +327,7 @@ class _Clock:
         return None if abs(one.start - other.start) <= self._slack else Kind.TIME
 
 
-def _links(one: Told, other: Told) -> dict[tuple[str, str], tuple[float, float]]:
+def _links(one: PlanReport, other: PlanReport) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the bytes of both on each link on which they differ."""
     sent: dict[tuple[str, str], list[float]] = {}
     for side, told in enumerate((one, other)):

@@ -64,7 +64,7 @@ def chunk_label(problem: Problem, chunk: int) -> str:
     return f"chunk {chunk} of {start}"
 
 
-def phrases() -> dict[str, str]:
+def templates() -> dict[str, str]:
     """Return the templates by the words of their reasons, and `part` and `earlier`, as JSON."""
     told = {reason.value: template for reason, template in PHRASES.items()}
     return {**told, "part": PART, "earlier": EARLIER}
@@ -80,8 +80,8 @@ _SAME = 1e-7
 
 
 @dataclass(frozen=True)
-class Told:
-    """A replayed plan; make it with `tell`.
+class PlanReport:
+    """A replayed plan; make it with `report`.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _as_shown(time: float) -> float:
     return float(f"{time:.8g}")
 
 
-def tell(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> Told:
+def report(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> PlanReport:
     """Replay a plan, unless its replay is given, and make it ready to be told.
 
     Raises
@@ -187,7 +187,7 @@ def tell(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> Told
     few = timeline.images * len(timeline.transfers) <= MOST_UNFOLDED
     if timeline.images > 1 and isinstance(plan, Forest) and few:
         timeline = simulate(problem, plan.unfolded(problem.topology), chunks=timeline.chunks)
-    return Told(problem, plan, timeline)
+    return PlanReport(problem, plan, timeline)
 
 
 def rank_name(problem: Problem, rank: int) -> str:
@@ -258,7 +258,7 @@ class Breakdown:
         return f"{number(self.total)} µs = {' + '.join(parts)}"
 
 
-def breakdown(told: Told) -> Breakdown:
+def breakdown(told: PlanReport) -> Breakdown:
     """Take the makespan of a replay apart along its critical path."""
     parts = _Parts(told)
     path = told.critical
@@ -279,7 +279,7 @@ def breakdown(told: Told) -> Breakdown:
 class _Parts:
     """The sums, and how a transfer adds to them."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: PlanReport) -> None:
         self._link = told.problem.topology.link
         self.alphas: list[float] = []
         self.sending = self.slowed = self.waiting = 0.0

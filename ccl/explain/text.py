@@ -15,12 +15,12 @@ from itertools import groupby
 from operator import itemgetter
 
 from ccl.errors import ProblemError
-from ccl.explain.narration import Plan, Told, breakdown, rank_name, tell
+from ccl.explain.narration import Plan, PlanReport, breakdown, rank_name, report
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
 from ccl.text import bounded, bytes_text, count, enumerated, number
 from ccl.timeline import Reason, Timeline
-from ccl.tree_embedding import ways
+from ccl.tree_embedding import routes
 
 MOST_TREES = 6
 """Trees or paths of one chunk that are written out."""
@@ -32,7 +32,7 @@ _WAITS = (Reason.AT_ONCE, Reason.NOT_THERE, Reason.PASSED_ON)
 """Reasons with which nothing that is there waits."""
 
 
-def way_of(told: Told, chunk: int, those: Sequence[int]) -> list[str]:
+def path_of(told: PlanReport, chunk: int, those: Sequence[int]) -> list[str]:
     """Tell where a chunk is at first, each hop with its wait, and when each destination has it.
 
     Parameters
@@ -50,7 +50,7 @@ def way_of(told: Told, chunk: int, those: Sequence[int]) -> list[str]:
     where = f"a part of it at {holders}" if asked.reduced else f"at {holders} from the start"
     lines = [
         f"{told.labels[chunk]}, {bytes_text(asked.size)}: {where}, needed at {wanted}.",
-        *planned_ways(told, chunk),
+        *planned_paths(told, chunk),
     ]
     whole = _whole_way(told, those)
     lines += bounded(sends(told, those), "hop")
@@ -62,7 +62,7 @@ def way_of(told: Told, chunk: int, those: Sequence[int]) -> list[str]:
     return lines
 
 
-def _arrivals(told: Told, chunk: int) -> list[str]:
+def _arrivals(told: PlanReport, chunk: int) -> list[str]:
     """Say when each destination has a chunk: all of it, and of a sum every part."""
     asked, ranks = told.problem.collective.chunks[chunk], told.problem.topology.ranks
     ends: defaultdict[str, list[float]] = defaultdict(list)
@@ -80,7 +80,7 @@ def _arrivals(told: Told, chunk: int) -> list[str]:
     return [f"It is complete: {enumerated(times, 16)}."] if times else []
 
 
-def sends(told: Told, those: Sequence[int]) -> list[str]:
+def sends(told: PlanReport, those: Sequence[int]) -> list[str]:
     """Tell transfers: each in a sentence, or in one line for all parts of a chunk on a link."""
     if _whole_way(told, those):
         return [f"  {told.sentence(i)}" for i in those]
@@ -91,13 +91,13 @@ def sends(told: Told, those: Sequence[int]) -> list[str]:
     return [f"  {_crossed(told, each)}" for each in parts.values()]
 
 
-def _whole_way(told: Told, those: Sequence[int]) -> bool:
+def _whole_way(told: PlanReport, those: Sequence[int]) -> bool:
     """Say whether all of some transfers carry whole chunks."""
     every = (told.transfers[i] for i in those)
     return all(each.nbytes >= told.sizes[each.chunk] * (1 - 1e-9) for each in every)
 
 
-def _crossed(told: Told, parts: Sequence[int]) -> str:
+def _crossed(told: PlanReport, parts: Sequence[int]) -> str:
     own = [told.transfers[i] for i in parts]
     share = sum(each.nbytes for each in own) / told.sizes[own[0].chunk]
     last = max(each.end for each in own)
@@ -121,7 +121,7 @@ def share_of(share: float) -> str:
     return "" if abs(share - 1) < 1e-7 else f"{number(100 * share, 3)} % of "
 
 
-def planned_ways(told: Told, chunk: int) -> list[str]:
+def planned_paths(told: PlanReport, chunk: int) -> list[str]:
     """Tell the trees or paths of a chunk with their weights; nothing of a schedule."""
     if isinstance(told.plan, Forest):
         return _trees(told, told.plan, chunk)
@@ -130,14 +130,14 @@ def planned_ways(told: Told, chunk: int) -> list[str]:
     return []
 
 
-def _trees(told: Told, forest: Forest, chunk: int) -> list[str]:
+def _trees(told: PlanReport, forest: Forest, chunk: int) -> list[str]:
     asked, topology = told.problem.collective.chunks[chunk], told.problem.topology
     found: list[tuple[Fraction, list[str]]]
     if forest.spread:
         whole = forest if told.timeline.images > 1 else forest.unfolded(topology)
         found = [
             (way.share, [_arrow(topology.links[link].ends) for link in way.links])
-            for way in ways(told.problem, whole)
+            for way in routes(told.problem, whole)
             if way.chunk == chunk
         ]
     else:
@@ -166,7 +166,7 @@ def _paths(problem: Problem, flow: Flow, chunk: int) -> list[str]:
     return lines
 
 
-def shares(told: Told) -> Iterator[str]:
+def shares(told: PlanReport) -> Iterator[str]:
     """Say of a forest or a flow what it is made of; nothing of a schedule."""
     plan = told.plan
     if isinstance(plan, Forest):
@@ -199,7 +199,7 @@ _IDLE = {
 """Why a link was idle before a transfer."""
 
 
-def row_of(told: Told, link: tuple[str, str], those: Sequence[int]) -> list[str]:
+def row_of(told: PlanReport, link: tuple[str, str], those: Sequence[int]) -> list[str]:
     """Tell what a link carries, from whom and when, and where it is idle in between.
 
     Parameters
@@ -230,7 +230,7 @@ def row_of(told: Told, link: tuple[str, str], those: Sequence[int]) -> list[str]
     return [head, *bounded(rows, "row")]
 
 
-def _runs(told: Told, those: Sequence[int]) -> Iterator[tuple[list[int], float]]:
+def _runs(told: PlanReport, those: Sequence[int]) -> Iterator[tuple[list[int], float]]:
     """Yield transfers of a link, parts of a chunk that follow at once together.
 
     With each the µs from which on the link was free.
@@ -249,7 +249,7 @@ def _runs(told: Told, those: Sequence[int]) -> Iterator[tuple[list[int], float]]
         yield run, before
 
 
-def _run(told: Told, run: Sequence[int], free: float) -> str:
+def _run(told: PlanReport, run: Sequence[int], free: float) -> str:
     """Tell one transfer of a link, or several of a chunk without a gap."""
     first, last = told.transfers[run[0]], told.transfers[run[-1]]
     what = told.what(run[0])
@@ -264,7 +264,7 @@ def _run(told: Told, run: Sequence[int], free: float) -> str:
     return f"{line}, idle {number(idle)} µs before" + ("" if why is None else f": {why}")
 
 
-def rank_of(told: Told, rank: int) -> list[str]:
+def rank_of(told: PlanReport, rank: int) -> list[str]:
     """Tell which chunks a rank has at first, gets and sends, and when.
 
     Raises
@@ -299,13 +299,13 @@ def rank_of(told: Told, rank: int) -> list[str]:
     return lines
 
 
-def _many(told: Told, does: str, those: Sequence[int]) -> str:
+def _many(told: PlanReport, does: str, those: Sequence[int]) -> str:
     if not those:
         return f"It {does} nothing."
     return f"It {does} {count(len(those), 'transfer')}, {_bytes(told, those)}:"
 
 
-def _gathered(told: Told, into: Sequence[int]) -> list[list[int]]:
+def _gathered(told: PlanReport, into: Sequence[int]) -> list[list[int]]:
     """Put together the parts of a chunk that come over one link; by their last arrival."""
     parts: dict[tuple[int, str], list[int]] = {}
     for i in into:
@@ -313,7 +313,7 @@ def _gathered(told: Told, into: Sequence[int]) -> list[list[int]]:
     return sorted(parts.values(), key=lambda those: told.transfers[those[-1]].end)
 
 
-def _gets(told: Told, those: Sequence[int]) -> str:
+def _gets(told: PlanReport, those: Sequence[int]) -> str:
     own = told.transfers[those[0]]
     if len(those) == 1:
         return f"{told.what(those[0])} from {own.src}"
@@ -323,7 +323,7 @@ def _gets(told: Told, those: Sequence[int]) -> str:
     )
 
 
-def host_of(told: Told, host: str) -> list[str]:
+def host_of(told: PlanReport, host: str) -> list[str]:
     """Tell what enters and leaves a host, and what stays in it.
 
     Raises
@@ -352,7 +352,7 @@ def host_of(told: Told, host: str) -> list[str]:
     return lines
 
 
-def devices_of(told: Told, host: str) -> frozenset[str]:
+def devices_of(told: PlanReport, host: str) -> frozenset[str]:
     """Return the devices of a host.
 
     Raises
@@ -368,11 +368,11 @@ def devices_of(told: Told, host: str) -> frozenset[str]:
     return frozenset(each.name for each in topology.devices if each.host == host)
 
 
-def _bytes(told: Told, those: Sequence[int]) -> str:
+def _bytes(told: PlanReport, those: Sequence[int]) -> str:
     return bytes_text(sum(told.transfers[i].nbytes for i in those))
 
 
-def _links(told: Told, those: Sequence[int]) -> str:
+def _links(told: PlanReport, those: Sequence[int]) -> str:
     used = {(told.transfers[i].src, told.transfers[i].dst) for i in those}
     return count(len(used), "link")
 
@@ -420,7 +420,7 @@ def explain(
     ProblemError
         If there is no such chunk, link, rank or host.
     """
-    told = tell(problem, plan, timeline)
+    told = report(problem, plan, timeline)
     those = _chosen(told, chunk=chunk, link=link, rank=rank, host=host)
     given = [each is not None for each in (chunk, link, rank, host)]
     if not any(given):
@@ -429,7 +429,7 @@ def explain(
         lines = [f"{count(len(those), 'send')}:"]
         lines += bounded(sends(told, those), "send")
     elif chunk is not None:
-        lines = way_of(told, chunk, those)
+        lines = path_of(told, chunk, those)
     elif link is not None:
         lines = row_of(told, link, those)
     elif rank is not None:
@@ -441,7 +441,7 @@ def explain(
 
 
 def _chosen(
-    told: Told,
+    told: PlanReport,
     *,
     chunk: int | None,
     link: tuple[str, str] | None,
@@ -466,7 +466,7 @@ def _chosen(
     ]
 
 
-def _whole(told: Told) -> list[str]:
+def _whole(told: PlanReport) -> list[str]:
     collective, timeline = told.problem.collective, told.timeline
     head = (
         f"{collective.kind} of {bytes_text(collective.size)} on {told.problem.topology}: "
@@ -484,7 +484,7 @@ def _whole(told: Told) -> list[str]:
     return lines + bounded(sends(told, range(len(told.transfers))), "transfer")
 
 
-def _path(told: Told) -> list[str]:
+def _path(told: PlanReport) -> list[str]:
     """Tell the critical path; parts of a chunk that follow one another on a link together."""
     lines: list[str] = []
     for _, run in groupby(told.critical, key=partial(_crossing, told)):
@@ -492,12 +492,12 @@ def _path(told: Told) -> list[str]:
     return lines
 
 
-def _crossing(told: Told, i: int) -> tuple[int, str, str]:
+def _crossing(told: PlanReport, i: int) -> tuple[int, str, str]:
     own = told.transfers[i]
     return own.chunk, own.src, own.dst
 
 
-def _waits(told: Told) -> list[str]:
+def _waits(told: PlanReport) -> list[str]:
     """Say how many transfers waited for what, and how long in all."""
     counts = Counter(cause.reason for cause in told.causes)
     lines = ["Why they start when they do:"]
@@ -510,14 +510,14 @@ def _waits(told: Told) -> list[str]:
     return lines
 
 
-def _in_all(waited: float, told: Told) -> str:
+def _in_all(waited: float, told: PlanReport) -> str:
     """Write how long transfers waited in all; nothing where that is a rounding error."""
     if waited <= 1e-9 * told.timeline.makespan * len(told.transfers):
         return ""
     return f", {number(waited)} µs of waiting in all"
 
 
-def _busiest(told: Told) -> list[str]:
+def _busiest(told: PlanReport) -> list[str]:
     busy, makespan = told.timeline.link_busy, told.timeline.makespan
     if not busy or not makespan:
         return []

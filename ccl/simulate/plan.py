@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from ccl.simulate.routes import SAME_MOMENT, Held, Spans, Way, Ways, shared
+from ccl.simulate.routes import SAME_MOMENT, Held, LaidRoute, Routes, Spans, shared
 from ccl.topology import SharedLimit
 
 _Moments = list[tuple[float, int]]
@@ -44,7 +44,7 @@ class Crossing(NamedTuple):
         The first of them.
     """
 
-    way: Way
+    way: LaidRoute
     sends: tuple[int, ...]
     send: Send
 
@@ -106,7 +106,7 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
     for window in problem.windows:
         for link in window.links:
             caps.setdefault(link, problem.topology.link(*link).bandwidth)
-    ways, spans = Ways(problem, caps), Spans(problem, schedule)
+    ways, spans = Routes(problem, caps), Spans(problem, schedule)
     sends = sorted(schedule.sends, key=attrgetter("epoch"))
     crossings = list(_crossings(problem, sends, ways))
     free = [0.0] * len(problem.topology.links)
@@ -131,7 +131,7 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
     return Plan(sends, starts, ends, crossings, of, begins)
 
 
-def _crossings(problem: Problem, sends: Sequence[Send], ways: Ways) -> Iterator[Crossing]:
+def _crossings(problem: Problem, sends: Sequence[Send], ways: Routes) -> Iterator[Crossing]:
     """Yield the transmissions, turn by turn."""
     sizes = [chunk.size for chunk in problem.collective.chunks]
     together = shared(problem, sends)
@@ -146,7 +146,7 @@ def _crossings(problem: Problem, sends: Sequence[Send], ways: Ways) -> Iterator[
             yield Crossing(way, places, group[0])
 
 
-def _spread(held: Held, free: list[float], *, way: Way, begin: float) -> tuple[float, ...]:
+def _spread(held: Held, free: list[float], *, way: LaidRoute, begin: float) -> tuple[float, ...]:
     """Hold the links of a limited way; return how many µs after its epoch's begin each is there.
 
     Links that are not limited may serve it later than that, as they do what they have before.

@@ -65,7 +65,7 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LaidRoute:
     """Links that are crossed together, each once, no link before those that its bytes come from.
 
     Parameters
@@ -95,16 +95,16 @@ class Way:
     durations: tuple[float, ...]
 
 
-class Ways:
+class Routes:
     """Lays out each way once; `caps` has the GB/s of the tightest limit of each limited link."""
 
     def __init__(self, problem: Problem, caps: Mapping[tuple[str, str], float]) -> None:
         self._topology = problem.topology
         self._caps = caps
-        self._alone: dict[tuple[str, tuple[str, ...], str, float], Way] = {}
-        self._together: dict[tuple[tuple[Route, ...], bool, float], Way] = {}
+        self._alone: dict[tuple[str, tuple[str, ...], str, float], LaidRoute] = {}
+        self._together: dict[tuple[tuple[Route, ...], bool, float], LaidRoute] = {}
 
-    def alone(self, send: Send, nbytes: float) -> Way:
+    def alone(self, send: Send, nbytes: float) -> LaidRoute:
         """Return the way of a send that crosses by itself."""
         key = send.src, send.via, send.dst, nbytes
         way = self._alone.get(key)
@@ -113,7 +113,7 @@ class Ways:
             way = self._alone[key] = self._lay((route,), nbytes, joins=False)
         return way
 
-    def together(self, sends: Sequence[Send], nbytes: float, *, joins: bool) -> Way:
+    def together(self, sends: Sequence[Send], nbytes: float, *, joins: bool) -> LaidRoute:
         """Return the way of sends that cross together."""
         routes = tuple([(send.src, *send.via, send.dst) for send in sends])
         key = routes, joins, nbytes
@@ -122,7 +122,7 @@ class Ways:
             way = self._together[key] = self._lay(routes, nbytes, joins=joins)
         return way
 
-    def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> Way:
+    def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> LaidRoute:
         link = self._topology.link
         latency = [sum(link(*ends).alpha for ends in pairwise(route)) for route in routes]
         late = [max(latency) - each if joins else 0.0 for each in latency]
@@ -146,7 +146,7 @@ class Ways:
             for hop, (wait, until) in zip(links, stays, strict=True)
         ]
         own = [tuple(place[ends] for ends in pairwise(route)) for route in routes]
-        return Way(
+        return LaidRoute(
             hops=tuple(hops),
             nbytes=nbytes,
             joins=joins,
@@ -368,7 +368,7 @@ class Spans:
         self._slow = SlowTimes(problem)
         self._held: dict[tuple[int, int], Held] = {}
 
-    def held(self, way: Way, epoch: int) -> Held:
+    def held(self, way: LaidRoute, epoch: int) -> Held:
         """Return when a way that begins in an epoch holds its links.
 
         A limited link is spread from its first byte on, and over no fewer epochs than those over
@@ -380,7 +380,7 @@ class Spans:
             self._held[key] = self._laid(way, epoch)
         return self._held[key]
 
-    def _laid(self, way: Way, epoch: int) -> Held:
+    def _laid(self, way: LaidRoute, epoch: int) -> Held:
         tau = self._schedule.epoch_duration
         first, epochs, waits, ends = [], [], list[float](), list[float]()
         for hop in way.hops:

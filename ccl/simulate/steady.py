@@ -54,7 +54,7 @@ from ccl.simulate.routes import SlowTimes
 from ccl.symmetry import Symmetry
 from ccl.timeline import Timeline, Transfer, by_start
 from ccl.topology import SharedLimit, Topology, binding_limits
-from ccl.tree_embedding import link_orbits, ways
+from ccl.tree_embedding import link_orbits, routes
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ def replay_forest(problem: Problem, forest: Forest, *, chunks: int | None) -> Ti
         if orbits is None:
             forest = forest.unfolded(problem.topology)
     found = [
-        _Way(way.chunk, float(way.share), way.links, way.after) for way in ways(problem, forest)
+        _Way(way.chunk, float(way.share), way.links, way.after) for way in routes(problem, forest)
     ]
     return _replay(problem, found, chunks=chunks, orbits=orbits)
 

@@ -373,10 +373,10 @@ def _hosts(topology: Topology) -> list[list[int]]:
     return list(found.values())
 
 
-Asked = tuple[Key, tuple[int, ...], tuple[int, ...]]
+Request = tuple[Key, tuple[int, ...], tuple[int, ...]]
 
 
-def _asked(topology: Topology, collective: Collective | None) -> list[Asked]:
+def _asked(topology: Topology, collective: Collective | None) -> list[Request]:
     """Return for each chunk of a demand without a name what it is, who has and who wants it."""
     if collective is None:
         return []
@@ -397,7 +397,7 @@ def _asked(topology: Topology, collective: Collective | None) -> list[Asked]:
     ]
 
 
-def _listed(chunks: Counter[Asked]) -> list[tuple[tuple[Key, list[int], list[int]], int]]:
+def _listed(chunks: Counter[Request]) -> list[tuple[tuple[Key, list[int], list[int]], int]]:
     return [((what, list(have), list(want)), many) for (what, have, want), many in chunks.items()]
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from ccl.symmetry.canonical import bliss
 from ccl.symmetry.free import Moves, Shape, neighbours, refined, scattered, shape_of
-from ccl.symmetry.group import Group, joined, orbits_of
+from ccl.symmetry.group import Group, components, orbits_of
 from ccl.topology import Declared, Interchange, Permutation, Topology, moves_at_will
 
 _GUESS_ROUNDS = 400
@@ -139,7 +139,7 @@ def _parts(shape: Shape, colours: np.ndarray, order: np.ndarray) -> np.ndarray:
     """
     loose = np.bincount(colours)[colours] > 1
     kept = loose[shape.src] & loose[shape.dst]
-    part = joined(shape.size, shape.src[kept], shape.dst[kept])
+    part = components(shape.size, shape.src[kept], shape.dst[kept])
     looks = np.zeros(shape.size, dtype=np.uint64)
     np.add.at(looks, part, scattered(colours.astype(np.uint64)))
     lowest = np.full(shape.size, shape.size)

@@ -34,10 +34,10 @@ def orbits_of(permutations: np.ndarray) -> np.ndarray:
     """
     many = permutations.shape[1]
     row, left = np.nonzero(permutations != np.arange(many))
-    return joined(many, left, permutations[row, left])
+    return components(many, left, permutations[row, left])
 
 
-def joined(many: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def components(many: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the smallest member of the connected component of each point, shape (many,).
 
     In each round every root hangs itself below a smaller one that it meets, and all paths are
@@ -181,7 +181,7 @@ class Group:
     @cached_property
     def _link_orbits(self) -> np.ndarray:
         none = np.empty(0, dtype=np.int64)
-        return joined(
+        return components(
             len(self.shape.src),
             np.concatenate([none, *(moved for moved, _ in self._moves)]),
             np.concatenate([none, *(images for _, images in self._moves)]),

@@ -25,7 +25,7 @@ Content = float
 """1 for a whole chunk, an amount, or the bits of a set, which are an `int`."""
 
 
-class Holdings(Protocol):
+class Possession(Protocol):
     """Who holds how much of the chunks of one kind."""
 
     def leave(self, timed: Timed, device: Device) -> Content:

@@ -57,7 +57,7 @@ def check_group(topology: Topology, symmetry: Symmetry) -> None:
         _refuse(topology, f"leaves {name} in its place", where=name)
 
 
-def check_kept(
+def check_preserved(
     problem: Problem, symmetry: Symmetry, *, wanted: Mapping[int, frozenset[int]]
 ) -> None:
     """Check that each generator brings a root with its data to one that has the same for others.
@@ -176,7 +176,7 @@ def verify_forest(problem: Problem, forest: Forest) -> None:
         return
     wanted = _wanted(problem, forest)
     if forest.symmetry is not None:
-        check_kept(problem, forest.symmetry, wanted=wanted)
+        check_preserved(problem, forest.symmetry, wanted=wanted)
     for tree in forest.trees:
         _check_tree(topology, tree, reduces=forest.reduces, wanted=_of_root(topology, tree, wanted))
     weights = _weights(topology, forest, forest.trees)
@@ -200,7 +200,7 @@ def _check_all_reduce(problem: Problem, forest: Forest) -> None:
     [(holders, destinations)] = kinds
     if forest.symmetry is not None:
         for ranks in (holders, destinations):
-            check_kept(problem, forest.symmetry, wanted=dict.fromkeys(ranks, ranks))
+            check_preserved(problem, forest.symmetry, wanted=dict.fromkeys(ranks, ranks))
     for trees, reduces, ranks in (
         (forest.trees, True, holders),
         (forest.spread, False, destinations),

@@ -76,7 +76,7 @@ class Order:
         return np.fromiter((send.chunk for send in self.sends), np.int64, len(self.sends))
 
 
-def check_ways(problem: Problem, schedule: Schedule, order: Order) -> None:
+def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
     """Refuse sends that name what is not there, stop inside a way, or split what is whole.
 
     Raises

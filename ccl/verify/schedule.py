@@ -11,8 +11,8 @@ from ccl.errors import ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Device
-from ccl.verify.contents import Content, Holdings, Parts, Sums, Whole, broken, check_buffers
-from ccl.verify.order import Order, Tree, check_ways
+from ccl.verify.contents import Content, Parts, Possession, Sums, Whole, broken, check_buffers
+from ccl.verify.order import Order, Tree, check_paths
 from ccl.verify.times import Clock, Timed
 
 _MOST_EPOCHS = 2.0**53
@@ -28,7 +28,7 @@ def verify_schedule(problem: Problem, schedule: Schedule) -> None:
         At the first broken rule in time; a send that names what is not there comes first.
     """
     order = Order(schedule)
-    check_ways(problem, schedule, order)
+    check_paths(problem, schedule, order)
     _check_epochs(problem, schedule)
     clock = Clock(problem, schedule, order)
     found = (
@@ -82,7 +82,7 @@ class _Replay:
                 if not held[way]:
                     self._leaving[self._departure(order.sends[i])].append(i)
 
-    def _by_kind(self) -> list[Holdings]:
+    def _by_kind(self) -> list[Possession]:
         """Return for each chunk the holdings that it is counted in."""
         chunks = self._problem.collective.chunks
         kinds: list[list[int]] = [[], [], []]
@@ -91,7 +91,7 @@ class _Replay:
             kind = 2 if chunk.reduced else int(number in self._order.split)
             kinds[kind].append(number)
             of_chunk.append(kind)
-        holdings: tuple[Holdings, ...] = (
+        holdings: tuple[Possession, ...] = (
             Whole(self._problem, kinds[0]),
             Parts(self._problem, kinds[1]),
             Sums(self._problem, kinds[2]),

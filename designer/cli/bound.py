@@ -117,7 +117,7 @@ def _line(each: Bound) -> str:
     return f"{each.makespan:.6g} µs by {each.kind}: {each.reference}"
 
 
-SHOWN = 8
+MOST_LISTED = 8
 """Most classes of links that are told to people."""
 
 
@@ -197,5 +197,5 @@ def _worth(links: tuple[Change, ...], *, asked: bool) -> list[tuple[str, str]]:
         return [("worth", "this is too large to be solved again for every kind of links")]
     return [
         ("worth", f"{each.words}: +1 % gives {each.more:+.2%}, -1 % gives {each.less:+.2%}")
-        for each in links[:SHOWN]
+        for each in links[:MOST_LISTED]
     ]

@@ -37,15 +37,21 @@ from designer.cli.request import (
     print_table,
     remark,
 )
-from formulations import available, explain, prioritised
+from formulations import available
 from formulations import formulation as described
-from formulations.analyses.explanation import Explanation
 from widgets.words import cut_words
 
 if TYPE_CHECKING:
     from ccl.result import Result
     from ccl.serialization.conditions import Document
-    from formulations.analyses.failures.nouns import Failures, Loss, Straggler, Stragglers, Survival
+    from formulations.analyses.explanation import Explanation
+    from formulations.analyses.failures.nouns import (
+        Failure,
+        Failures,
+        Straggler,
+        Stragglers,
+        Survival,
+    )
     from formulations.analyses.failures.study import LagStudy, Study
     from formulations.analyses.tenancy import TenantTime
 
@@ -131,7 +137,7 @@ def ordering(problem: Problem, chosen: str, options: dict[str, Any]) -> tuple[st
     """
     from formulations.analyses.tenancy import by_priority  # noqa: PLC0415  it needs the bounds
 
-    if chosen != formulations.DEFAULT or options or not prioritised(problem):
+    if chosen != formulations.DEFAULT or options or not formulations.prioritised(problem):
         return chosen, options
     found = by_priority(problem)
     if found is None:
@@ -210,7 +216,7 @@ def formulation(
     problem = None
     if of is not None:
         problem = ask(open_document(of), collective=collective, size=size, chunks=chunks, root=root)
-    found = explain(name, problem)
+    found = formulations.explain(name, problem)
     if as_json:
         print_json(_answer(found))
         return
@@ -297,10 +303,10 @@ ReplayOption = Annotated[
     bool, typer.Option("--schedule", help="Also replay today's plan, and say what a new one wins.")
 ]
 _KINDS = "Of link, gpu, nic, memory, switch and host, by commas; by default all there are."
-LosingOption = Annotated[
+FailuresOption = Annotated[
     str | None, typer.Option("--losing", metavar="KINDS", help=_KINDS, show_default=False)
 ]
-LaggingOption = Annotated[
+StragglersOption = Annotated[
     str | None, typer.Option("--lagging", metavar="KINDS", help=_KINDS, show_default=False)
 ]
 
@@ -311,7 +317,7 @@ def failures(  # noqa: PLR0913  one for each flag
     collective: CollectiveOption = None,
     size: SizeOption = None,
     root: RootOption = None,
-    losing: LosingOption = None,
+    losing: FailuresOption = None,
     one_way: Annotated[
         bool, typer.Option("--one-way", help="Lose one direction of a link, not both.")
     ] = False,
@@ -348,7 +354,7 @@ def stragglers(  # noqa: PLR0913  one for each flag
     collective: CollectiveOption = None,
     size: SizeOption = None,
     root: RootOption = None,
-    lagging: LaggingOption = None,
+    lagging: StragglersOption = None,
     alpha: Annotated[
         float, typer.Option("--alpha", metavar="FACTOR", help="Latency of what lags, by factor.")
     ] = 1.0,
@@ -455,7 +461,7 @@ def _head(problem: Problem, found: Failures | Stragglers) -> dict[str, Any]:
     }
 
 
-def _part(row: Loss | Straggler) -> dict[str, Any]:
+def _part(row: Failure | Straggler) -> dict[str, Any]:
     return {
         "kind": row.part.kind,
         "words": row.words,
@@ -549,7 +555,7 @@ _NOTHING = 5e-6
 """A share below this is none."""
 
 
-def _cells(row: Loss | Straggler) -> list[str]:
+def _cells(row: Failure | Straggler) -> list[str]:
     """Return what stands under the first column and `COLUMNS`."""
     name = " – ".join(row.names)
     most, least = ("", "") if row.reached else ("≤ ", "≥ ")
@@ -561,7 +567,7 @@ def _cells(row: Loss | Straggler) -> list[str]:
     return [each.replace(" ", "\N{NO-BREAK SPACE}") for each in cells]
 
 
-def _limit(row: Loss) -> str:
+def _limit(row: Failure) -> str:
     """Say what holds the rate down, or why there is none."""
     if row.cut_off:
         return f"cuts off {text.listing(row.cut_off, NAMED)}"
@@ -580,5 +586,5 @@ def _left(survival: Survival | None) -> str:
     return f"loses {text.share(survival.share)} of its bytes"
 
 
-def _makespan(row: Loss | Straggler) -> float | None:
+def _makespan(row: Failure | Straggler) -> float | None:
     return None if row.result is None else row.result.makespan

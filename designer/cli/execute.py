@@ -21,9 +21,9 @@ from ccl.serialization.text import read_bytes
 from designer.cli.request import JsonOption, print_facts, print_json, remark
 from interchange.execution import Execution, Finding
 from interchange.execution import execute as execute_program
-from interchange.execution.one_sided import PutExecution, execute_puts
+from interchange.execution.one_sided import PutExecution, execute_one_sided
 from interchange.formats.catalogue import read_content
-from interchange.formats.format import Asked, replayed
+from interchange.formats.format import Request, replayed
 from interchange.formats.runtimes import msccl_xml, mscclpp
 from interchange.programs import Program
 from interchange.programs.lint import EXECUTORS, Complaint, lint
@@ -47,7 +47,7 @@ def program_in(file: Path) -> Program:
     if mscclpp.recognises(content):
         msg = f"{file} is an execution plan of MSCCL++, which `topoloom execute` takes alone"
         raise FormatError(msg)
-    imported = read_content(content, Asked(name=name))
+    imported = read_content(content, Request(name=name))
     if imported.program is not None:
         return imported.program
     if imported.document.plan is None:
@@ -61,7 +61,7 @@ def any_program_in(file: Path) -> Program | PutProgram:
     """Return the program in a file, of puts as well; errors as `program_in`."""
     content = read_bytes(file)
     if mscclpp.recognises(content):
-        return mscclpp.puts_from_json(content, str(file))
+        return mscclpp.one_sided_from_json(content, str(file))
     return program_in(file)
 
 
@@ -87,7 +87,7 @@ def execute(
         execution = execute_program(program, interleavings=interleavings, seed=seed)
         answer, facts = _answer(execution), _facts(execution)
     else:
-        execution = execute_puts(program, interleavings=interleavings, seed=seed)
+        execution = execute_one_sided(program, interleavings=interleavings, seed=seed)
         answer, facts = _puts_answer(execution), _puts_facts(execution)
     if as_json:
         print_json(answer)

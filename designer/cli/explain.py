@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from ccl.errors import FormatError
-from ccl.explain import difference, tell
+from ccl.explain import difference, report
 from ccl.explain import explain as told_in_words
-from ccl.explain.narration import Told
+from ccl.explain.narration import PlanReport
 from ccl.serialization.conditions import read_document
 from designer.cli.request import JsonOption, print_json
 from interchange.formats.format import replayed
@@ -83,10 +83,10 @@ def diff(
     )
 
 
-def _told(file: Path) -> Told:
+def _told(file: Path) -> PlanReport:
     opened = read_document(file)
     try:
-        return tell(*replayed(opened))
+        return report(*replayed(opened))
     except FormatError as error:
         msg = f"{file}: {error}"
         raise FormatError(msg) from None

@@ -31,7 +31,7 @@ from designer.cli.request import (
     writable,
 )
 from interchange.formats import catalogue
-from interchange.formats.format import Asked, Imported, Question, Written, replayed
+from interchange.formats.format import Imported, Question, Request, Written, replayed
 from interchange.formats.merging import merge
 from interchange.formats.own.fragment import HOME, Share, is_link, link_of
 from widgets.pages import writing
@@ -178,7 +178,7 @@ def import_(
     """Read what a machine or another program wrote, say what was made of it, and keep it."""
     writable(out)
     topology = None if cluster is None else open_document(cluster).topology
-    asked = Asked(topology=topology, settings=_told(settings))
+    asked = Request(topology=topology, settings=_told(settings))
     found = _read(file, asked, format_name)
     opened, report = found.document, found.report
     if merged is not None:
@@ -213,7 +213,7 @@ def _settings_of(options: type) -> dict[str, str]:
     return {each.name: each.help or each.label for each in option_fields(options)}
 
 
-def _read(file: Path, asked: Asked, format_name: str | None) -> Imported:
+def _read(file: Path, asked: Request, format_name: str | None) -> Imported:
     try:
         if is_link(str(file)):
             # Of two slashes in a row a path has kept one, but the fragment alone matters.

@@ -169,7 +169,7 @@ class Linked(Struct):
     fragment: str
 
 
-class Kept(Struct):
+class StoredResult(Struct):
     """A result that the browser has kept."""
 
     result: Object
@@ -206,18 +206,18 @@ class Sorting(Struct):
     link: Sorted
 
 
-class Way(Struct):
+class Overlay(Struct):
     """A way over the cluster."""
 
     label: str
     devices: list[str]
 
 
-class Ways(Struct):
+class Overlays(Struct):
     """Ways of others over the cluster."""
 
     title: str
-    ways: list[Way]
+    ways: list[Overlay]
 
 
 BY_PROPERTY: dict[str, Any] = {
@@ -252,7 +252,7 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.LINK_FILE}.data": Count | None,
     f"{ids.OPTIONS}.data": dict[str, Object] | None,
     f"{ids.SKETCH}.data": dict[str, Object] | None,
-    f"{ids.KEPT}.data": Kept | None,
+    f"{ids.PERSISTED}.data": StoredResult | None,
     f"{ids.RESULT}.data": Object | None,
     f"{ids.SUMMARY}.data": Object | None,
     f"{ids.LOAD_DATA}.data": Object | None,
@@ -261,8 +261,8 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.DUALS}.data": Optimum | None,
     f"{ids.REMEDY}.data": Count | None,
     f"{ids.SORTING}.data": Sorting,
-    f"{ids.WAYS}.data": Ways | None,
-    f"{ids.WAYS_CHOICE}.value": Word | None,
+    f"{ids.PATHS}.data": Overlays | None,
+    f"{ids.PATHS_CHOICE}.value": Word | None,
     f"{ids.FORMULATION}.value": Word,
     f"{ids.FORMULATION}.data": list[Object] | None,
     f"{ids.LINK_TYPE}.value": Word | None,
@@ -277,9 +277,9 @@ BY_PLACE: dict[str, Any] = {
     f"{ids.COMPARE_SECONDS}.value": float | Word | None,
     f"{ids.COMPARE_QUANTITY}.value": Word | None,
     f"{ids.COMPARE_PANE}.data-show": Word | None,
-    f"{ids.ABOUT_ASKED}.data": About,
+    f"{ids.ABOUT_REQUEST}.data": About,
     f"{ids.SKETCHING}.data": Object | None,
-    f"{ids.WHATIF_ASKED}.data": Object | None,
+    f"{ids.WHATIF_REQUEST}.data": Object | None,
     f"{ids.WHATIF_TODAY}.data": Object | None,
     f"{ids.LAYER}.data": Word | None,
     f"{ids.CUT}.data": Word | Count | None,

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
-def tell(to: IO[bytes], content: bytes) -> None:
+def send(to: IO[bytes], content: bytes) -> None:
     """Write a message."""
     to.write(LENGTH.pack(len(content)))
     to.write(content)
@@ -72,11 +72,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print is no answer
     _get_ready()
-    tell(answers, b"")
+    send(answers, b"")
     while (asked := hear(sys.stdin.buffer)) is not None:
         seconds, call = pickle.loads(asked)  # of the server, which began this process
         with _at_most(seconds + GRACE):
-            tell(answers, _answer(*call))
+            send(answers, _answer(*call))
 
 
 def _get_ready() -> None:

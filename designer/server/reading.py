@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from ccl.errors import FormatError
-from designer.server.reader import Call, hear, tell
+from designer.server.reader import Call, hear, send
 from formulations import ResourceLimits, end_tree
 
 SECONDS = 30.0
@@ -201,7 +201,7 @@ class Reader:
         walls = ResourceLimits(self._process, memory)
         try:
             with contextlib.suppress(BrokenPipeError):
-                tell(self._process.stdin, pickle.dumps((seconds, what)))
+                send(self._process.stdin, pickle.dumps((seconds, what)))
             answer = self._hear(seconds)
             if answer is not None:
                 found: tuple[str, Any] = pickle.loads(answer)  # of our own process

@@ -61,7 +61,7 @@ from ccl.topology import Topology
 from formulations.bounds import quick_bounds
 from formulations.core.registry import Formulation, Speed, formulation, speed_of
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.windows import by_hops, too_short
@@ -327,11 +327,11 @@ def explain(
     found = formulation(name)
     made = make_options(found.options, options or {})
     refusal = None if problem is None else found.why_not(problem)
-    anatomy, note = None, ""
+    estimate, note = None, ""
     if problem is not None and refusal is None:
-        anatomy, note = _counted(found, problem, made)
-    counts = {} if anatomy is None else anatomy.rows
-    size = None if anatomy is None else anatomy.size
+        estimate, note = _counted(found, problem, made)
+    counts = {} if estimate is None else estimate.rows
+    size = None if estimate is None else estimate.size
     return Explanation(
         name=found.name,
         title=found.title,
@@ -343,7 +343,7 @@ def explain(
         size=size,
         speed=None if size is None else speed_of(found.model, size),
         groups=tuple(
-            Rows(each, words, None if anatomy is None else counts.get(each, 0))
+            Rows(each, words, None if estimate is None else counts.get(each, 0))
             for each, words in found.groups.items()
         ),
         note=note,
@@ -351,16 +351,16 @@ def explain(
 
 
 def _counted(found: Formulation, problem: Problem, options: Any) -> tuple[Any, str]:
-    """Return the anatomy of a model, if there is one that can be counted, and what to say of it."""
-    if found.anatomy is None:
+    """Return the estimate of a model, None where it cannot be counted, and what to say of it."""
+    if found.estimate is None:
         return None, NONE[found.model]
     try:
-        anatomy = found.anatomy(problem, options)
+        estimate = found.estimate(problem, options)
     except CclError as error:
         return None, str(error)
-    if anatomy is None:
+    if estimate is None:
         return None, "nothing has to be chosen here, so no model is built"
-    return anatomy, anatomy.note
+    return estimate, estimate.note
 
 
 NONE: dict[str, str] = {
@@ -447,7 +447,7 @@ def _on_epochs(
     size = problem.collective.chunk_size
     duration = bounds[0].makespan / horizon if tau is None else tau
     grid = EpochGrid(problem.topology, size, duration, fluid=SENDING, windows=problem.windows)
-    model = PricedFlow(link_hops(grid), run, commodities(problem, size, symmetric=True))
+    model = PricedFlow(link_arcs(grid), run, commodities(problem, size, symmetric=True))
     pairs = zip(model.flows.sources[model.flows.source], model.flows.goal, strict=True)
     need = by_hops(model.hops.distance, list(pairs), problem.topology)
     if horizon < need.many:

@@ -62,7 +62,7 @@ _STORED = -1
 
 
 @dataclass(frozen=True)
-class Ways:
+class QuickestPaths:
     """Quickest ways for a chunk of `nbytes`, or for a single byte if 0.
 
     Parameters
@@ -226,7 +226,7 @@ def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
     chunks = network.problem.collective.chunks
     slowest = None
     for nbytes in sorted({each.size for each in chunks}) if whole_chunks else [0.0]:
-        ways = Ways(network, nbytes)
+        ways = QuickestPaths(network, nbytes)
         for makespan, start, stop in _slowest(network, ways.arrivals[:, network.gpus], nbytes):
             if makespan > best:
                 best, worst, slowest = makespan, (start, stop), ways
@@ -288,7 +288,7 @@ class Direction:
     """
 
     network: Network
-    ways: Ways
+    ways: QuickestPaths
     kinds: Kinds
     backwards: bool
 

@@ -68,7 +68,7 @@ import numpy as np
 from ccl.bound import Bound
 from formulations.bounds.cuts import Network, groupings, kind_of, passed, side, throttled, witness
 from formulations.bounds.demand import Floats, Kinds, Mask, kinds_of, slot, steady
-from formulations.bounds.paths import Direction, Stages, Ways
+from formulations.bounds.paths import Direction, QuickestPaths, Stages
 
 _ROUNDS = 12
 """Colours travel at most so many links."""
@@ -151,7 +151,9 @@ Times = Callable[[np.ndarray], Floats]
 """µs between ranks and links, (ranks, links), for the numbers of some links."""
 
 
-def group_makespan(network: Network, ways: Ways, groups: Sequence[Mask], *, chunks: int) -> float:
+def group_makespan(
+    network: Network, ways: QuickestPaths, groups: Sequence[Mask], *, chunks: int
+) -> float:
     """Return the µs that groups prove when so many chunks are added up by all for all."""
     devices = network.problem.topology.devices
     outside = [devices[i] for i in np.flatnonzero(~np.logical_or.reduce(groups))]
@@ -189,7 +191,9 @@ def _tail(times: Times, ranks: Sequence[np.ndarray], links: Sequence[np.ndarray]
     return float(min(each.max() for each in _times(times, ranks, links)))
 
 
-def _last(network: Network, ways: Ways, links: np.ndarray, *, opens: Floats, jobs: int) -> float:
+def _last(
+    network: Network, ways: QuickestPaths, links: np.ndarray, *, opens: Floats, jobs: int
+) -> float:
     pace = ways.nbytes * 1e-3 / network.bandwidth[links]
     return slot(opens, pace, count=jobs)
 
@@ -199,7 +203,7 @@ _THRESHOLDS = 6
 
 
 def cut_makespan(
-    network: Network, ways: Ways, kinds: Kinds, *, inside: Mask, beaten: float = 0.0
+    network: Network, ways: QuickestPaths, kinds: Kinds, *, inside: Mask, beaten: float = 0.0
 ) -> float:
     """Return the most µs that a cut proves over the sets of chunks tried, or what is beaten."""
     at = inside[network.gpus]
@@ -361,9 +365,9 @@ class _Search:
         return Bound(best, "group", None, what, whole_chunks=True) if best else None
 
     @cached_property
-    def ways(self) -> Ways:
+    def ways(self) -> QuickestPaths:
         """The quickest ways of these chunks."""
-        return Ways(self.network, self.nbytes)
+        return QuickestPaths(self.network, self.nbytes)
 
     @cached_property
     def kinds(self) -> Kinds:

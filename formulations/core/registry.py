@@ -49,6 +49,7 @@ from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import ModelSize
+from ccl.text import enumerated
 
 if TYPE_CHECKING:
     from ccl.result import Result
@@ -94,11 +95,11 @@ class Formulation:
         What is solved: ``none`` where the plan is constructed, ``several`` where others are
         tried, a linear program (``lp``), one that grows while it is solved (``columns``), an
         integer program or a constraint program.
-    anatomy
+    estimate
         Counts the variables and rows of the model before it is built, or says None where nothing
         has to be chosen; None where nobody knows.
     groups
-        What the constraints of each group say, by its name; `anatomy` counts by these names.
+        What the constraints of each group say, by its name; `estimate` counts by these names.
     takes_start
         Whether it can begin with a given plan.
     windows
@@ -124,7 +125,7 @@ class Formulation:
     refuses: Callable[[Problem], str | None]
     run: Callable[[Run, Any], Result]
     model: Kind = "none"
-    anatomy: Callable[[Problem, Any], Anatomy | None] | None = None
+    estimate: Callable[[Problem, Any], ModelEstimate | None] | None = None
     groups: Mapping[str, str] = field(default_factory=dict, repr=False)
     takes_start: bool = False
     windows: bool = False
@@ -147,7 +148,7 @@ class Formulation:
         """Say in words why it cannot take `problem`, or None if it can."""
         kind = problem.collective.kind
         if kind not in self.collectives:
-            return f"it supports {', '.join(sorted(self.collectives))} only"
+            return f"it supports {enumerated(sorted(self.collectives), len(self.collectives))} only"
         if all(chunk.in_place for chunk in problem.collective.chunks):
             return f"{kind} moves nothing: all holders are destinations already"
         if problem.collective.whole and not self.keeps_chunks(problem):
@@ -240,7 +241,7 @@ def speed_of(kind: Kind, size: ModelSize) -> Speed | None:
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class ModelEstimate:
     """A model before it is built.
 
     Parameters

@@ -42,7 +42,7 @@ from ccl.plans import Tree
 from ccl.result import ModelSize
 from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
-from formulations.engines.epoch_grid.arcs import no_way
+from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.interval_overlay import CLOSE, exact_parts, refined
 from formulations.engines.list_scheduling.timed import Moves
 from formulations.solvers import cp
@@ -108,7 +108,7 @@ def steps_of(
     amount = np.array([nbytes[source] for source in sources.tolist()])
     far = ranks.distance[sources]
     if not np.isfinite(far).all():
-        raise Infeasible(no_way(moves.topology.ranks[int(np.argwhere(~np.isfinite(far))[0][1])]))
+        raise Infeasible(no_path(moves.topology.ranks[int(np.argwhere(~np.isfinite(far))[0][1])]))
     parts: Parts = {}
     latencies, transmissions, size = [], [], None
     last = far[:, ranks.src] + ranks.links == far[:, ranks.dst]

@@ -23,7 +23,7 @@ from ccl.result import Plan, Result, Stop
 from ccl.topology import Topology
 from formulations.bounds import lower_bounds
 from formulations.core.run import Progress, Run
-from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
+from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.plans import delays
 
@@ -31,7 +31,7 @@ Search = Callable[[Run, Any], Stop]
 """Offers plans to a run until it stops, and says why it stopped."""
 
 
-def no_mirror(problem: Problem) -> str | None:
+def irreversible(problem: Problem) -> str | None:
     """Say why a reduction cannot be found as a mirror, or None."""
     if not problem.collective.reduces:
         return None
@@ -168,7 +168,7 @@ def _both(
 
     def heard(news: Progress) -> None:
         if news.result is not None:
-            run.offer(joined(added, tail.renumbered(_plan(news.result.plan))))
+            run.offer(concatenated(added, tail.renumbered(_plan(news.result.plan))))
         else:
             run.report(news.message)
 
@@ -270,7 +270,7 @@ def backwards(mirror: Problem, plan: Schedule) -> Schedule:
     size, tau = mirror.collective.chunk_size, plan.epoch_duration
     grid = EpochGrid(mirror.topology, size, tau, mirrored=True)
     through = any(send.via for send in plan.sends)
-    took = delays(hyper_edges(grid) if through else link_hops(grid))
+    took = delays(hyper_edges(grid) if through else link_arcs(grid))
     sends = [
         replace(
             send,
@@ -284,7 +284,7 @@ def backwards(mirror: Problem, plan: Schedule) -> Schedule:
     return replace(plan, sends=tuple(sorted(sends, key=lambda send: send.epoch)))
 
 
-def joined(first: Schedule, second: Schedule) -> Schedule:
+def concatenated(first: Schedule, second: Schedule) -> Schedule:
     """Let `second` begin in the epoch after the last of `first`; both are on one grid."""
     assert first.epoch_duration == second.epoch_duration
     shifted = tuple(replace(send, epoch=send.epoch + first.horizon) for send in second.sends)

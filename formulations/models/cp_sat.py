@@ -41,7 +41,7 @@ from formulations.core.refusals import no_limits, no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.epochs import ProofOptions
-from formulations.engines.reverse_time import adding, halves, no_mirror
+from formulations.engines.reverse_time import adding, halves, irreversible
 
 PASSES = 300
 """Passes of list scheduling before each search."""
@@ -87,7 +87,7 @@ def refuses(problem: Problem) -> str | None:
         return reason
     if (reason := no_limits(problem)) is not None:
         return f"{reason}, and here each link is held for itself"
-    return no_mirror(problem)
+    return irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -98,7 +98,7 @@ def run(run: Run, options: Options) -> Result:
     Infeasible
         If no ways lead where chunks have to be.
     """
-    from formulations.engines.cp_sat.search import Closer  # noqa: PLC0415  it loads numba
+    from formulations.engines.cp_sat.search import Client  # noqa: PLC0415  it loads numba
     from formulations.engines.list_scheduling.search import answer  # noqa: PLC0415
 
     problem = run.problem
@@ -106,7 +106,7 @@ def run(run: Run, options: Options) -> Result:
     until = run.seconds + options.seconds
     if run.time_limit is not None:
         until = min(until, run.time_limit)
-    closer = Closer(
+    closer = Client(
         run,
         options.seed,
         PASSES,

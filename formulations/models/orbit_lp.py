@@ -40,7 +40,7 @@ from ccl.plans import Flow, Rate
 from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from formulations.core.refusals import no_crumbs
-from formulations.core.registry import Anatomy, Formulation
+from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 
@@ -82,7 +82,7 @@ GROUPS = {
 """What the constraints say."""
 
 
-def anatomy(problem: Problem, options: Options) -> Anatomy:
+def estimate(problem: Problem, options: Options) -> ModelEstimate:
     """Count the program; its rows are made for it, and nothing is compiled or solved."""
     from formulations.engines.orbit_lp.lp import orbit_program  # noqa: PLC0415  it loads the solver
 
@@ -98,7 +98,7 @@ def anatomy(problem: Problem, options: Options) -> Anatomy:
     entries = sum(int(each.nnz) for each in balance) + program.busy.nnz + orbits + rows["time"]
     many = sum(each.many for each in program.blocks)
     note = f"{len(program.blocks)} flows stand for {many}, by symmetry"
-    return Anatomy(program.size[0], entries, rows, note)
+    return ModelEstimate(program.size[0], entries, rows, note)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -169,7 +169,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
-    anatomy=anatomy,
+    estimate=estimate,
     groups=GROUPS,
     whole_chunks=False,
     mathematics=__doc__ or "",

@@ -49,7 +49,7 @@ from ccl.result import Result
 from formulations.core.refusals import no_limits, no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.reverse_time import no_mirror
+from formulations.engines.reverse_time import irreversible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ def refuses(problem: Problem) -> str | None:
         )
     from formulations.engines.sccl.instance import uneven  # noqa: PLC0415  it loads igraph
 
-    return uneven(problem.topology) or no_mirror(problem)
+    return uneven(problem.topology) or irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -137,10 +137,10 @@ def run(run: Run, options: Options) -> Result:
     """
     from formulations.engines.cp_sat.search import Effort  # noqa: PLC0415
     from formulations.engines.sccl.asking import Solver  # noqa: PLC0415
-    from formulations.engines.sccl.search import Wish, solve  # noqa: PLC0415  it loads numba
+    from formulations.engines.sccl.search import Request, solve  # noqa: PLC0415  it loads numba
 
     effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
-    wish = Wish(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
+    wish = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
     with Solver() as solver:
         return solve(run, wish, solver, symmetry=options.symmetry)
 

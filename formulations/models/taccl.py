@@ -74,7 +74,7 @@ from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.epochs import ProofOptions
-from formulations.engines.reverse_time import no_mirror
+from formulations.engines.reverse_time import irreversible
 
 MOST_DELIVERIES = 20_000
 """Chunks times destinations above which ordering takes too long."""
@@ -144,7 +144,7 @@ class Options(ProofOptions):
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers, shared limits and many chunks to other formulations."""
-    refusal = no_stores(problem) or no_mirror(problem)
+    refusal = no_stores(problem) or irreversible(problem)
     if refusal is not None:
         return refusal
     for limit in binding_limits(problem.topology):

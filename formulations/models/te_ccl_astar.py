@@ -81,7 +81,7 @@ from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops, hyper_edges, link_hops
+from formulations.engines.epoch_grid.arcs import Arcs, hyper_edges, link_arcs
 from formulations.engines.epoch_grid.epochs import (
     DurationOptions,
     EpochGrid,
@@ -89,7 +89,7 @@ from formulations.engines.epoch_grid.epochs import (
     durations,
 )
 from formulations.engines.epoch_grid.plans import Demand, demand, schedule
-from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.greedy import greedy
 from formulations.engines.te_ccl.round_milp import Rounds
 from formulations.engines.te_ccl.rounds import Journey
@@ -176,7 +176,7 @@ def refuses(problem: Problem) -> str | None:
         return reason
     if len({chunk.size for chunk in problem.collective.chunks}) > 1:
         return "its chunks differ in size, and here one chunk size sets the epoch"
-    return no_mirror(problem)
+    return irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -219,23 +219,23 @@ def _find(run: Run, options: Options) -> Stop:
     return run.reached if run.enough else Stop.CONSTRUCTED
 
 
-def _cells(run: Run, hops: Hops) -> float:
+def _cells(run: Run, hops: Arcs) -> float:
     """Estimate the cells of a whole plan: epochs of the lower bound, times hops, times chunks."""
     epochs = max(1.0, run.bounds[0].makespan / hops.grid.epoch_duration)
     return epochs * len(hops.routes) * len(run.problem.collective.chunks)
 
 
-def _grids(run: Run, options: Options) -> list[Hops]:
+def _grids(run: Run, options: Options) -> list[Arcs]:
     """Return the hops on every grid that the options ask for and that is not too fine."""
     problem = run.problem
     topology, size = problem.topology, problem.collective.chunk_size
     taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
     if run.epoch_duration is not None:
         taus = [run.epoch_duration]
-    found: list[Hops] = []
+    found: list[Arcs] = []
     for tau in sorted(taus, reverse=True):
         grid = EpochGrid(topology, size, tau, mirrored=run.mirrored)
-        hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_hops(grid)
+        hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
         round_cells = 2 * int(hops.delay.max()) * len(hops.routes) * len(problem.collective.chunks)
         if round_cells <= ENTRIES and (not found or _cells(run, hops) <= FINER):
             found.append(hops)
@@ -247,7 +247,7 @@ def _grids(run: Run, options: Options) -> list[Hops]:
     return found
 
 
-def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Hops]) -> list[Hops]:
+def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Arcs]) -> list[Arcs]:
     """Return the grids by the makespans of greedy schedules on them, which are offered.
 
     Raises

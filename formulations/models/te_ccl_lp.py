@@ -60,10 +60,10 @@ from ccl.result import Result, Stop
 from ccl.verify import verify
 from formulations.bounds import quick_bounds
 from formulations.core.refusals import no_crumbs
-from formulations.core.registry import Anatomy, Formulation
+from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.core.weighted_objectives import prioritised, weighted_arrivals
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import Commodities, commodities
 from formulations.engines.epoch_grid.epochs import (
     ROUNDING,
@@ -149,25 +149,25 @@ def _too_small(problem: Problem) -> str | None:
     return None
 
 
-def anatomy(problem: Problem, options: Options) -> Anatomy:
+def estimate(problem: Problem, options: Options) -> ModelEstimate:
     """Count the first model that is built: on the first grid, of the fewest epochs it may take."""
     if len(problem.collective.chunks) > COUNTED:
         epochs = options.horizon or AIMS[0][0]
         cells = epochs * len(problem.topology.links) * len(problem.topology.ranks)
         note = f"estimated for {epochs} epochs; symmetry makes it smaller, more epochs larger"
-        return Anatomy(cells, 3 * cells, {"any row": cells}, note)
+        return ModelEstimate(cells, 3 * cells, {"any row": cells}, note)
     flows = commodities(problem, problem.collective.chunk_size, symmetric=options.symmetry)
     bounds = quick_bounds(problem)
     run = Run(problem=problem, formulation="te-ccl-lp", options={}, bounds=bounds)
     grid = _grids(run, options, flows)[0]
-    hops, tau = link_hops(grid), grid.epoch_duration
+    hops, tau = link_arcs(grid), grid.epoch_duration
     reach = hops.distance[flows.sources].T[flows.goal, flows.source].max()
     horizon = options.horizon or max(int(reach), math.ceil(bounds[0].makespan / tau))
     asked = "as asked for" if options.horizon else "the least that latencies and bounds allow"
     note = f"of {horizon} epochs of {tau:.6g} µs, {asked}; other grids follow"
     if (cells := horizon * len(hops.topology.links) * len(flows.sources)) > CELLS:
         note = f"estimated from above for {horizon} epochs of {tau:.6g} µs; it is not built"
-        return Anatomy(cells, 3 * cells, {"any row": cells}, note)
+        return ModelEstimate(cells, 3 * cells, {"any row": cells}, note)
     return replace(count_amounts(hops, flows, horizon), note=note)
 
 
@@ -190,7 +190,7 @@ def run(run: Run, options: Options) -> Result:
     if flows.order > 1:
         run.note(f"{flows.order} sources that look alike are solved as one")
     for grid in _grids(run, options, flows):
-        stop = _on_grid(FlowModel(link_hops(grid), run, flows), options)
+        stop = _on_grid(FlowModel(link_arcs(grid), run, flows), options)
         if run.enough or stop is Stop.TIME_LIMIT:
             break
     return run.finish(run.reached if run.enough else stop)
@@ -345,7 +345,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
-    anatomy=anatomy,
+    estimate=estimate,
     groups=GROUPS,
     windows=True,
     whole_chunks=False,

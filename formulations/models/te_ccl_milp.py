@@ -74,9 +74,9 @@ from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.epochs import ChunkOptions, too_small
 from formulations.engines.epoch_grid.plans import without_copies
-from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.chunk_search import find
-from formulations.engines.te_ccl.chunk_sizes import GROUPS, anatomy
+from formulations.engines.te_ccl.chunk_sizes import GROUPS, estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def refuses(problem: Problem) -> str | None:
     small = too_small(problem)
     if small is not None:
         return small
-    return no_mirror(problem)
+    return irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -146,7 +146,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="milp",
-    anatomy=anatomy,
+    estimate=estimate,
     groups=GROUPS,
     takes_start=True,
     windows=True,

@@ -53,18 +53,18 @@ from ccl.plans import Flow, Forest, Rate, Tree
 from ccl.problem import Problem
 from ccl.result import Result, Stop
 from formulations.core.refusals import no_crumbs, no_stores
-from formulations.core.registry import Anatomy, Formulation
+from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.engines.epoch_grid.windows import too_short
 from formulations.engines.fluid_lp.dantzig_wolfe_plan import (
+    all_reduce_forest,
     carried_shares,
-    joined_forest,
     nearest_forest,
     no_forest,
 )
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
 from formulations.engines.fluid_lp.stepwise import GROUPS, Copies, count_fluid, fewest_hops
-from formulations.engines.reverse_time import no_mirror
+from formulations.engines.reverse_time import irreversible
 from formulations.engines.steady_state import demands_of, moving, refusal
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers, several holders and many destinations to others."""
-    reason = no_stores(problem) or no_mirror(problem) or no_crumbs(problem) or refusal(problem)
+    reason = no_stores(problem) or irreversible(problem) or no_crumbs(problem) or refusal(problem)
     if reason is not None:
         return reason
     demands = demands_of(problem)
@@ -122,7 +122,7 @@ def refuses(problem: Problem) -> str | None:
     return None
 
 
-def anatomy(problem: Problem, options: Options) -> Anatomy:
+def estimate(problem: Problem, options: Options) -> ModelEstimate:
     """Count the program, or the first of the relaxations."""
     labelled = not _of_pairs(problem) and _labelled(problem, options)
     relaxed = options.model == "relaxation" and options.hops is None and not _of_pairs(problem)
@@ -273,7 +273,7 @@ def _forest(run: Run, options: Options, found: FluidSolution) -> Forest:
     from formulations.engines.fluid_lp.arborescences import fractions  # noqa: PLC0415
 
     shares: list[Fraction] = fractions(carried_shares(found.shares))
-    return joined_forest(trees[True], trees[False], shares)
+    return all_reduce_forest(trees[True], trees[False], shares)
 
 
 def _trees(run: Run, options: Options, part: Part) -> tuple[Tree, ...]:
@@ -307,7 +307,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="lp",
-    anatomy=anatomy,
+    estimate=estimate,
     groups=GROUPS,
     whole_chunks=False,
     mathematics=__doc__ or "",

@@ -44,9 +44,9 @@ from ccl.problem import Problem
 from ccl.result import Result, Stop
 from ccl.topology import binding_limits
 from formulations.core.refusals import no_stores
-from formulations.core.registry import Anatomy, Formulation
+from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops, link_hops
+from formulations.engines.epoch_grid.arcs import Arcs, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, ProofOptions
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.epoch_grid.windows import (
@@ -58,7 +58,7 @@ from formulations.engines.epoch_grid.windows import (
 )
 from formulations.engines.fluid_lp.plain import CostKind, link_costs
 from formulations.engines.fluid_lp.stepwise import STEP_GROUPS, count_steps
-from formulations.engines.reverse_time import no_mirror, parts, search
+from formulations.engines.reverse_time import irreversible, parts, search
 from formulations.engines.te_ccl.greedy import greedy
 
 ENTRIES = 400_000
@@ -105,7 +105,7 @@ class Options(ProofOptions):
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers, chunks of several sizes and several holders to others."""
-    reason = no_stores(problem) or no_mirror(problem)
+    reason = no_stores(problem) or irreversible(problem)
     if reason is not None:
         return reason
     chunks = problem.collective.chunks
@@ -135,7 +135,7 @@ def run(run: Run, options: Options) -> Result:
     return search(run, options, find)
 
 
-def anatomy(problem: Problem, options: Options) -> Anatomy | None:
+def estimate(problem: Problem, options: Options) -> ModelEstimate | None:
     """Count the first program, of the larger half where there are two."""
     found = []
     for part, mirrored in parts(problem):
@@ -171,13 +171,13 @@ def _durations(run: Run, options: Options) -> list[float]:
     return {"slowest": took[:1], "fastest": took[-1:], "each": took}[options.step]
 
 
-def _hops(run: Run, duration: float) -> Hops:
+def _hops(run: Run, duration: float) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
-    return link_hops(EpochGrid(problem.topology, size, duration, mirrored=run.mirrored))
+    return link_arcs(EpochGrid(problem.topology, size, duration, mirrored=run.mirrored))
 
 
-def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
+def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
     """Try one number of steps after the other, from the least possible on."""
     from formulations.engines.fluid_lp.stepwise import StepModel  # noqa: PLC0415  it loads the solver
 
@@ -220,12 +220,12 @@ def _on_grid(run: Run, options: Options, hops: Hops) -> Stop:
     return Stop.MODEL_OPTIMAL
 
 
-def _least(run: Run, hops: Hops) -> int:
+def _least(run: Run, hops: Arcs) -> int:
     """Return a number of steps that no plan undercuts: of the longest of the quickest ways."""
     return _by_hops(run, hops).many
 
 
-def _check(run: Run, options: Options, hops: Hops) -> None:
+def _check(run: Run, options: Options, hops: Arcs) -> None:
     """Say why a number of steps is too small before a solver has to find out.
 
     Raises
@@ -239,18 +239,18 @@ def _check(run: Run, options: Options, hops: Hops) -> None:
         raise Infeasible(too_short(options.steps, need, unit="step", each=duration))
 
 
-def _ruled_out(run: Run, hops: Hops, steps: int) -> str:
+def _ruled_out(run: Run, hops: Arcs, steps: int) -> str:
     """Say that the solver proved a number of steps too small."""
     least, duration = _need(run, hops).many, hops.grid.epoch_duration
     return proved_short(steps, least, unit="step", each=duration)
 
 
-def _need(run: Run, hops: Hops) -> Need:
+def _need(run: Run, hops: Arcs) -> Need:
     bound = by_bound(run.bounds[0], hops.grid.epoch_duration)
     return max(_by_hops(run, hops), bound, key=lambda each: each.many)
 
 
-def _by_hops(run: Run, hops: Hops) -> Need:
+def _by_hops(run: Run, hops: Arcs) -> Need:
     wanted = demand(run.problem)
     device, chunk = np.nonzero(wanted.wants)
     nearest = [
@@ -273,7 +273,7 @@ FORMULATION = Formulation(
     refuses=refuses,
     run=run,
     model="milp",
-    anatomy=anatomy,
+    estimate=estimate,
     groups=STEP_GROUPS,
     mathematics=__doc__ or "",
 )

@@ -38,10 +38,10 @@ from formulations.engines.closed_forms.routing import Formula, Pattern
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as too_many
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, longest_hop
 from formulations.engines.epoch_grid.plans import demand
-from formulations.engines.reverse_time import no_mirror, search
+from formulations.engines.reverse_time import irreversible, search
 from formulations.engines.te_ccl.greedy import place
 
 
@@ -60,7 +60,7 @@ def refuses(problem: Problem) -> str | None:
     collective = problem.collective
     if collective.reduces and len({chunk.size for chunk in collective.chunks}) > 1:
         return "its chunks differ in size, and here the halves of a reduction share one epoch"
-    return no_mirror(problem)
+    return irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:
@@ -109,7 +109,7 @@ def _find(run: Run, _: Options) -> Stop:
     quickest = _quickest(topology, size)
     # A whole hop of the largest chunk, so that smaller ones take as many epochs as it.
     tau = run.epoch_duration or longest_hop(topology, size)
-    hops = link_hops(EpochGrid(topology, size, tau, mirrored=run.mirrored))
+    hops = link_arcs(EpochGrid(topology, size, tau, mirrored=run.mirrored))
     moves = []
     for number, chunk in enumerate(collective.chunks):
         for rank in chunk.destinations:

@@ -26,7 +26,7 @@ from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.reverse_time import no_mirror
+from formulations.engines.reverse_time import irreversible
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Leave limited buffers to other formulations."""
-    return no_stores(problem) or no_mirror(problem)
+    return no_stores(problem) or irreversible(problem)
 
 
 def run(run: Run, options: Options) -> Result:

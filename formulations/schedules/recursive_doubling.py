@@ -29,7 +29,7 @@ from ccl.result import Result
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
 from formulations.engines.closed_forms.hosts import arranged, by_rank
-from formulations.engines.closed_forms.routing import Formula, Pattern, joined
+from formulations.engines.closed_forms.routing import Formula, Pattern, reachability
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import (
@@ -62,15 +62,15 @@ def refuses(problem: Problem) -> str | None:
 
 
 def _apart(problem: Problem) -> str | None:
-    """Say which partners no way without a GPU joins."""
+    """Say which partners no path without a GPU joins."""
     ranks = problem.topology.ranks
     order = _order(problem)
-    ways = joined(problem.topology)
+    ways = reachability(problem.topology)
     for i, j in partners(len(ranks)):
         src, dst = int(order[i]), int(order[j])
         if not ways.has(src, dst):
             return (
-                f"no way without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
+                f"no path without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
                 "would add its own contribution"
             )
     return None

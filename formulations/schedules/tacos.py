@@ -31,7 +31,7 @@ from ccl.result import Result, Stop
 from formulations.core.refusals import no_stores
 from formulations.core.registry import Formulation
 from formulations.core.run import Run
-from formulations.engines.reverse_time import no_mirror, parts
+from formulations.engines.reverse_time import irreversible, parts
 
 Order = Literal["rarest", "any"]
 
@@ -78,7 +78,7 @@ class Options:
 
 def refuses(problem: Problem) -> str | None:
     """Refuse limited buffers and what would have to be relayed."""
-    why = no_stores(problem) or no_mirror(problem)
+    why = no_stores(problem) or irreversible(problem)
     if why is not None:
         return why
     for part, _ in parts(problem):

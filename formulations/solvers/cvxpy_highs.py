@@ -36,7 +36,7 @@ VIOLATION = 1e-5
 """Largest violation of a row, in the model's own units, of values that count as a solution."""
 
 
-class Ending(Enum):
+class TerminationCondition(Enum):
     """Why a solver stopped with a solution in hand."""
 
     OPTIMAL = "optimal"
@@ -63,7 +63,7 @@ class Outcome:
         Variables, constraints and nonzeros after compilation.
     """
 
-    ending: Ending
+    ending: TerminationCondition
     objective: float
     bound: float
     build_seconds: float
@@ -185,9 +185,13 @@ class Backend:
         if not satisfied(model):
             msg = f"{self.solver} stopped after {seconds:.0f} s without a solution"
             raise LimitReached(msg)
-        ending = Ending.OPTIMAL if model.status == cp.OPTIMAL else Ending.TIME_LIMIT
+        ending = (
+            TerminationCondition.OPTIMAL
+            if model.status == cp.OPTIMAL
+            else TerminationCondition.TIME_LIMIT
+        )
         value = float(model.value)
-        bound = value if ending is Ending.OPTIMAL else float("nan")
+        bound = value if ending is TerminationCondition.OPTIMAL else float("nan")
         rows = sum(int(rule.size) for rule in model.constraints)
         columns = sum(int(variable.size) for variable in model.variables())
         return Outcome(ending, value, bound, 0.0, seconds, ModelSize(columns, rows, 0))
@@ -357,13 +361,13 @@ class HighsRun:
         bound = self._own(float(info.mip_dual_bound)) if self.integer else value
         return Outcome(self._ending(status), value, bound, self.build_seconds, seconds, self.size)
 
-    def _ending(self, status: str) -> Ending:
+    def _ending(self, status: str) -> TerminationCondition:
         if self.stopped:
-            return Ending.STOPPED
+            return TerminationCondition.STOPPED
         if status != "kOptimal":
-            return Ending.TIME_LIMIT
+            return TerminationCondition.TIME_LIMIT
         loose = self.integer and self.highs.getInfo().mip_gap > 1e-6
-        return Ending.GAP if loose else Ending.OPTIMAL
+        return TerminationCondition.GAP if loose else TerminationCondition.OPTIMAL
 
 
 def _bounds(data: Mapping[str, Any], columns: int, inf: float) -> tuple[np.ndarray, np.ndarray]:

@@ -164,7 +164,7 @@ def measure(
     """
     chosen = _chosen(problem, formulation)
     made = make_options(chosen.options, options or {})
-    found = None if chosen.anatomy is None else chosen.anatomy(problem, made)
+    found = None if chosen.estimate is None else chosen.estimate(problem, made)
     return None if found is None else found.size
 
 

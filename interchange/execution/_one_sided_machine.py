@@ -64,7 +64,7 @@ class _Wires:
         return self.signalled(*there) if there else self.counter("nothing", "nobody")
 
 
-def machine_of_puts(program: PutProgram, memory: Memory, *, calls: int = 1) -> Machine:
+def one_sided_machine(program: PutProgram, memory: Memory, *, calls: int = 1) -> Machine:
     """Return the machine of a program whose checks found nothing, called so often in a row."""
     wires = _Wires(program)
     lanes: defaultdict[tuple[int, int, str], list[Action]] = defaultdict(list)

@@ -32,7 +32,7 @@ from interchange.execution.blocks import (
     shuffled,
 )
 from interchange.execution.checks import Finding, mismatched, misplaced, place
-from interchange.execution.hazards import hazards, overlaps, told, unwritten
+from interchange.execution.hazards import described, hazards, overlaps, unwritten
 from interchange.execution.machine import (
     SUMS,
     Machine,
@@ -186,7 +186,7 @@ class Run:
             return
         self.findings += islice(overlaps(machine), MOST)
         pairs = hazards(machine, self.order)
-        self.findings += [told(machine, each) for each in pairs]
+        self.findings += [described(machine, each) for each in pairs]
         racing = {number for each in pairs for number in (each.before, each.after)}
         values = integers(self.promised, self.memory, seed=seed)
         defined = bytearray(values.defined)

@@ -47,7 +47,7 @@ def hazards(machine: Machine, order: Sequence[int]) -> list[Hazard]:
     return found[:MOST]
 
 
-def told(machine: Machine, hazard: Hazard) -> Finding:
+def described(machine: Machine, hazard: Hazard) -> Finding:
     """Return a hazard as a sentence."""
     does = {True: "writes", False: "reads"}
     words = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
-from interchange.execution._one_sided_machine import CALLER, machine_of_puts
+from interchange.execution._one_sided_machine import CALLER, one_sided_machine
 from interchange.execution.blocks import finishing_order
 from interchange.execution.checks import Finding, Where, place
 from interchange.execution.execution import CELLS, MOST, Run, Verdict
@@ -40,7 +40,7 @@ SHAPES: Mapping[str, Sides] = {
 _PAIRED = frozenset({"put", "pws", "pwsf", "get"})
 
 
-def misplaced_puts(program: PutProgram) -> Iterator[Finding]:
+def misplaced(program: PutProgram) -> Iterator[Finding]:
     """Yield what is wrong with single operations."""
     for rank, block, number, op in program.ops():
         where = rank, block, number
@@ -135,7 +135,7 @@ def _port(program: PutProgram, where: Where, op: Op, *, channel: int) -> Iterato
         yield Finding("connection", words, *where)
 
 
-def mismatched_puts(program: PutProgram) -> Iterator[Finding]:
+def mismatched(program: PutProgram) -> Iterator[Finding]:
     """Yield what does not go together: signals and waits, semaphores, barriers."""
     signals: Counter[tuple[int, int]] = Counter()
     waits: Counter[tuple[int, int]] = Counter()
@@ -271,7 +271,9 @@ class PutExecution(Verdict[PutProgram]):
     seconds: float = field(default=0.0, compare=False)
 
 
-def execute_puts(program: PutProgram, *, interleavings: int = 100, seed: int = 0) -> PutExecution:
+def execute_one_sided(
+    program: PutProgram, *, interleavings: int = 100, seed: int = 0
+) -> PutExecution:
     """Execute a program with distinct values and compare them with what its collective promises.
 
     First its places, channels and semaphores are checked. Then it is run: does it finish, are any
@@ -297,9 +299,9 @@ def execute_puts(program: PutProgram, *, interleavings: int = 100, seed: int = 0
         return PutExecution(program, tuple(found), seconds=time.perf_counter() - began)
     _small(program)
     memory = Memory(sizes, promised, in_place=program.in_place)
-    run = Run(machine_of_puts(program, memory), memory, promised, slots=None)
+    run = Run(one_sided_machine(program, memory), memory, promised, slots=None)
     run.execute(interleavings, seed=seed, keep_input=False)
-    findings = run.findings or _again(machine_of_puts(program, memory, calls=2))
+    findings = run.findings or _again(one_sided_machine(program, memory, calls=2))
     remarks = run.remarks
     if program.parts > 1:
         words = (
@@ -340,11 +342,11 @@ def _before_running(program: PutProgram, sizes: Program, promised: Promise) -> I
             words = f"rank {rank} has {own.input} chunks of input and {own.output} of output"
             yield Finding("size", f"{words}; the executor divides by both", rank)
     placed = True
-    for each in (*wrong_sizes(sizes, promised), *misplaced_puts(program)):
+    for each in (*wrong_sizes(sizes, promised), *misplaced(program)):
         placed = False
         yield each
     if placed:
-        yield from mismatched_puts(program)
+        yield from mismatched(program)
     yield from beyond_limits(program)
 
 

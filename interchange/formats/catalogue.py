@@ -9,7 +9,7 @@ from importlib import import_module
 
 from ccl.errors import FormatError
 from ccl.serialization.text import read_bytes
-from interchange.formats.format import Asked, Imported, Reader, Writer
+from interchange.formats.format import Imported, Reader, Request, Writer
 
 ROOMS = ("machines", "synthesizers", "simulators", "graphs", "runtimes", "own")
 
@@ -58,7 +58,9 @@ def writer(name: str) -> Writer:
     raise FormatError(msg)
 
 
-def read_file(path: str, *, asked: Asked | None = None, format_name: str | None = None) -> Imported:
+def read_file(
+    path: str, *, asked: Request | None = None, format_name: str | None = None
+) -> Imported:
     """Read a file of any format.
 
     Parameters
@@ -79,11 +81,11 @@ def read_file(path: str, *, asked: Asked | None = None, format_name: str | None 
     ProblemError
         If it has the shape of its format and means nothing.
     """
-    beside = replace(asked or Asked(), name=path)
+    beside = replace(asked or Request(), name=path)
     return read_content(read_bytes(path), beside, format_name=format_name)
 
 
-def read_content(content: bytes, asked: Asked, *, format_name: str | None = None) -> Imported:
+def read_content(content: bytes, asked: Request, *, format_name: str | None = None) -> Imported:
     """Read content; errors as `read_file`."""
     if format_name is not None:
         return reader(format_name).read(content, asked)

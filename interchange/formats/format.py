@@ -59,7 +59,7 @@ class Question(FormatError):
     message
         The sentence for the user, which says what is in doubt.
     key
-        Name of the setting that answers it (`Asked.settings`).
+        Name of the setting that answers it (`Request.settings`).
     choices
         What may be answered, with words for each.
     """
@@ -71,7 +71,7 @@ class Question(FormatError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Request:
     """What is known beside the content of a file.
 
     Parameters
@@ -131,7 +131,7 @@ class Reader:
     read
         Reads the content. Raises `Question` where it must ask, `FormatError` with the place in the
         file where it is wrong, `ProblemError` where it has the shape and means nothing; messages
-        begin with `Asked.name`.
+        begin with `Request.name`.
     settings
         What it can be told, by name, with a sentence each.
     """
@@ -140,7 +140,7 @@ class Reader:
     title: str
     endings: tuple[str, ...]
     recognises: Callable[[bytes], bool]
-    read: Callable[[bytes, Asked], Imported]
+    read: Callable[[bytes, Request], Imported]
     settings: Mapping[str, str] = field(default_factory=dict)
 
 

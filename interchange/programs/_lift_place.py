@@ -84,7 +84,7 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """The hops of a way and names of the devices along it.
 
     It takes `duration` µs from its start, and where it has caps at least `spread` µs from the
@@ -190,7 +190,7 @@ class Placer:
             else:
                 return self._taken(way, carry, epoch=epoch, start=start)
 
-    def _order(self, carry: Carry, way: Way) -> list[int]:
+    def _order(self, carry: Carry, way: Route) -> list[int]:
         """Return the epochs before which a send may not go, for the order of its links."""
         least = [self._last.get(hop.link, 0) for hop in way.hops]
         if self._meets:
@@ -201,7 +201,7 @@ class Placer:
     def _epochs(self, hop: Hop) -> int:
         return max(1, math.ceil(hop.busy / self._tau - _NEAR))
 
-    def _shares(self, way: Way, carry: Carry, epoch: int) -> list[tuple[tuple[int, int], float]]:
+    def _shares(self, way: Route, carry: Carry, epoch: int) -> list[tuple[tuple[int, int], float]]:
         """Return the bytes that a send puts on each cap in each epoch."""
         shares: defaultdict[tuple[int, int], float] = defaultdict(float)
         for hop in way.hops:
@@ -210,7 +210,7 @@ class Placer:
                     shares[cap, each] += self._sizes[carry.chunk] / hop.many
         return list(shares.items())
 
-    def _fits(self, way: Way, carry: Carry, epoch: int) -> bool:
+    def _fits(self, way: Route, carry: Carry, epoch: int) -> bool:
         return all(
             self._load[key] == 0.0  # what is too much even alone is for the verifier to say
             or self._load[key] + more <= self._room[key[0]] * self._tau * (1 + _NEAR)
@@ -218,7 +218,7 @@ class Placer:
         )
 
     def _taken(
-        self, way: Way, carry: Carry, *, epoch: int, start: float
+        self, way: Route, carry: Carry, *, epoch: int, start: float
     ) -> tuple[int, float, float]:
         """Hold the links for a send."""
         for key, more in self._shares(way, carry, epoch):
@@ -242,7 +242,7 @@ class Placer:
         there.came[into] = max(there.came[into], end)
         return later
 
-    def _way(self, links: tuple[Link, ...], size: float) -> Way:
+    def _way(self, links: tuple[Link, ...], size: float) -> Route:
         hops: list[Hop] = []
         for link in links:
             number = self._topology.link_index[link.ends]
@@ -250,7 +250,7 @@ class Placer:
             rates = [1e3 * link.bandwidth, *(self._room[cap] for cap in caps)]
             hops.append(Hop(number, 0.0, size / min(rates), caps, link.alpha))
         laid, duration = _laid(hops, None)
-        return Way(laid, (links[0].src, *(link.dst for link in links)), duration)
+        return Route(laid, (links[0].src, *(link.dst for link in links)), duration)
 
 
 def _laid(hops: Sequence[Hop], tau: float | None) -> tuple[tuple[Hop, ...], float]:
@@ -300,7 +300,7 @@ MOST_ORDERED = 50_000
 
 
 def ordered(
-    carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Way]
+    carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Route]
 ) -> list[Carry]:
     """Return what is carried in the order in which it goes over the links."""
     links = [hop.link for way in ways.values() for hop in way.hops]
@@ -314,7 +314,7 @@ class _Order:
     """The first of each connection that has not gone waits for what it needs, or for its links."""
 
     def __init__(
-        self, carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Way]
+        self, carried: Sequence[Carry], held: dict[Key, Held], ways: dict[tuple[int, int], Route]
     ) -> None:
         self._carried = carried
         self._held = held

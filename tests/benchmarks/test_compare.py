@@ -25,7 +25,7 @@ def test_a_part_of_the_table_is_printed():
     assert [row[1:6] for row in rows if row[1:2] == ["bound"]] == [["bound", "│", "16.4", "│", "│"]]
     assert [row[3:6] for row in rows if row[1:2] == ["ring"]] == [["*19.2", "│", "17.1"]]
     assert [row[3:4] for row in rows if row[1:2] == ["te-ccl-lp"]] == [["–"]]
-    assert "te-ccl-lp has no schedule: it does not solve all-gather" in done.stdout
+    assert "te-ccl-lp has no schedule: it supports all-to-all" in done.stdout
     assert "direct is not in it: not asked for" in done.stdout
 
 

@@ -118,7 +118,7 @@ def test_what_has_no_schedule_is_told_with_the_reason_once(run):
 
     assert code == 0
     assert [row["status"] for row in rows] == [None, None]
-    assert text.count("te-ccl-lp has no schedule: it does not solve all-gather") == 1
+    assert text.count("te-ccl-lp has no schedule: it supports all-to-all") == 1
     assert "direct is the fastest at every size" in text
 
 

@@ -52,7 +52,7 @@ def fill(spec, tasks):
     with keeping(spec.with_suffix(".sweep")) as keeper:
         keeper.begin(asked, (each.key for each in tasks_of(asked)), version=__version__)
         for task in tasks:
-            values = unsolved(task, "it does not solve this", version=__version__)
+            values = unsolved(task, "it supports all-gather only", version=__version__)
             if task.formulation == "direct":
                 made = make_collective(task.collective, task.gpus, task.size)
                 values |= solved_values(solve(Problem(opened(task.cluster), made), "direct"))
@@ -84,7 +84,7 @@ def test_the_best_of_each_question_is_told_and_why_others_have_no_plan(run, spec
     assert "ring:gpus=4 all-gather 1 MB direct" in out
     assert "8 rows of 8 tasks in" in out
     assert "with a plan 4" in out
-    assert "4 x it does not solve this" in out
+    assert "4 x it supports all-gather only" in out
     best = json.loads(run(spec, "--json")[1])["best"]
     assert [each["formulation"] for each in best] == ["direct"] * 4
 

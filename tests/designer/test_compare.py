@@ -19,12 +19,12 @@ from designer.jobs import Limits
 from designer.views.compare.callbacks import export, export_csv, export_json
 from designer.views.compare.page import method_rows, notes, status
 from designer.views.compare.running import (
-    MOST_KEPT,
     MOST_SIZES,
+    MOST_STORED,
     Comparisons,
     Standing,
     changed_since,
-    read_asked,
+    read_question,
     sizes_of,
     sizes_words,
     usual_methods,
@@ -42,7 +42,7 @@ METHODS = ("direct", "ring", "tree")
 @pytest.fixture(scope="module")
 def asked(ring):
     drawn = topology_to_json(ring)
-    return read_asked(drawn, REQUEST, methods=METHODS, sizes="4KB, 4MB", seconds=5)
+    return read_question(drawn, REQUEST, methods=METHODS, sizes="4KB, 4MB", seconds=5)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_a_text_about_sizes_is_read_back():
 
 
 def test_the_size_of_the_header_does_not_matter(drawn, asked):
-    other = read_asked(
+    other = read_question(
         drawn, {**REQUEST, "size": "no size"}, methods=METHODS, sizes="4KB,4MB", seconds="5"
     )
 
@@ -136,7 +136,7 @@ def test_the_size_of_the_header_does_not_matter(drawn, asked):
 def test_constructions_come_first_and_options_are_those_set(drawn):
     methods = ["auto", "te-ccl-milp", "ring", "direct", "nobody"]
     options = {"te-ccl-milp": {"epoch": "slowest"}, "list": {"passes": 3}}
-    found = read_asked(
+    found = read_question(
         drawn, REQUEST, methods=methods, sizes="1MB", seconds=1, options=options
     ).methods
 
@@ -145,8 +145,8 @@ def test_constructions_come_first_and_options_are_those_set(drawn):
 
 def test_methods_that_refuse_the_problem_are_left_out(drawn):
     """An all-gather is no demand of pairs, whatever the page showed when they were ticked."""
-    both = read_asked(drawn, REQUEST, methods=["ring", "orbit-lp"], sizes="1MB", seconds=1)
-    none = read_asked(drawn, REQUEST, methods=["orbit-lp"], sizes="1MB", seconds=1)
+    both = read_question(drawn, REQUEST, methods=["ring", "orbit-lp"], sizes="1MB", seconds=1)
+    none = read_question(drawn, REQUEST, methods=["orbit-lp"], sizes="1MB", seconds=1)
 
     assert [str(each) for each in both.taken().methods] == ["ring"]
     with pytest.raises(ProblemError, match="no method is chosen"):
@@ -156,7 +156,7 @@ def test_methods_that_refuse_the_problem_are_left_out(drawn):
 def test_what_is_missing_is_told(drawn):
     def ask(**changes):
         given = {"methods": METHODS, "sizes": "1MB", "seconds": 1} | changes
-        return read_asked(drawn, REQUEST, **given)
+        return read_question(drawn, REQUEST, **given)
 
     with pytest.raises(ProblemError, match="no method is chosen"):
         ask(methods=[])
@@ -178,12 +178,12 @@ def test_a_comparison_is_old_when_drawing_or_question_change(drawn, asked):
 
 
 def test_every_formulation_has_its_box_and_those_that_refuse_say_why():
-    rows = method_rows({"tree": "it does not solve all-gather"})
+    rows = method_rows({"tree": "it supports all-reduce only"})
     boxes = {each.value: each for each in rows if hasattr(each, "value")}
 
     assert set(boxes) == {each.name for each in available()}
     assert [name for name, each in boxes.items() if each.disabled] == ["tree"]
-    assert "Not here: it does not solve all-gather" in words(boxes["tree"].description)
+    assert "Unavailable: it supports all-reduce only" in words(boxes["tree"].description)
     assert set(usual_methods()) <= set(boxes)
 
 
@@ -322,7 +322,7 @@ def test_one_that_nobody_asks_about_is_ended(running, asked, compared):
 
 
 def test_finished_ones_stay_until_there_are_too_many(running, asked, compared):
-    count = MOST_KEPT + 2
+    count = MOST_STORED + 2
     comparisons = running(*(FakeJob(compared, waits=False) for _ in range(count)), abandoned=30)
     keys = []
     for _ in range(count):
@@ -330,7 +330,7 @@ def test_finished_ones_stay_until_there_are_too_many(running, asked, compared):
         until(comparisons, keys[-1], lambda each: not each.running)
     comparisons.sweep()
 
-    assert [comparisons.standing(key) is None for key in keys] == [True] * 2 + [False] * MOST_KEPT
+    assert [comparisons.standing(key) is None for key in keys] == [True] * 2 + [False] * MOST_STORED
 
 
 def test_closing_ends_all(asked, compared):
@@ -352,7 +352,7 @@ def test_the_table_has_a_row_for_every_cell_and_opens_those_with_a_plan(finished
     assert keys == [key_of(row) for size in (4e3, 4e6) for row in compared.at(size) if row.result]
     assert [each["compare-more"] for each in named(shown, "compare-more")] == keys
     told = words(shown)
-    assert told.count("It does not solve all-gather") == 2
+    assert told.count("It supports all-reduce") == 2
     assert told.count("lower bound") == 2
     assert told.count("fastest") == 2
 
@@ -456,14 +456,16 @@ def test_the_csv_has_all_that_the_table_has(compared):
     assert [row["method"] for row in rows] == [row["method"] for row in table_rows]
     assert float(rows[0]["makespan_us"]) == table_rows[0]["makespan_us"]
     refused = [row for row in rows if row["method"] == "tree"]
-    assert all(row["makespan_us"] == "" and "all-gather" in row["why_not"] for row in refused)
+    assert all(
+        row["makespan_us"] == "" and "it supports all-reduce" in row["why_not"] for row in refused
+    )
 
 
 def test_a_problem_of_its_own_chunks_is_compared_too(drawn, ring, result):
     """What a file brought keeps its chunks; only their sizes change."""
     custom = problem_to_json(Problem(ring, result.problem.collective))["collective"]
     request = {**REQUEST, "collective": "custom", "custom": custom}
-    found = read_asked(drawn, request, methods=["list"], sizes="1MB", seconds=1)
+    found = read_question(drawn, request, methods=["list"], sizes="1MB", seconds=1)
 
     [row] = compare(found.problem, found.methods, sizes=found.sizes, time_limit=1).rows
 

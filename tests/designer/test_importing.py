@@ -133,9 +133,9 @@ def test_channels_of_nccl_are_drawn_over_the_cluster():
     taken = asked("nccl_channels.xml", act="take", drawing=drawing)
     ways, overlay = taken["ways"], sample("nccl_channels.xml", topology=dgx).imported.overlay
     assert taken["layer"] == "ways"
-    marks, _ = ways_card.shown(ways, ways_card.ALL)
+    marks, _ = ways_card.chosen_marks(ways, ways_card.ALL)
     assert [each["label"] for each in marks["groups"]] == list(overlay.labels)
-    one, told = ways_card.shown(ways, "1")
+    one, told = ways_card.chosen_marks(ways, "1")
     links = one["groups"][0]["links"]
     assert [src for src, _ in links] + [links[-1][1]] == list(overlay.ways[1])
     assert told == " → ".join(overlay.ways[1])

@@ -28,12 +28,12 @@ def question(topology, n=1, **request):
 
 
 def problem(name, **request):
-    return live.problem_asked(question(open_cluster(name), **request))
+    return live.problem_requested(question(open_cluster(name), **request))
 
 
 def test_the_optimum_of_two_ndv2_hosts_is_what_leaves_a_host():
     """8 of 16 shards of 62.5 KB leave a host over 12.5 GB/s: 40 µs, 25 GB/s."""
-    told = live.optimum_told(problem("ndv2:hosts=2"))
+    told = live.optimum_summary(problem("ndv2:hosts=2"))
     assert told["makespan"] == pytest.approx(40.0)
     assert told["algbw"] == pytest.approx(25.0)
     assert told["fraction"] == "25"
@@ -47,9 +47,9 @@ def test_gallery_clusters_are_told_in_the_blink_of_an_eye():
     """Under 0.3 s from the question to the answer; a loaded machine gets three times as long."""
     for name in ("ndv2:hosts=2", "dgx-a100:hosts=2", "mi250:hosts=2", "tpu-v4"):
         problem(name)
-        live.optimum_told(problem(name))
+        live.optimum_summary(problem(name))
         began = time.perf_counter()
-        live.optimum_told(problem(name))
+        live.optimum_summary(problem(name))
         assert time.perf_counter() - began < 0.9, name
 
 
@@ -58,14 +58,14 @@ def test_what_cannot_be_asked_is_said_in_a_sentence():
     asked = question(lonely)
     asked["topology"]["devices"] = asked["topology"]["devices"][:1]
     asked["topology"]["links"] = []
-    assert live.problem_asked(asked) == "Link at least two GPUs to see the best possible rate."
-    assert "is not a whole number" in live.problem_asked(question(lonely, chunks=0.5))
+    assert live.problem_requested(asked) == "Link at least two GPUs to see the best possible rate."
+    assert "is not a whole number" in live.problem_requested(question(lonely, chunks=0.5))
 
 
 def test_link_prices_are_what_a_new_optimum_says():
     """Rails of two hosts: a GPU takes in 300 + 25 GB/s, so 1 % of either gives its share of 1 %."""
     asked = problem("dgx-a100:hosts=2")
-    told = live.prices_told(asked, automorphisms(asked.topology), lambda: True)
+    told = live.prices_summary(asked, automorphisms(asked.topology), lambda: True)
     by = {row["words"].split(",")[0]: row for row in told["rows"]}
     nvlink, nic = by["16 links of 300 GB/s"], by["16 links of 25 GB/s"]
     assert nvlink["more"] + nic["more"] == pytest.approx(0.01, abs=2e-4)
@@ -78,7 +78,7 @@ def test_prices_stop_when_they_are_overtaken():
     asked = problem("ndv2:hosts=2")
     group = automorphisms(asked.topology)
     turns = iter([True, True, False])
-    assert live.prices_told(asked, group, lambda: next(turns)) is None
+    assert live.prices_summary(asked, group, lambda: next(turns)) is None
 
 
 def test_only_the_last_question_of_a_page_is_the_newest():
@@ -105,11 +105,11 @@ def test_only_the_dearest_links_are_told_at_once():
 
 
 def test_classes_are_told_and_lone_gpus_counted():
-    told = live.alike_told(open_cluster("ndv2:hosts=2"))
+    told = live.symmetry_summary(open_cluster("ndv2:hosts=2"))
     assert (len(told["gpus"]["rows"]), told["gpus"]["lone"]) == (8, 0)
     assert "17 kinds of links" in str(live_card.alike_card(told))
     assert "All GPUs can change places" in str(
-        live_card.alike_card(live.alike_told(open_cluster("ring")))
+        live_card.alike_card(live.symmetry_summary(open_cluster("ring")))
     )
 
 
@@ -126,14 +126,14 @@ def test_a_forest_comes_out_of_a_document_and_others_do_not(result):
 
 def test_pages_go_round_past_the_last_tree():
     forest, topology = tree_card.forest_of(result_to_json(reduced())) or pytest.fail("no forest")
-    _, place, facts, number = tree_card.tree_shown(forest, topology, rank=0, number=-1, half="up")
+    _, place, facts, number = tree_card.tree_summary(forest, topology, rank=0, number=-1, half="up")
     assert (place, number) == ("2 of 2", 1)
     assert "3 hops" in str(facts)
 
 
 def test_a_film_that_no_page_could_hold_is_not_sent(monkeypatch):
     monkeypatch.setattr(assess, "MOST_MOVES", 3)
-    told = assess.shown(gathered(), None)
+    told = assess.views_of(gathered(), None)
     assert set(told["scene"]) == {"topology"}
     assert told["load"]["links"]
     assert assess.UNPLAYED in told["summary"]["log"]
@@ -141,7 +141,7 @@ def test_a_film_that_no_page_could_hold_is_not_sent(monkeypatch):
 
 def test_a_steady_state_is_told_with_its_rate():
     """Each link of the ring carries 2 x 3 half shards of 1 MB in both directions: 30 µs."""
-    told = assess.shown(gathered(), None)["summary"]
+    told = assess.views_of(gathered(), None)["summary"]
     assert told["steady"] == pytest.approx(30.0)
     met = {"throughput": True, "verdict": str(Status.THROUGHPUT), "stop": "no plan is better"}
     shown = str(results.schedule_panel({**told, **met}))
@@ -155,7 +155,7 @@ def test_prices_of_links_are_drawn_with_their_unit():
     T / (2 b) = 40 / 25 = 1.6 us for each GB/s, and the other 64 links hold nothing down.
     """
     topology = open_cluster("ndv2")
-    told = live.duals_told(Problem(topology, all_gather(16, 1e6)))
+    told = live.duals_summary(Problem(topology, all_gather(16, 1e6)))
     marks = told["marks"]
     assert marks["title"] == "µs saved per GB/s, none on 64 links"
     [group] = marks["groups"]
@@ -166,6 +166,6 @@ def test_prices_of_links_are_drawn_with_their_unit():
 
 def test_prices_that_would_take_long_are_not_found_while_drawing(monkeypatch):
     monkeypatch.setattr(live, "programmable", lambda _: False)
-    told = live.duals_told(Problem(open_cluster("ndv2"), all_gather(16, 1e6)))
+    told = live.duals_summary(Problem(open_cluster("ndv2"), all_gather(16, 1e6)))
     assert "too large" in told["words"]
     assert "marks" not in told

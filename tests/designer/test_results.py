@@ -15,7 +15,7 @@ from ccl.serialization.topoloom import result_from_json, result_to_json
 from ccl.topology import device
 from designer.jobs import JobState
 from designer.views.solve import results, solve_card
-from designer.views.solve.assess import answer, shown
+from designer.views.solve.assess import answer, views_of
 from widgets.words import BOUND_LABELS
 
 
@@ -93,10 +93,10 @@ def test_no_schedule_says_what_to_do():
 def test_the_tightest_cut_is_shown_until_another_is_chosen(result):
     bounds = results.bounds_to_json(result.bounds, result.problem.topology)
     drawable = [i for i, each in enumerate(bounds) if each["inside"]]
-    assert results.shown_cut(bounds, "auto") == drawable[0]
-    assert results.shown_cut(bounds, drawable[-1]) == drawable[-1]
-    assert results.shown_cut(bounds, None) is None
-    assert results.shown_cut(bounds, 99) is None
+    assert results.cut_on_canvas(bounds, "auto") == drawable[0]
+    assert results.cut_on_canvas(bounds, drawable[-1]) == drawable[-1]
+    assert results.cut_on_canvas(bounds, None) is None
+    assert results.cut_on_canvas(bounds, 99) is None
 
 
 def test_a_cut_made_of_whole_hosts_is_told_by_their_names(ring):
@@ -186,7 +186,7 @@ def test_a_stop_is_told_with_what_was_kept(result):
 
 
 def test_epochs_are_those_of_the_player(result):
-    told = shown(result, None)
+    told = views_of(result, None)
     assert told["summary"]["epochs"] == told["scene"]["epochs"]
 
 
@@ -203,9 +203,9 @@ def test_the_progress_line_tells_time_and_message(result):
 
 def test_the_bounds_of_a_fresh_schedule_replace_those_of_the_drawing():
     known, fresh = {"bounds": [{"makespan": 1.0}]}, {"bounds": [{"makespan": 2.0}]}
-    assert results.bounds_shown(known, fresh) == fresh["bounds"]
-    assert results.bounds_shown(known, None) == known["bounds"]
-    assert results.bounds_shown(None, None) == ()
+    assert results.bounds_summary(known, fresh) == fresh["bounds"]
+    assert results.bounds_summary(known, None) == known["bounds"]
+    assert results.bounds_summary(None, None) == ()
 
 
 def test_the_bound_of_whole_chunks_stands_second_and_by_its_name(result):

@@ -10,7 +10,7 @@ from ccl.errors import CclError
 from ccl.result import ModelSize
 from designer.shell.request import Request, problem_of
 from designer.views.solve.assess import HUGE, LARGE, Remedy, Sizing, remedies, sizing, warning_of
-from designer.views.solve.plan_card import chip, short, sizing_shown
+from designer.views.solve.plan_card import chip, short, sizing_summary
 from formulations import available, measure
 from gallery import open_cluster
 
@@ -31,7 +31,7 @@ def test_the_size_is_that_of_the_formulation_and_a_small_one_is_no_worry(ring):
 
 def test_a_method_without_a_model_has_no_size(ring):
     assert sizing(ring, Request(formulation="ring")) is None
-    assert sizing_shown(None) is None
+    assert sizing_summary(None) is None
     assert chip(None) == (None, "ds-chip", "")
 
 
@@ -82,7 +82,9 @@ def test_every_remedy_keeps_what_it_promises():
 
 def test_the_card_names_the_counts_and_offers_the_remedies():
     size = ModelSize(2_182_272, 2_072_892, 7_601_152)
-    shown = words(sizing_shown(Sizing(size, "Large.", (Remedy("8 chunks", "chunks", 8, 194_000),))))
+    shown = words(
+        sizing_summary(Sizing(size, "Large.", (Remedy("8 chunks", "chunks", 8, 194_000),)))
+    )
     for part in ("2,182,272", "2,072,892", "7,601,152", "7.6 GB", "Large.", "194 K variables"):
         assert part in shown
     content, look, title = chip(Sizing(size, "Large."))

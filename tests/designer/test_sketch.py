@@ -293,7 +293,7 @@ def test_fields_of_the_card_are_read_and_checked(ndv2):
     ],
 )
 def test_a_sketch_is_told_in_words(value, words):
-    assert drawn.told(value).startswith(words)
+    assert drawn.described(value).startswith(words)
 
 
 def test_an_edit_of_the_drawing_drops_what_it_took_away_and_says_so(ndv2):
@@ -327,13 +327,13 @@ def test_of_a_cluster_with_other_names_nothing_is_left():
 
 def test_the_canvas_is_told_what_to_draw():
     value = {"without": [["g0", "g1"], ["x", "y"]], "relays": [["g1", "g0"], ["g0", "g0"]]}
-    assert drawn.shown(value, drawing=False) == {
+    assert drawn.sketch_marks(value, drawing=False) == {
         "drawing": False,
         "off": [["g0", "g1"], ["x", "y"]],
         "relays": {"g0": 2},
     }
-    assert drawn.shown(None, drawing=False) is None
-    assert drawn.shown(None, drawing=True) == {"drawing": True, "off": [], "relays": {}}
+    assert drawn.sketch_marks(None, drawing=False) is None
+    assert drawn.sketch_marks(None, drawing=True) == {"drawing": True, "off": [], "relays": {}}
 
 
 def test_the_option_that_is_a_sketch_is_found(sketched):
@@ -380,8 +380,8 @@ def test_sketches_are_kept_for_each_formulation(sketched, ndv2):
     both = drawn.keep({"taccl": {"sketch": {}}}, NAME, value)
 
     assert both == {"taccl": {"sketch": {}}, NAME: {"sketch": value}}
-    assert drawn.kept(both, NAME) == value
-    assert drawn.kept(both, "ring") is None
+    assert drawn.stored_sketch(both, NAME) == value
+    assert drawn.stored_sketch(both, "ring") is None
     assert drawn.keep(both, NAME, None) == {"taccl": {"sketch": {}}}
     left, told = drawn.all_fitted(both, open_cluster("star:gpus=4"))
     assert left == {"taccl": {"sketch": {}}}

@@ -17,7 +17,7 @@ from designer.jobs import Jobs
 from designer.shell.request import Request
 from designer.views.catalog import page
 from designer.views.catalog.callbacks import exported, plan_in, plan_opened
-from designer.views.catalog.catalog_view import Holdings, answering, keeping, made
+from designer.views.catalog.catalog_view import CatalogView, answering, keeping, made
 from designer.views.catalog.page import plans, ranges
 from designer.views.solve.solve_card import running
 from formulations import solve, start, start_comparison
@@ -217,7 +217,7 @@ def filled(tmp_path_factory):
 @pytest.fixture
 def holdings(filled):
     """What that catalog holds."""
-    made_of = Holdings(filled[0])
+    made_of = CatalogView(filled[0])
     yield made_of
     made_of.close()
 

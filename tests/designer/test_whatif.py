@@ -10,7 +10,7 @@ from ccl.errors import ProblemError
 from ccl.serialization.topoloom import topology_from_json
 from designer.views.draw.files import drawing_of
 from designer.views.whatif import answering, page
-from designer.views.whatif.answering import curves, drawn_at_first, limits_told
+from designer.views.whatif.answering import curves, first_curves, limits_answered
 from designer.views.whatif.form import form
 from designer.views.whatif.knobs import Change, changed, knobs_of, origin_of, read_origin
 from designer.views.whatif.limits_card import limits
@@ -104,10 +104,10 @@ def test_what_is_applied_is_what_was_shown():
     drawing, today = opened("ndv2:hosts=2")
     values = {"bandwidth": {EDR: 25.0}, "count": {"hosts": 3}, "size": "1MB"}
     shown = answering.answer(drawing, ASKED, today, values)["drawing"]
-    made = answering.drawn(drawing, answering.standing(drawing, ASKED, today, values).topology)
+    made = answering.redrawn(drawing, answering.standing(drawing, ASKED, today, values).topology)
     assert made == shown
     assert len(topology_from_json(made["topology"]).ranks) == 24
-    moved = answering.drawn(
+    moved = answering.redrawn(
         drawing, answering.standing(drawing, ASKED, today, {"bandwidth": {EDR: 25.0}}).topology
     )
     assert moved["positions"] == drawing["positions"]
@@ -173,11 +173,11 @@ def test_what_limits_two_hosts_is_the_network():
     """All that crosses is on the network: 1 % more of it gives 1 %, of the others nothing."""
     drawing, today = opened("ndv2:hosts=2")
     stands = answering.standing(drawing, ASKED, today, {"bandwidth": {EDR: 25.0}})
-    told = limits_told(stands.problem, stands.knobs)
+    told = limits_answered(stands.problem, stands.knobs)
     assert told["words"][0].startswith("All-gather runs at 50 GB/s")
     assert [each["more"] for each in told["rows"]] == [1.0, 0.0, 0.0]
     assert told["rows"][0]["key"] == EDR
-    assert drawn_at_first(told, stands) == [EDR]
+    assert first_curves(told, stands) == [EDR]
     panel = str(limits(told, marks={EDR: 2}, chosen=[EDR]))
     assert "'whatif-class': 'InfiniBand EDR@12.5'" in panel
 

@@ -16,7 +16,13 @@ from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
 from formulations.engines.cp_sat.instance import ticks_for
-from formulations.engines.cp_sat.search import Effort, Ending, close_gap, cut_short, prove
+from formulations.engines.cp_sat.search import (
+    Effort,
+    TerminationCondition,
+    close_gap,
+    cut_short,
+    prove,
+)
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from gallery import open_cluster
@@ -34,7 +40,7 @@ def closed(problem: Problem, *, upper: float, seconds: float = 60.0) -> tuple[fl
             verify(problem, schedule)
             assert simulate(problem, schedule).makespan == pytest.approx(news.makespan)
             best = min(best, news.makespan)
-    assert ending is Ending.PROVED
+    assert ending is TerminationCondition.PROVED
     return best, bound
 
 
@@ -239,7 +245,7 @@ def test_no_plan_that_waits_in_a_switch_is_below_the_bound(copies, epoch):
 
     other = solve(problem, "te-ccl-milp", options={"epoch": epoch}, time_limit=20)
 
-    assert news.ending is Ending.PROVED
+    assert news.ending is TerminationCondition.PROVED
     assert news.bound <= other.makespan * (1 + 1e-9)
     assert news.bound <= closed(problem, upper=100.0)[0] * (1 + 1e-9)
 

@@ -13,7 +13,7 @@ import pytest
 
 from ccl.collective import make_collective
 from ccl.errors import SolveError
-from formulations.engines.cp_sat.instance import make_puzzle
+from formulations.engines.cp_sat.instance import make_instance
 from formulations.engines.cp_sat.search import Effort, TimedChild, close_gap
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.search import Side
@@ -28,7 +28,7 @@ def work(cluster: str) -> Task:
 
 
 def request(cluster: str, *, upper: float, seconds: float) -> dict:
-    asked = make_puzzle(work(cluster), upper=upper).request(lower=0.0, hint=None)
+    asked = make_instance(work(cluster), upper=upper).request(lower=0.0, hint=None)
     return {**asked, "waits": False, "seconds": seconds, "workers": 1, "seed": 0}
 
 

@@ -7,7 +7,7 @@ from ccl.collective import make_collective
 from ccl.errors import Infeasible
 from ccl.problem import Problem
 from formulations import formulation, solve
-from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
+from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.epoch_grid.windows import crossing
@@ -26,7 +26,7 @@ def test_the_last_chunk_over_the_only_link_still_has_two_hops_to_go():
     topology = open_cluster("ndv2:hosts=2")
     asked = Problem(topology, make_collective("all-gather", 16, 1e9))
     [tau] = durations(topology, asked.collective.chunk_size, by="slowest")
-    hops = link_hops(EpochGrid(topology, asked.collective.chunk_size, tau))
+    hops = link_arcs(EpochGrid(topology, asked.collective.chunk_size, tau))
 
     found = crossing(hops, demand(asked))
 
@@ -67,7 +67,7 @@ def test_no_schedule_takes_fewer_epochs(seed):
         size = part.collective.chunk_size
         for tau in durations(part.topology, size, by="auto"):
             grid = EpochGrid(part.topology, size, tau, mirrored=mirrored)
-            for through, make in enumerate((link_hops, hyper_edges)):
+            for through, make in enumerate((link_arcs, hyper_edges)):
                 hops, wanted = make(grid), demand(part)
                 if not wanted.wants.any():
                     continue

@@ -141,9 +141,9 @@ def large():
 
 
 def test_a_solve_that_needs_more_says_what_would_help(large):
-    job = start(large, "te-ccl-milp", memory=120e6)
+    job = start(large, "te-ccl-milp", memory=60e6)
 
-    with pytest.raises(SolveError, match=r"needed more memory than the 0\.12 GB it may have; use"):
+    with pytest.raises(SolveError, match=r"needed more memory than the 0\.06 GB it may have; use"):
         job.result()
 
 

@@ -10,7 +10,7 @@ from ccl.errors import LimitReached, ProblemError, SolveError
 from ccl.problem import Problem
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
-from formulations.engines.epoch_grid.arcs import capacity_rows, link_hops
+from formulations.engines.epoch_grid.arcs import capacity_rows, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.te_ccl.round_milp import Rounds, first_state
@@ -24,7 +24,7 @@ BARE = {"shorten_end": False, **ALONE}
 
 def journey(problem: Problem, tau: float) -> Journey:
     """Rounds that are not run."""
-    hops = link_hops(EpochGrid(problem.topology, problem.collective.chunk_size, tau))
+    hops = link_arcs(EpochGrid(problem.topology, problem.collective.chunk_size, tau))
     rounds = Rounds(hops, demand(problem), 0.9)
     return Journey(None, rounds, length=None, gap=0.0, seconds=10.0, shorten=False)
 
@@ -97,7 +97,7 @@ def test_a_shared_limit_stays_taken_in_the_next_round(length):
 def test_sends_of_earlier_rounds_are_counted_on_every_link_they_hold():
     """At 10 µs an epoch, 1 MB at 50 GB/s holds its link for two: epochs 3 and 4 of send 1."""
     grid = EpochGrid(open_cluster("line:gpus=2,alpha=0"), 1e6, 10.0)
-    matrix, room = capacity_rows(link_hops(grid), np.array([0, 3]), np.array([0, 1]))
+    matrix, room = capacity_rows(link_arcs(grid), np.array([0, 3]), np.array([0, 1]))
 
     held = [sorted(int(row) for row in matrix[:, [send]].nonzero()[0]) for send in (0, 1)]
 

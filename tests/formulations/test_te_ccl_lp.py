@@ -19,7 +19,7 @@ from ccl.verify import verify
 from formulations import solve
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.decompose import commodities
 from formulations.engines.epoch_grid.epochs import EpochGrid, durations
 from formulations.engines.te_ccl.flow_lp import FlowModel
@@ -97,7 +97,7 @@ class TestSymmetry:
         problem = Problem(topology, all_to_all(ranks, ranks * MB))
         run = Run(problem=problem, formulation="test", options={}, bounds=lower_bounds(problem))
         [tau] = durations(topology, MB, by="slowest")
-        hops = link_hops(EpochGrid(topology, MB, tau, fluid=0.95))
+        hops = link_arcs(EpochGrid(topology, MB, tau, fluid=0.95))
 
         def least(*, symmetric: bool) -> int:
             model = FlowModel(hops, run, commodities(problem, MB, symmetric=symmetric))

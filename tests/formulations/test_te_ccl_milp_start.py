@@ -12,7 +12,7 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Stop
 from formulations import solve, start
-from formulations.engines.epoch_grid.arcs import link_hops
+from formulations.engines.epoch_grid.arcs import link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
 from formulations.engines.epoch_grid.plans import demand
 from formulations.engines.te_ccl.chunk_search import Horizons
@@ -88,7 +88,7 @@ def test_a_plan_goes_onto_another_grid(cluster):
 
     for factor in (0.4, 1.0, 3.0):
         tau = given.epoch_duration * factor
-        hops = link_hops(EpochGrid(asked.topology, asked.collective.chunk_size, tau))
+        hops = link_arcs(EpochGrid(asked.topology, asked.collective.chunk_size, tau))
         moved = onto(given, hops, demand(asked))
         assert moved.epoch_duration == pytest.approx(tau)
         options = {"epoch_duration": tau, "greedy_start": False}

@@ -11,7 +11,7 @@ from ccl.problem import Problem
 from ccl.verify import verify
 from gallery import open_cluster
 from widgets import Lesson, curves
-from widgets.lessons import WAYS, BreakASend
+from widgets.lessons import CHANGES, BreakASend
 from widgets.notebook.still import STILL, VIEW
 
 
@@ -73,7 +73,7 @@ def test_a_cell_that_is_run_again_asks_no_second_time_and_an_exercise_can_be_men
     assert lesson.text() == "x: 1 of 2 right, 1 not tried"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CHANGES)
 def test_the_verifier_finds_a_broken_send(ring_result, way):
     """The first send is passed on in epoch 1; the last brings what came in epoch 1, in epoch 2."""
     form = BreakASend(ring_result)

@@ -21,8 +21,8 @@ from widgets.view_model.classes import (
     levels,
     link_classes,
     roots,
+    routes,
     tree_marks,
-    ways,
 )
 from widgets.view_model.scene import moves, scene
 
@@ -68,7 +68,7 @@ def test_letters_go_on_after_z(number, said):
 
 def test_a_root_has_its_trees_and_a_tree_its_depths():
     result = gathered()
-    found = ways(result.plan, result.problem.topology, 1)
+    found = routes(result.plan, result.problem.topology, 1)
     assert [each.weight for each in found] == [Fraction(1, 2)] * 2
     assert levels(found[0].down, up=False) == {"g2": 1, "g3": 2, "g0": 3}
     marks = tree_marks(found[0], result.problem.topology)
@@ -79,7 +79,7 @@ def test_a_root_has_its_trees_and_a_tree_its_depths():
 def test_an_all_reduce_pairs_in_trees_with_out_trees():
     """One in-tree of 1/4 and two out-trees of 1/8: what goes up together comes down in two."""
     result = reduced()
-    found = ways(result.plan, result.problem.topology, 0)
+    found = routes(result.plan, result.problem.topology, 0)
     assert [each.weight for each in found] == [Fraction(1, 8)] * 2
     assert found[0].up == found[1].up
     assert found[0].down != found[1].down
@@ -96,7 +96,7 @@ def test_images_of_a_symmetric_forest_are_made_for_the_root_asked_for():
     assert roots(forest) == list(range(RANKS))
     every = {tree.root: tree.routes for tree in forest.every(topology)}
     for rank in range(RANKS):
-        (way,) = ways(forest, topology, rank)
+        (way,) = routes(forest, topology, rank)
         assert way.down.root == rank
         assert way.down.routes == every[rank]
 

@@ -11,7 +11,7 @@ import pytest
 
 from ccl.bound import Bound, Cut, Path
 from ccl.collective import Collective, all_gather, all_reduce, all_to_all, reduce_scatter
-from ccl.explain import tell
+from ccl.explain import report
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.simulate import simulate
@@ -160,7 +160,7 @@ class TestDetails:
         )
 
         assert chunk == 3
-        assert told == tell(problem, schedule, timeline).sentence(4)
+        assert told == report(problem, schedule, timeline).sentence(4)
 
     def test_plans_without_epochs_have_none(self):
         problem = Problem(pair(), all_to_all(2, 2e6))

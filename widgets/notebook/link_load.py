@@ -358,8 +358,8 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
 
     def _show(self, _change: Any = None) -> None:
         bound = self.chosen
-        self.canvas.cuts = [] if bound is None else cut_drawn(bound)
-        self.canvas.set_trait("marks", None if bound is None else way_drawn(bound))
+        self.canvas.cuts = [] if bound is None else cut_marks(bound)
+        self.canvas.set_trait("marks", None if bound is None else path_marks(bound))
         self.about.value = f'<span role="status">{escape(self._sentence())}</span>'
 
     def _sentence(self) -> str:
@@ -377,7 +377,7 @@ class CutView(Still, ipywidgets.VBox):  # type: ignore[misc]  # it has no types
         return document(self.canvas.topology, positions=self.canvas.positions)
 
 
-def cut_drawn(bound: Bound) -> list[dict[str, Any]]:
+def cut_marks(bound: Bound) -> list[dict[str, Any]]:
     """Return the cut of a bound as the canvas draws it; empty where it is not one."""
     label = f"{BOUND_LABELS[bound.kind]} · {at_least(bound)}"
     return [
@@ -386,7 +386,7 @@ def cut_drawn(bound: Bound) -> list[dict[str, Any]]:
     ]
 
 
-def way_drawn(bound: Bound) -> dict[str, Any] | None:
+def path_marks(bound: Bound) -> dict[str, Any] | None:
     """Return the way of a bound as marks on the canvas; None where a cut proves it."""
     if not isinstance(bound.witness, Path):
         return None
@@ -399,7 +399,7 @@ def way_drawn(bound: Bound) -> dict[str, Any] | None:
 def cut_svg(topology: Topology, bound: Bound | None, *, positions: Positions) -> str:
     """Draw a cluster with the cut that proves a bound, if a cut does."""
     stage = Stage.of(topology, {**layout(topology), **positions})
-    cut = None if bound is None else strongest(cut_drawn(bound))
+    cut = None if bound is None else strongest(cut_marks(bound))
     region = None if cut is None else Region(stage, cut)
     return svg(View(stage, LIGHT, width=float(WIDTH), region=region).picture())
 

@@ -52,10 +52,10 @@ def comparison_file(comparison: Comparison, ending: str, options: Mapping[str, A
         msg = f"a comparison is not written as .{ending}; end the name with one of {endings}"
         raise FormatError(msg)
     kind, write = _WRITERS[ending]
-    return write(comparison, told(kind, options, f"a comparison as .{ending}"))
+    return write(comparison, parsed_options(kind, options, f"a comparison as .{ending}"))
 
 
-def told(kind: type, options: Mapping[str, Any], what: str) -> Any:
+def parsed_options(kind: type, options: Mapping[str, Any], what: str) -> Any:
     """Make the options of something from those that were given by name.
 
     Raises
@@ -212,7 +212,7 @@ def _made(content: Content | Comparison, path: Path, options: dict[str, Any]) ->
         return comparison_file(content, path.suffix.lower().removeprefix("."), options)
     writer = writer_for(path)
     found = content if isinstance(content, Document) else document(content)
-    return writer.write(found, told(writer.options, options, writer.title)).content
+    return writer.write(found, parsed_options(writer.options, options, writer.title)).content
 
 
 def writer_for(path: Path) -> Writer:

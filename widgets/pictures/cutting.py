@@ -23,7 +23,7 @@ from widgets.pictures.stage import HOST_NAME, Ends, Line, Stage
 from widgets.pictures.svg import Look
 
 Loop = tuple[Point, ...]
-Way = tuple[int, int]
+Edge = tuple[int, int]
 
 _CELL = 10.0
 _MOST_CELLS = 1_000_000
@@ -118,7 +118,7 @@ class _Raster:
 
     def outlines(self) -> list[Loop]:
         """Walk every border with the filled cells on the right."""
-        ways: dict[Way, list[Way]] = defaultdict(list)
+        ways: dict[Edge, list[Edge]] = defaultdict(list)
         inner = self.cells[1:-1, 1:-1]
         sides = (
             (self.cells[:-2, 1:-1], (0, 0), (1, 0)),
@@ -135,7 +135,7 @@ class _Raster:
                 loops.append(self._walk(ways, start))
         return [loop for loop in loops if len(loop) > _SHORTEST]
 
-    def _walk(self, ways: dict[Way, list[Way]], start: Way) -> Loop:
+    def _walk(self, ways: dict[Edge, list[Edge]], start: Edge) -> Loop:
         points, at = [], start
         while True:
             at = ways[at].pop()

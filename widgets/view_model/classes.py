@@ -212,7 +212,7 @@ Half = Literal["both", "up", "down"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """How a share of a root's data travels: up a tree, down a tree, or both in an all-reduce.
 
     Parameters
@@ -244,13 +244,13 @@ class Way:
             yield self.down, False
 
 
-def ways(forest: Forest, topology: Topology, rank: int) -> list[Way]:
+def routes(forest: Forest, topology: Topology, rank: int) -> list[Route]:
     """Return the ways from one root, the heaviest first; images of a symmetry included."""
     trees = _of_root(forest, topology, rank, trees=forest.trees)
     if not forest.spread:
         up = forest.reduces
         found = [
-            Way(rank, each.weight, each if up else None, None if up else each) for each in trees
+            Route(rank, each.weight, each if up else None, None if up else each) for each in trees
         ]
     else:
         found = _met(rank, trees, _of_root(forest, topology, rank, trees=forest.spread))
@@ -280,7 +280,7 @@ def _of_root(forest: Forest, topology: Topology, rank: int, *, trees: Sequence[T
     return found
 
 
-def _met(rank: int, up: Sequence[Tree], down: Sequence[Tree]) -> list[Way]:
+def _met(rank: int, up: Sequence[Tree], down: Sequence[Tree]) -> list[Route]:
     """Pair in-trees with out-trees: what was added up on one goes down another."""
     found = []
     rising, falling = iter(up), iter(down)
@@ -289,7 +289,7 @@ def _met(rank: int, up: Sequence[Tree], down: Sequence[Tree]) -> list[Way]:
     room = other.weight if other else Fraction(0)
     while one is not None and other is not None:
         share = min(left, room)
-        found.append(Way(rank, share, one, other))
+        found.append(Route(rank, share, one, other))
         left, room = left - share, room - share
         if not left:
             one = next(rising, None)
@@ -309,7 +309,7 @@ def levels(tree: Tree, *, up: bool) -> dict[str, int]:
     return depth
 
 
-def tree_marks(way: Way, topology: Topology, *, half: Half = "both") -> dict[str, Any]:
+def tree_marks(way: Route, topology: Topology, *, half: Half = "both") -> dict[str, Any]:
     """Return the marks of a way: its links in the root's colour, depths at the GPUs."""
     name = topology.ranks[way.root]
     tone = {"origin": [way.root, len(topology.ranks)]}

@@ -19,12 +19,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ccl import text
 from ccl.bound import Bound, Cut
 from ccl.collective import Chunk
-from ccl.explain.narration import chunk_label, phrases
+from ccl.explain.narration import chunk_label, templates
 from ccl.plans import Forest, Schedule
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -34,7 +34,9 @@ from ccl.simulate import simulate
 from ccl.text import duration
 from ccl.timeline import Reason, Timeline, Transfer, causes, critical
 from ccl.topology import Topology
-from formulations.analyses.comparison import Comparison, Row
+
+if TYPE_CHECKING:
+    from formulations.analyses.comparison import Comparison, Row
 
 STEPS = 20
 """Steps of the player for a plan without epochs of its own, or with too many."""
@@ -226,7 +228,7 @@ def _details(problem: Problem, timeline: Timeline) -> dict[str, Any] | None:
             for each, cause in zip(timeline.transfers, found, strict=True)
         ],
         "reasons": [reason.value for reason in Reason],
-        "phrases": phrases(),
+        "phrases": templates(),
         "critical": list(critical(problem, timeline, known=found)),
     }
 

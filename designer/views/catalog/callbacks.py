@@ -17,7 +17,7 @@ from designer.server.sessions import visitor
 from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.views.catalog import page
-from designer.views.catalog.catalog_view import Holdings, made
+from designer.views.catalog.catalog_view import CatalogView, made
 from designer.views.catalog.page import plans, ranges
 from designer.views.draw import import_card
 from designer.views.draw.files import file_name
@@ -26,7 +26,7 @@ from widgets.charts.atlas import atlas_figure
 Json = dict[str, Any]
 
 
-def register(app: Dash, holdings: Holdings, apart: Apart) -> None:
+def register(app: Dash, holdings: CatalogView, apart: Apart) -> None:
     """Wire the Catalog view."""
     _turn(app)
     _look(app, holdings)
@@ -55,7 +55,7 @@ def _turn(app: Dash) -> None:
     )
 
 
-def _look(app: Dash, holdings: Holdings) -> None:
+def _look(app: Dash, holdings: CatalogView) -> None:
     @app.callback(
         Output(ids.CATALOG_STATUS, "children"),
         Output(ids.CATALOG_NONE, "children"),
@@ -90,11 +90,11 @@ def _look(app: Dash, holdings: Holdings) -> None:
         )
 
 
-def _wait(app: Dash, holdings: Holdings) -> None:
+def _wait(app: Dash, holdings: CatalogView) -> None:
     app.clientside_callback(
         # Every question that differs is asked until its tables are there.
         "(token, kind, root, scheme) => [null, !token]",
-        Output(ids.CATALOG_SHOWN, "data"),
+        Output(ids.CATALOG_VISIBLE, "data"),
         Output(ids.CATALOG_TICK, "disabled"),
         Input(ids.CATALOG_TOKEN, "data"),
         Input(ids.CATALOG_KIND, "value"),
@@ -132,7 +132,7 @@ def _wait(app: Dash, holdings: Holdings) -> None:
 
 
 def _standing(
-    holdings: Holdings, token: str, kind: str, *, root: int, scheme: str | None
+    holdings: CatalogView, token: str, kind: str, *, root: int, scheme: str | None
 ) -> tuple[Any, ...]:
     """Return what is there of both tables, how far the others are, and whether both are there."""
     look = holdings.known(token)
@@ -151,7 +151,7 @@ def _standing(
     return (told, none, none, figure, False, page.ATLAS_NOTE, table is not None)
 
 
-def _open(app: Dash, holdings: Holdings, apart: Apart) -> None:
+def _open(app: Dash, holdings: CatalogView, apart: Apart) -> None:
     @app.callback(
         output=import_card.outputs(),
         inputs={"clicks": Input({"catalog-open": ALL, "from": ALL}, "n_clicks")},
@@ -167,7 +167,7 @@ def _open(app: Dash, holdings: Holdings, apart: Apart) -> None:
         return import_card.filled(_apart(apart, holdings, token, number=number))
 
 
-def _apart(apart: Apart, holdings: Holdings, token: str, *, number: int) -> Json:
+def _apart(apart: Apart, holdings: CatalogView, token: str, *, number: int) -> Json:
     """Return the same as `plan_opened`, from a process of its own."""
     try:
         drawn = holdings.known(token).topology
@@ -183,14 +183,14 @@ def plan_in(path: Path, drawn: Topology, number: int) -> Json:
     """Return what changes on the page when a plan of the catalog in a file is opened."""
     from formulations.campaigns.catalog import Catalog  # noqa: PLC0415  it loads a database library
 
-    holdings = Holdings(Catalog(path))
+    holdings = CatalogView(Catalog(path))
     try:
         return plan_opened(holdings, holdings.look(drawn).token, number)
     finally:
         holdings.close()
 
 
-def plan_opened(holdings: Holdings, token: str, number: int) -> Json:
+def plan_opened(holdings: CatalogView, token: str, number: int) -> Json:
     """Return what changes on the page when a stored plan is opened on the canvas."""
     try:
         result = holdings.result(token, number)
@@ -200,7 +200,7 @@ def plan_opened(holdings: Holdings, token: str, number: int) -> Json:
     return import_card.opened(result, redrawn=result.problem.topology != drawn)
 
 
-def _export(app: Dash, holdings: Holdings) -> None:
+def _export(app: Dash, holdings: CatalogView) -> None:
     @app.callback(
         Output(ids.DOWNLOAD, "data", allow_duplicate=True),
         request.notes(),
@@ -223,7 +223,7 @@ def _export(app: Dash, holdings: Holdings) -> None:
             return no_update, note(str(error), title="Cannot export")
 
 
-def exported(holdings: Holdings, token: str, kind: str, *, root: int, ending: str) -> Json:
+def exported(holdings: CatalogView, token: str, kind: str, *, root: int, ending: str) -> Json:
     """Return the table of a collective as a download.
 
     Parameters

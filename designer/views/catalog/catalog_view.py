@@ -103,7 +103,7 @@ class Table:
         return time.monotonic() - self.begin
 
 
-class Holdings:
+class CatalogView:
     """What a catalog holds, by cluster.
 
     Parameters
@@ -276,7 +276,7 @@ def answering(start: Callable[..., Job], catalog: Catalog | None) -> Callable[..
         return start
 
     def begin(problem: Problem, formulation: str, **how: Any) -> Job:
-        return StoredJob(catalog, start, problem, formulation, how=how)
+        return CatalogJob(catalog, start, problem, formulation, how=how)
 
     return begin
 
@@ -295,12 +295,12 @@ def keeping(start: Callable[..., Comparing], catalog: Catalog | None) -> Callabl
         return start
 
     def begin(*what: Any, **how: Any) -> Comparing:
-        return StoredComparing(catalog, start(*what, **how), how.get("time_limit"))
+        return CatalogComparison(catalog, start(*what, **how), how.get("time_limit"))
 
     return begin
 
 
-class StoredJob:
+class CatalogJob:
     """A solve that the catalog answers where solving again could not better it.
 
     Parameters
@@ -403,7 +403,7 @@ class StoredJob:
         return replace(found, log=(*found.log[:-1], f"{found.log[-1]}; verified again just now"))
 
 
-class StoredComparing:
+class CatalogComparison:
     """A comparison whose rows a catalog keeps.
 
     Parameters

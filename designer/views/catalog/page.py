@@ -42,7 +42,7 @@ def _stores() -> list[Any]:
     return [
         dcc.Store(id=ids.CATALOG_CLUSTER),
         dcc.Store(id=ids.CATALOG_TOKEN),
-        dcc.Store(id=ids.CATALOG_SHOWN),
+        dcc.Store(id=ids.CATALOG_VISIBLE),
         dcc.Interval(id=ids.CATALOG_TICK, interval=400, disabled=True),
     ]
 

@@ -25,7 +25,7 @@ from designer.views.compare.running import (
     Comparisons,
     Standing,
     changed_since,
-    read_asked,
+    read_question,
     sizes_words,
 )
 from designer.views.compare.table import table
@@ -159,7 +159,7 @@ def _run(app: Dash, comparisons: Comparisons) -> None:
     def on_run(_clicks: int, *given: Any) -> tuple[Any, ...]:
         drawing, request, methods, sizes, seconds, options, sketches = given
         try:
-            asked = read_asked(
+            asked = read_question(
                 drawing["topology"],
                 request,
                 methods=methods or (),
@@ -339,7 +339,7 @@ def _open(app: Dash, comparisons: Comparisons) -> None:
             return (*nothing, note(GONE))
         result, size = row.result, format_size(row.size)
         asked = {**standing.asked.request, "size": size, "formulation": row.method.formulation}
-        shown = assess.shown(result, asked)
+        shown = assess.views_of(result, asked)
         point = (result.solve_time, result.makespan, result.bound.makespan)
         return (
             shown["scene"],

@@ -19,7 +19,7 @@ from ccl.errors import CclError, ProblemError
 from ccl.problem import Problem
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.topoloom import topology_from_json
-from designer.jobs import ABANDONED, Limits, Watches
+from designer.jobs import ABANDONED, JobRegistry, Limits
 from designer.shell.markup import ROOTED
 from designer.shell.request import Request, problem_of, read_request
 from formulations import DEFAULT, Formulation, available, formulation
@@ -43,7 +43,7 @@ _RANGE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """A question as the page asked it.
 
     Parameters
@@ -66,7 +66,7 @@ class Asked:
     sizes: tuple[float, ...]
     seconds: float
 
-    def taken(self) -> Asked:
+    def taken(self) -> Question:
         """Return the same without the methods that refuse the problem.
 
         What the page greys out may still be that of the problem before.
@@ -85,7 +85,7 @@ class Asked:
         return formulation(method.formulation).why_not(self.problem)
 
 
-def read_asked(
+def read_question(
     topology: Mapping[str, Any],
     request: Mapping[str, Any] | None,
     *,
@@ -93,7 +93,7 @@ def read_asked(
     sizes: str,
     seconds: float | str | None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> Asked:
+) -> Question:
     """Make a question of what the page has.
 
     Parameters
@@ -122,7 +122,7 @@ def read_asked(
         raise ProblemError(msg)
     problem = problem_of(topology, read)
     chosen = tuple(Method(each, (options or {}).get(each, {})) for each in _in_turn(methods))
-    return Asked(problem, given, chosen, found, read.time_limit)
+    return Question(problem, given, chosen, found, read.time_limit)
 
 
 def _in_turn(methods: Sequence[str]) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def usual_methods() -> list[str]:
 
 
 def changed_since(
-    asked: Asked, topology: Mapping[str, Any], request: Mapping[str, Any] | None
+    asked: Question, topology: Mapping[str, Any], request: Mapping[str, Any] | None
 ) -> str:
     """Say what has changed since a comparison began: ``the drawing``, or nothing."""
     before = asked.problem.topology
@@ -213,7 +213,7 @@ def changed_since(
     return "" if same else "what is asked"
 
 
-MOST_KEPT = 8
+MOST_STORED = 8
 """Finished ones of all pages that can still be looked at."""
 
 
@@ -254,7 +254,7 @@ class Standing:
         Its place in line, 1 for who is next; 0 when it has begun.
     """
 
-    asked: Asked
+    asked: Question
     comparison: Comparison
     running: bool
     cancelled: bool
@@ -270,7 +270,7 @@ class _Watch:
     """One comparison with what it has said so far."""
 
     starts: Callable[[], Job]
-    asked: Asked
+    asked: Question
     job: Job | None = None
     begin: float = field(default_factory=time.monotonic)
     end: float | None = None
@@ -332,7 +332,7 @@ class _Watch:
         return self.job.comparison()
 
 
-class Comparisons(Watches[_Watch]):
+class Comparisons(JobRegistry[_Watch]):
     """The comparisons of all pages of one application, by key.
 
     Parameters
@@ -361,7 +361,7 @@ class Comparisons(Watches[_Watch]):
         )
         self._start = start
 
-    def start(self, asked: Asked, *, owner: str = "") -> str:
+    def start(self, asked: Question, *, owner: str = "") -> str:
         """Begin a comparison, or let it wait for its turn, and return its key.
 
         Parameters
@@ -410,5 +410,5 @@ class Comparisons(Watches[_Watch]):
             elif now - watch.seen > self._abandoned:
                 self.cancel(key)
         with self._lock:
-            for _, key in sorted(ended)[:-MOST_KEPT]:
+            for _, key in sorted(ended)[:-MOST_STORED]:
                 self._watches.pop(key, None)

@@ -139,7 +139,7 @@ _SHAPES = dict(zip(SYMBOLS, "●■◆▲✚▼⬟✖", strict=True))
 _GAP_COLUMN = HEADS.index("Gap") - 1
 _STATUS_COLUMN = HEADS.index("Status") - 1
 
-TOLD = {
+COLUMN_HELP = {
     "Formula": "What a published formula says of the plan; its details say why it differs",
     "Gap": "How far it is above the bound that holds for every plan of this size; "
     "the bar is as long as the gap is wide",
@@ -178,7 +178,9 @@ def table(standing: Standing, *, opened: str) -> html.Table:
         [
             html.Caption("Methods and sizes", className="ds-unseen"),
             html.Thead(
-                html.Tr([html.Th(each, scope="col", title=TOLD.get(each)) for each in HEADS]),
+                html.Tr(
+                    [html.Th(each, scope="col", title=COLUMN_HELP.get(each)) for each in HEADS]
+                ),
             ),
             html.Tbody(body),
         ],

@@ -496,7 +496,7 @@ def _mathematics() -> dmc.Modal:
             html.Div(id=ids.ABOUT_HEAD),
             html.Div(id=ids.ABOUT_SIZE),
             html.Div(id=ids.MATHEMATICS_TEXT, tabIndex=0),
-            dcc.Store(id=ids.ABOUT_ASKED),
+            dcc.Store(id=ids.ABOUT_REQUEST),
         ],
         id=ids.MATHEMATICS,
         title="About this formulation",

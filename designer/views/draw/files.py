@@ -162,7 +162,7 @@ def _keep(app: Dash, apart: Apart) -> None:
         Output(ids.LOAD_DATA, "data", allow_duplicate=True),
         Output(ids.RESULT, "data", allow_duplicate=True),
         Output(ids.GAP_PLOT, "course", allow_duplicate=True),
-        Input(ids.KEPT, "data"),
+        Input(ids.PERSISTED, "data"),
         State(ids.JOB, "data"),
         prevent_initial_call=True,
     )
@@ -171,7 +171,7 @@ def _keep(app: Dash, apart: Apart) -> None:
             return (no_update,) * 5
         try:
             shown = apart.call(
-                "the result", shown_again, kept["result"], kept["asked"], session=visitor()
+                "the result", reopened, kept["result"], kept["asked"], session=visitor()
             )
         except CclError:  # of another version
             return (no_update,) * 5
@@ -179,9 +179,9 @@ def _keep(app: Dash, apart: Apart) -> None:
         return shown["scene"], shown["summary"], shown["load"], kept["result"], course
 
 
-def shown_again(result: Any, asked: Any) -> dict[str, Any]:
+def reopened(result: Any, asked: Any) -> dict[str, Any]:
     """Return what the page shows of a result that its browser has kept, verified again."""
-    return assess.shown(result_from_json(result), asked)
+    return assess.views_of(result_from_json(result), asked)
 
 
 def _save(app: Dash) -> None:

@@ -228,7 +228,7 @@ OUTPUTS = {
     "root": Output(ids.ROOT, "value"),
     "sketches": Output(ids.SKETCH, "data", allow_duplicate=True),
     "formulation": Output(ids.FORMULATION, "value", allow_duplicate=True),
-    "ways": Output(ids.WAYS, "data", allow_duplicate=True),
+    "ways": Output(ids.PATHS, "data", allow_duplicate=True),
     "layer": Output(ids.LAYER, "data", allow_duplicate=True),
     "file": Output(ids.FILE, "data", allow_duplicate=True),
     "open": Output(ids.IMPORT_DIALOG, "opened", allow_duplicate=True),
@@ -335,7 +335,7 @@ def changes_of(
         Whether the dialog is open, so that errors belong there.
     """
     name, settings = str(file["name"]), file["settings"]
-    now = importing.topology_drawn(drawing)
+    now = importing.current_topology(drawing)
     content = b""
     try:
         content = importing.decoded(file["contents"])
@@ -376,7 +376,7 @@ def _taken(found: Found, now: Topology | None, sketches: Json | None, formulatio
         chunks = {} if own.chunks is None else {"chunks": own.chunks * own.instances}
         return {"formulation": name, "sketches": kept, **chunks}
     if imported.overlay is not None:
-        return {"ways": importing.ways_of(imported.overlay), "layer": "ways"}
+        return {"ways": importing.overlays_of(imported.overlay), "layer": "ways"}
     return shown(importing.opened(found, now))
 
 
@@ -404,7 +404,7 @@ def shown(opened: Opened) -> Json:
     if opened.result is None:
         nothing = dict.fromkeys(("scene", "summary", "load", "result"))
         return changes | nothing | {"other": request.now()}
-    played = answers.shown(opened.result, asked)
+    played = answers.views_of(opened.result, asked)
     return changes | played | {"result": opened.document}
 
 

@@ -23,7 +23,7 @@ from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
 from formulations import available, quick_bounds
 from interchange.formats import catalogue
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.merging import merge
 from interchange.overlay import Overlay
 
@@ -75,7 +75,7 @@ class Found:
         return "topology" if content.problem is None else "problem"
 
 
-def topology_drawn(drawing: Json | None) -> Topology | None:
+def current_topology(drawing: Json | None) -> Topology | None:
     """Return the cluster that is drawn, None where nothing is, or nothing that is a cluster."""
     try:
         found = topology_from_json(dict((drawing or {})["topology"]))
@@ -135,7 +135,7 @@ def read(
         If it is of no format that is known, or wrong; the message begins with the file's name.
     """
     reader = reader_of(name, content)
-    asked = Asked(name=name, topology=topology, settings=dict(settings))
+    asked = Request(name=name, topology=topology, settings=dict(settings))
     return Found(reader, reader.read(content, asked))
 
 
@@ -244,7 +244,7 @@ def sketched(found: Sketch, sketches: Json | None, formulation: str) -> tuple[st
     return name, sketch.keep(sketches, name, sketch_to_json(found))
 
 
-def ways_of(overlay: Overlay) -> dict[str, Any]:
+def overlays_of(overlay: Overlay) -> dict[str, Any]:
     """Return ways over the cluster as the page keeps them."""
     return {
         "title": overlay.title,

@@ -49,10 +49,10 @@ def _shown(app: Dash) -> None:
         rows = len(ctx.outputs_list[-1])
         if sketch.sketch_option(name) is None:
             return None, [], True, "false", [no_update] * rows
-        value = sketch.kept(sketches, name)
+        value = sketch.stored_sketch(sketches, name)
         base = drawing["base"] if drawing else None
         return (
-            sketch.shown(value, drawing=drawing is not None),
+            sketch.sketch_marks(value, drawing=drawing is not None),
             forms.card(value, base),
             False,
             "false" if drawing is None else "true",
@@ -135,7 +135,7 @@ def _picked(app: Dash) -> None:
         picks = [each for each in picked["picks"] if each["n"] > begun["heard"]]
         changes = [each for each in picks if not each.get("done")]
         now, refused = sketch.after(
-            sketch.kept(sketches, name),
+            sketch.stored_sketch(sketches, name),
             begun["base"],
             picks=changes,
             topology=drawing["topology"],
@@ -164,7 +164,7 @@ def _typed(app: Dash) -> None:
         if begun is None or len(ctx.triggered) != 1:
             return NOTHING  # the card itself was drawn anew
         form = {row["id"]["sketch-field"]: row.get("value") for row in ctx.inputs_list[0]}
-        now = sketch.kept(sketches, name)
+        now = sketch.stored_sketch(sketches, name)
         try:
             changed = sketch.typed(now, begun["base"], form, drawing["topology"])
         except CclError as error:
@@ -195,17 +195,17 @@ def _read(app: Dash, apart: Apart) -> None:
         file = names[0] or "sketch"
         try:
             found, sentences = apart.call(
-                file, read_drawn, file, contents[0] or "", drawing, session=visitor()
+                file, read_drawing, file, contents[0] or "", drawing, session=visitor()
             )
         except CclError as error:
             return no_update, no_update, note(str(error), title="Cannot read")
-        told = "; ".join(sentences) or sketch.told(sketch_to_json(found))
+        told = "; ".join(sentences) or sketch.described(sketch_to_json(found))
         kept = sketch.keep(sketches, name, sketch_to_json(found))
         chunks = no_update if found.chunks is None else found.chunks * found.instances
         return kept, chunks, note(told, "good", title=f"Read {file}")
 
 
-def read_drawn(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple[str, ...]]:
+def read_drawing(name: str, contents: str, drawing: Json) -> tuple[Sketch, tuple[str, ...]]:
     """Read a sketch of the cluster that is drawn, from the data URL of its file."""
     content = decoded(contents)
     check_size(name, len(content))

@@ -153,7 +153,7 @@ def register(app: Dash) -> None:
         Output(ids.ABOUT_HEAD, "children"),
         Output(ids.MATHEMATICS_TEXT, "children"),
         Output(ids.ABOUT_SIZE, "children"),
-        Output(ids.ABOUT_ASKED, "data"),
+        Output(ids.ABOUT_REQUEST, "data"),
         Input(ids.MATHEMATICS_OPEN, "n_clicks"),
         State(ids.FORMULATION, "value"),
         prevent_initial_call=True,
@@ -167,7 +167,7 @@ def register(app: Dash) -> None:
     # After the dialog is there, so that nobody waits for a large model to be counted.
     @app.callback(
         Output(ids.ABOUT_SIZE, "children", allow_duplicate=True),
-        Input(ids.ABOUT_ASKED, "data"),
+        Input(ids.ABOUT_REQUEST, "data"),
         State(ids.PROBLEM, "data"),
         prevent_initial_call=True,
     )

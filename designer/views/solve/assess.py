@@ -36,7 +36,7 @@ from widgets.view_model.scene import STEPS, moves, scene, still, take
 LIVE_GPUS = 40
 """Above this many GPUs bounds are proved only when asked, since a max-flow per GPU takes time."""
 
-ASKED_GPUS = 256
+MOST_GPUS_UNASKED = 256
 """Above this many GPUs only the formulation that is chosen is asked whether it would take it:
 some look for a ring of all GPUs or count their model first."""
 
@@ -78,7 +78,7 @@ def assess(topology: Mapping[str, Any], data: Mapping[str, Any] | None) -> Asses
 
 
 def _refusals(problem: Problem, chosen: str) -> dict[str, str]:
-    many = len(problem.topology.ranks) > ASKED_GPUS
+    many = len(problem.topology.ranks) > MOST_GPUS_UNASKED
     asked = [each for each in available() if not many or each.name == chosen != DEFAULT_FORMULATION]
     reasons = {each.name: each.why_not(problem) for each in asked}
     return {name: reason for name, reason in reasons.items() if reason}
@@ -334,7 +334,7 @@ def answer(state: JobState, question: Any, *, seen: int, series: str = "") -> An
         running=state.running,
         found=state.found,
         document=result_to_json(best) if over else None,
-        **shown(
+        **views_of(
             best,
             question,
             running=state.running,
@@ -344,7 +344,7 @@ def answer(state: JobState, question: Any, *, seen: int, series: str = "") -> An
     )
 
 
-def shown(
+def views_of(
     best: Result,
     question: Any,
     *,

@@ -68,7 +68,7 @@ def sketch_row(option: OptionField, value: sketch.Plain) -> html.Div:
 
 def words(value: sketch.Plain) -> str:
     """Say in a sentence what is in use."""
-    return text.sentence(sketch.told(value))
+    return text.sentence(sketch.described(value))
 
 
 def card(value: sketch.Plain, drawing: sketch.Plain) -> list[Any]:
@@ -81,7 +81,7 @@ def card(value: sketch.Plain, drawing: sketch.Plain) -> list[Any]:
     drawing
         The derived sketch with which drawing began, None while it is not drawn.
     """
-    told = sketch.told(value)
+    told = sketch.described(value)
     said = html.Span(told, title=told, className="ds-sketch-words", role="status")
     if drawing is None:
         return [_title(), said, _button("Draw", "draw", "card")]

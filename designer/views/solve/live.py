@@ -68,7 +68,7 @@ class Newest:
         return lambda: self._last.get(page) == number
 
 
-def problem_asked(asked: Mapping[str, Any]) -> Problem | str:
+def problem_requested(asked: Mapping[str, Any]) -> Problem | str:
     """Return the problem of a question, or why there is none to speak of.
 
     Parameters
@@ -88,7 +88,7 @@ def problem_asked(asked: Mapping[str, Any]) -> Problem | str:
         return text.sentence(str(error))
 
 
-def optimum_told(problem: Problem) -> Json:
+def optimum_summary(problem: Problem) -> Json:
     """Return the best rate and its cuts as plain values, or ``{"trouble": ...}``."""
     try:
         found = optimum(problem)
@@ -101,11 +101,11 @@ def optimum_told(problem: Problem) -> Json:
         "fraction": None if found.fraction is None else str(found.fraction),
         "reached": found.reached,
         "proved_by": found.proved_by,
-        "cuts": [cut_told(each, problem.topology, found.makespan) for each in found.cuts],
+        "cuts": [cut_summary(each, problem.topology, found.makespan) for each in found.cuts],
     }
 
 
-def cut_told(cut: Cut, topology: Topology, makespan: float) -> Json:
+def cut_summary(cut: Cut, topology: Topology, makespan: float) -> Json:
     """Return a cut as the canvas draws it, and in words."""
     return {
         "inside": list(cut.inside),
@@ -117,7 +117,7 @@ def cut_told(cut: Cut, topology: Topology, makespan: float) -> Json:
     }
 
 
-def alike_told(topology: Topology) -> Json:
+def symmetry_summary(topology: Topology) -> Json:
     """Return the classes of GPUs and of links in words, each with its marks."""
     group = automorphisms(topology)
     gpus, links = gpu_classes(topology, group), link_classes(topology, group)
@@ -136,7 +136,7 @@ def alike_told(topology: Topology) -> Json:
     }
 
 
-def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> Json | None:
+def prices_summary(problem: Problem, group: Group, newest: Callable[[], bool]) -> Json | None:
     """Return what 1 % more or less bandwidth of each class of links does to the best rate.
 
     Each class is changed in both directions at once and solved again, since the optimum has
@@ -174,7 +174,7 @@ def prices_told(problem: Problem, group: Group, newest: Callable[[], bool]) -> J
     return {"rows": rows, "marks": price_marks(rows)}
 
 
-def duals_told(problem: Problem) -> Json:
+def duals_summary(problem: Problem) -> Json:
     """Return the marks of the prices of links, from the duals of the linear program, and words."""
     try:
         if not programmable(problem):

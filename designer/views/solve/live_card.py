@@ -107,7 +107,7 @@ def optimum_card(found: Json | None, shown: str | int | None) -> Any:
     Parameters
     ----------
     found
-        As `designer.views.solve.live.optimum_told` returns it.
+        As `designer.views.solve.live.optimum_summary` returns it.
     shown
         Which cut is on the canvas: ``cut0`` is the first.
     """
@@ -262,8 +262,8 @@ def _optimum(app: Dash, newest: live.Newest) -> None:
         if not asked:
             return
         newer = newest.ask(asked, visitor=visitor())
-        problem = live.problem_asked(asked)
-        found = {"trouble": problem} if isinstance(problem, str) else live.optimum_told(problem)
+        problem = live.problem_requested(asked)
+        found = {"trouble": problem} if isinstance(problem, str) else live.optimum_summary(problem)
         if newer():
             set_props(ids.OPTIMUM, {"data": {**found, "n": asked["n"]}})
             set_props(ids.OPTIMUM_CARD, {"children": _card(found, choice)})
@@ -313,7 +313,7 @@ def _alike(app: Dash) -> None:
         found = None
         if asked and asked["topology"]["devices"]:
             with suppress(CclError):  # the assessment says what is wrong
-                found = live.alike_told(topology_from_json(asked["topology"]))
+                found = live.symmetry_summary(topology_from_json(asked["topology"]))
         set_props(ids.ALIKE, {"data": found})
         set_props(ids.ALIKE_CARD, {"children": alike_card(found)})
 
@@ -325,10 +325,10 @@ def _prices(app: Dash, newest: live.Newest) -> None:
         if not found or not asked or found["n"] != asked["n"]:
             return
         told, newest_still = None, newest.ask(asked, visitor=visitor())
-        problem = None if found.get("trouble") else live.problem_asked(asked)
+        problem = None if found.get("trouble") else live.problem_requested(asked)
         if problem is not None and not isinstance(problem, str):
             group = automorphisms(problem.topology)
-            told = live.prices_told(problem, group, newest_still)
+            told = live.prices_summary(problem, group, newest_still)
         if newest_still():
             set_props(ids.PRICES, {"data": told})
             set_props(ids.PRICES_CARD, {"children": prices_card(told)})
@@ -355,10 +355,10 @@ def _duals(app: Dash) -> None:
             return no_update if kept else None, None
         if kept:
             return no_update, duals_note(kept)
-        problem = None if found.get("trouble") else live.problem_asked(asked)
+        problem = None if found.get("trouble") else live.problem_requested(asked)
         if problem is None or isinstance(problem, str):
             return None, None
-        told = live.duals_told(problem)
+        told = live.duals_summary(problem)
         return {**told, "n": number}, duals_note(told)
 
 

@@ -21,11 +21,11 @@ Json = dict[str, Any]
 ALL = "all"
 """The choice that draws every way."""
 
-MOST_WAYS = 400
+MOST_PATHS = 400
 """Ways to choose from; all of them are drawn together."""
 
 
-def ways_section() -> html.Section:
+def paths_section() -> html.Section:
     """Return the section; it is hidden where there are none."""
     close = html.Button(
         icon("close"),
@@ -40,9 +40,9 @@ def ways_section() -> html.Section:
             heading("Paths shown", html.Div([layer("ways"), close], className="ds-row")),
             html.Div(
                 [
-                    html.B(id=ids.WAYS_TITLE, className="ds-ways-title"),
+                    html.B(id=ids.PATHS_TITLE, className="ds-ways-title"),
                     dmc.Select(
-                        id=ids.WAYS_CHOICE,
+                        id=ids.PATHS_CHOICE,
                         data=[],
                         value=ALL,
                         searchable=True,
@@ -51,12 +51,12 @@ def ways_section() -> html.Section:
                         maxDropdownHeight=260,
                         **attributes(aria_label="Which path is shown"),
                     ),
-                    html.P(id=ids.WAYS_FACTS, className="ds-note ds-ways-facts", role="status"),
+                    html.P(id=ids.PATHS_FACTS, className="ds-note ds-ways-facts", role="status"),
                 ],
                 className="ds-card ds-ways",
             ),
         ],
-        id=ids.WAYS_BOX,
+        id=ids.PATHS_BOX,
         hidden=True,
         **attributes(aria_label="Paths over the drawing"),
     )
@@ -64,12 +64,12 @@ def ways_section() -> html.Section:
 
 def choices(ways: Json) -> list[dict[str, str]]:
     """Return what can be drawn: all ways, or one."""
-    labels = [each["label"] for each in ways["ways"][:MOST_WAYS]]
+    labels = [each["label"] for each in ways["ways"][:MOST_PATHS]]
     every = {"value": ALL, "label": f"All of them ({len(ways['ways'])})"}
     return [every, *({"value": str(i), "label": label} for i, label in enumerate(labels))]
 
 
-def shown(ways: Json, choice: str | None) -> tuple[dict[str, Any], str]:
+def chosen_marks(ways: Json, choice: str | None) -> tuple[dict[str, Any], str]:
     """Return the marks of what is chosen, and its devices in a sentence.
 
     Where two ways run along the same side of a link the first is seen; each can be seen alone.
@@ -104,12 +104,12 @@ def register(app: Dash) -> None:
     """Wire the card of the ways."""
 
     @app.callback(
-        Output(ids.WAYS_BOX, "hidden"),
-        Output(ids.WAYS_TITLE, "children"),
-        Output(ids.WAYS_CHOICE, "data"),
-        Output(ids.WAYS_CHOICE, "value"),
+        Output(ids.PATHS_BOX, "hidden"),
+        Output(ids.PATHS_TITLE, "children"),
+        Output(ids.PATHS_CHOICE, "data"),
+        Output(ids.PATHS_CHOICE, "value"),
         Output(ids.LAYER, "data", allow_duplicate=True),
-        Input(ids.WAYS, "data"),
+        Input(ids.PATHS, "data"),
         State(ids.LAYER, "data"),
         prevent_initial_call="initial_duplicate",
     )
@@ -120,15 +120,15 @@ def register(app: Dash) -> None:
 
     @app.callback(
         Output(ids.WAYS_MARKS, "data"),
-        Output(ids.WAYS_FACTS, "children"),
-        Input(ids.WAYS, "data"),
-        Input(ids.WAYS_CHOICE, "value"),
+        Output(ids.PATHS_FACTS, "children"),
+        Input(ids.PATHS, "data"),
+        Input(ids.PATHS_CHOICE, "value"),
     )
     def on_choice(ways: Json | None, choice: str | None) -> tuple[Any, str]:
-        return shown(ways, choice) if ways else (None, "")
+        return chosen_marks(ways, choice) if ways else (None, "")
 
     @app.callback(
-        Output(ids.WAYS, "data", allow_duplicate=True),
+        Output(ids.PATHS, "data", allow_duplicate=True),
         Input(ids.WAYS_CLOSE, "n_clicks"),
         prevent_initial_call=True,
     )
@@ -136,9 +136,9 @@ def register(app: Dash) -> None:
         return None
 
     @app.callback(
-        Output(ids.WAYS, "data", allow_duplicate=True),
+        Output(ids.PATHS, "data", allow_duplicate=True),
         Input(ids.PROBLEM, "data"),
-        State(ids.WAYS, "data"),
+        State(ids.PATHS, "data"),
         prevent_initial_call=True,
     )
     def on_drawing(asked: Json | None, ways: Json | None) -> Any:

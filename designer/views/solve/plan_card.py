@@ -59,7 +59,7 @@ def plan_card() -> html.Div:
     )
 
 
-def sizing_shown(sizing: Sizing | None) -> Any:
+def sizing_summary(sizing: Sizing | None) -> Any:
     """Show the size of the model with its warning and remedies; nothing where there is none."""
     if sizing is None:
         return None
@@ -212,7 +212,7 @@ def _sizing(app: Dash) -> None:
             found = sizing(topology, read_request(asked["request"]))
         except CclError:
             found = None  # the assessment says what is wrong
-        return sizing_shown(found), *chip(found)
+        return sizing_summary(found), *chip(found)
 
 
 def _options(app: Dash) -> None:

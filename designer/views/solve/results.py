@@ -111,7 +111,7 @@ def cut_of(bound: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def bounds_shown(
+def bounds_summary(
     known: Mapping[str, Any] | None, fresh: Mapping[str, Any] | None
 ) -> Sequence[Mapping[str, Any]]:
     """Return the bounds of a schedule that is up to date, else those of the drawing."""
@@ -119,7 +119,7 @@ def bounds_shown(
     return bounds
 
 
-def shown_cut(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
+def cut_on_canvas(bounds: Sequence[Mapping[str, Any]], choice: str | int | None) -> int | None:
     """Return which bound's cut is on the canvas: the one chosen, or the tightest that has one."""
     drawable = [i for i, each in enumerate(bounds) if each["inside"]]
     if choice == "auto":
@@ -414,8 +414,8 @@ def _bounds(app: Dash) -> None:
     def on_bounds(*given: Any) -> tuple[Any, list[dict[str, Any]]]:
         known, summary, choice, stale, best, request = given
         fresh = summary if not stale and same_question(summary, request) else None
-        bounds = bounds_shown(known, fresh)
-        shown = shown_cut(bounds, choice)
+        bounds = bounds_summary(known, fresh)
+        shown = cut_on_canvas(bounds, choice)
         makespan = fresh["makespan"] if fresh else None
         cuts = [] if shown is None else [cut_of(bounds[shown])]
         rate = rate_cut(best, choice)
@@ -444,7 +444,7 @@ def _bounds(app: Dash) -> None:
         states = {row["id"]["bound"]: row.get("value") for row in ctx.states_list[0]}
         known, summary, stale, request = given
         fresh = summary if not stale and same_question(summary, request) else None
-        bounds = bounds_shown(known, fresh)
+        bounds = bounds_summary(known, fresh)
         path = bounds[number]["path"] if number < len(bounds) else None
         if path:
             return None, {"devices": path, "links": [], "hosts": []}

@@ -40,7 +40,7 @@ def sketch_option(name: str | None) -> str | None:
     return next((row.name for row in rows if row.kind == "sketch"), None)
 
 
-def kept(sketches: Sketches, name: str | None) -> Json | None:
+def stored_sketch(sketches: Sketches, name: str | None) -> Json | None:
     """Return the sketch that is kept for a formulation, or None."""
     found = (sketches or {}).get(name or "", {}).get(sketch_option(name) or "")
     return None if found is None else dict(found)
@@ -61,7 +61,7 @@ def begun(drawing: Mapping[str, Any], asked: Mapping[str, Any] | None) -> Json:
         return {}
 
 
-def told(value: Plain) -> str:
+def described(value: Plain) -> str:
     """Say what sketch is in use: ``derived from the cluster`` or ``own: 3 links off, uc-min``."""
     if value is None:
         return DERIVED
@@ -328,7 +328,7 @@ def _lost(before: Sketch, after: Sketch) -> list[str]:
     ]
 
 
-def shown(value: Plain, *, drawing: bool) -> Json | None:
+def sketch_marks(value: Plain, *, drawing: bool) -> Json | None:
     """Return what the canvas draws of a sketch, None where there is nothing to draw.
 
     Parameters

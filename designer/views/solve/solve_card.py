@@ -25,7 +25,7 @@ from widgets.view_model.scene import course
 
 QUEUED = "begins by itself when another one ends"
 
-STORED = "from the catalog"
+FROM_CATALOG = "from the catalog"
 """What the last message of a solve begins with that was not solved anew."""
 
 
@@ -70,10 +70,10 @@ def running(state: JobState, *, limit: Any) -> list[Any]:
         Its time limit in s, or None.
     """
     found = text.count(state.found, "schedule")
-    if not state.running and state.message.startswith(STORED):
+    if not state.running and state.message.startswith(FROM_CATALOG):
         return [
-            _line(icon("check"), STORED.capitalize(), state.seconds),
-            html.Div(text.sentence(state.message[len(STORED) + 2 :]), className="ds-note"),
+            _line(icon("check"), FROM_CATALOG.capitalize(), state.seconds),
+            html.Div(text.sentence(state.message[len(FROM_CATALOG) + 2 :]), className="ds-note"),
         ]
     if not state.running:
         words = f"Stopped with {found}" if state.cancelled else f"Finished with {found}"

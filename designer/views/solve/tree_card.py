@@ -21,7 +21,7 @@ from ccl.topology import Topology
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.solve.live_card import layer
-from widgets.view_model.classes import Half, Way, roots, tree_marks, ways, weight_words
+from widgets.view_model.classes import Half, Route, roots, routes, tree_marks, weight_words
 
 Json = Mapping[str, Any]
 
@@ -125,7 +125,7 @@ def root_choices(forest: Forest, topology: Topology) -> list[dict[str, str]]:
     return [{"value": str(rank), "label": topology.ranks[rank]} for rank in roots(forest)]
 
 
-def tree_shown(
+def tree_summary(
     forest: Forest, topology: Topology, *, rank: int, number: int, half: str
 ) -> tuple[dict[str, Any], str, Any, int]:
     """Return marks, place, facts and the number of a tree that is there.
@@ -139,7 +139,7 @@ def tree_shown(
     half
         ``up``, ``down`` or ``both`` of an all-reduce.
     """
-    found = ways(forest, topology, rank)
+    found = routes(forest, topology, rank)
     number %= max(1, len(found))
     way = found[number]
     part: Half = "up" if half == "up" else "down" if half == "down" else "both"
@@ -153,7 +153,7 @@ def tree_shown(
     )
 
 
-def _facts(forest: Forest, way: Way, topology: Topology, *, half: Half) -> Any:
+def _facts(forest: Forest, way: Route, topology: Topology, *, half: Half) -> Any:
     share = (
         "of all data"
         if forest.spread
@@ -213,7 +213,7 @@ def register(app: Dash) -> None:
         asked = ctx.triggered_id
         turned = isinstance(asked, dict)
         at = (number or 0) + asked["tree-turn"] if turned else number or 0
-        marks, place, facts, at = tree_shown(
+        marks, place, facts, at = tree_summary(
             *found, rank=int(root), number=0 if asked == ids.TREE_ROOT else at, half=half
         )
         # Whoever turns a page wants to see it.

@@ -67,7 +67,7 @@ def _which(names: Sequence[str]) -> Any:
 
 def _shown() -> Any:
     return dmc.SegmentedControl(
-        id=ids.SWEEP_SHOWN,
+        id=ids.SWEEP_VISIBLE,
         data=[
             {"value": "best", "label": "Best"},
             {"value": "plans", "label": "Plans"},

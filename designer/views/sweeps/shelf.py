@@ -14,7 +14,7 @@ from pathlib import Path
 from ccl.errors import FormatError, ProblemError
 from ccl.result import Result
 from formulations.campaigns.sweeps.rows import Row
-from formulations.campaigns.sweeps.store import is_sweep, open_result, read_asked, read_rows
+from formulations.campaigns.sweeps.store import is_sweep, open_result, read_request, read_rows
 
 Stamp = tuple[tuple[str, int], ...]
 
@@ -83,7 +83,7 @@ class Shelf:
             stamp = _stamp(folder)
             kept = self._read.get(name)
             if kept is None or kept[0] != stamp:
-                tasks = len(read_asked(folder).tasks)
+                tasks = len(read_request(folder).tasks)
                 found = Found(name, tasks, read_rows(folder), str(hash(stamp)))
                 kept = self._read[name] = (stamp, found)
         return kept[1]

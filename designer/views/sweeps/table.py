@@ -24,7 +24,7 @@ from designer.views.sweeps.shelf import Shelf
 from formulations.campaigns.sweeps.rows import Row
 from widgets.charts.atlas import MOST_LINES, lines_of, sweep_figure
 
-SHOWN = ("best", "plans", "all", "none")
+VISIBLE = ("best", "plans", "all", "none")
 """What may be shown: the best plan for each question, all plans, all rows, rows without a plan."""
 
 
@@ -39,7 +39,7 @@ class Choice:
     words
         Words that a row's names, options or reasons contain, each of them.
     shown
-        One of `SHOWN`.
+        One of `VISIBLE`.
     by
         Column by which the rows are sorted; empty for the order of the tasks.
     down
@@ -67,7 +67,7 @@ def read_choice(data: Mapping[str, Any] | None) -> Choice:
         collectives=tuple(map(str, given.get("collectives") or ())),
         formulations=tuple(map(str, given.get("formulations") or ())),
         words=str(given.get("words") or ""),
-        shown=shown if shown in SHOWN else "best",
+        shown=shown if shown in VISIBLE else "best",
         by=by if by in SORTABLE else "",
         down=bool(given.get("down")),
     )
@@ -245,7 +245,7 @@ def _choose(app: Dash, shelf: Shelf) -> None:
         }""",
         Output(ids.SWEEP_CHOICE, "data"),
         Input({"sweep-names": ALL}, "value"),
-        Input(ids.SWEEP_SHOWN, "value"),
+        Input(ids.SWEEP_VISIBLE, "value"),
         Input(ids.SWEEP_WORDS, "value"),
         Input(ids.SWEEP_SORT, "data"),
     )

@@ -30,7 +30,7 @@ from ccl.serialization.topoloom import topology_from_json
 from ccl.topology import Topology
 from designer.shell.request import problem_of, read_request
 from designer.views.draw.files import drawing_of
-from designer.views.solve.live import MOST_PAIRS, cut_told
+from designer.views.solve.live import MOST_PAIRS, cut_summary
 from designer.views.whatif.knobs import Change, Knob, changed, moved_knobs, origin_of, read_origin
 from formulations import quick_bounds, rate_curve, sensitivity
 from formulations.analyses.best_rate import Optimum, optimum
@@ -46,7 +46,7 @@ NAMED_CUTS = 24
 """Tied cuts that are told; more are counted."""
 
 
-def told(problem: Problem | str) -> Json:
+def answered(problem: Problem | str) -> Json:
     """Return the best rate, the bounds and the cuts, or ``{"trouble": ...}``.
 
     Parameters
@@ -78,13 +78,13 @@ def told(problem: Problem | str) -> Json:
         "proved_by": best.proved_by,
         "size": problem.collective.size,
         "ranks": len(problem.topology.ranks),
-        "cuts": [cut_told(each, problem.topology, best.makespan) for each in cuts],
+        "cuts": [cut_summary(each, problem.topology, best.makespan) for each in cuts],
         "ties": len(best.cuts),
         "held": [list(ends) for ends in best.prices],
     }
 
 
-def asked(topology: Topology, request: Mapping[str, Any] | None) -> Problem | str:
+def requested(topology: Topology, request: Mapping[str, Any] | None) -> Problem | str:
     """Return the problem of a cluster and of the header's settings, or why there is none."""
     ranks = len(topology.ranks)
     if ranks < 2:
@@ -132,7 +132,7 @@ def today(drawing: Given, request: Given | None) -> Json:
     -------
     dict
         ``signature``; ``origin``, its name in the gallery, or None, and ``counts``; ``size`` as it
-        is typed; ``answer`` as `told` returns it.
+        is typed; ``answer`` as `answered` returns it.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def today(drawing: Given, request: Given | None) -> Json:
         "origin": None if origin is None else origin.name,
         "counts": {} if origin is None else origin.counts,
         "size": (request or {}).get("size"),
-        "answer": told(asked(topology, request)),
+        "answer": answered(requested(topology, request)),
     }
 
 
@@ -198,11 +198,11 @@ def standing(drawing: Given, request: Given | None, before: Given, values: Given
     made = changed(topology, change, origin)
     wanted = {**(request or {}), "size": values.get("size") or before["size"]}
     return Standing(
-        topology, made, change, moved_knobs(topology, change, origin), asked(made, wanted)
+        topology, made, change, moved_knobs(topology, change, origin), requested(made, wanted)
     )
 
 
-def drawn(drawing: Given, topology: Topology) -> Json:
+def redrawn(drawing: Given, topology: Topology) -> Json:
     """Return the drawing of a changed cluster: places stay where the devices do."""
     names = [each["name"] for each in drawing["topology"]["devices"]]
     if names == [each.name for each in topology.devices]:
@@ -233,7 +233,7 @@ def answer(
     Returns
     -------
     dict
-        ``answer`` as `told` returns it, ``moved``: whether anything differs from today, and
+        ``answer`` as `answered` returns it, ``moved``: whether anything differs from today, and
         ``drawing``, None where the picture stays.
     """
     size = values.get("size") or before["size"]
@@ -245,9 +245,9 @@ def answer(
     large = len(stands.topology.links) > MOST_REDRAWN
     stays = large and moved and shown == len(stands.topology.devices)
     return {
-        "answer": told(stands.problem) if moved else before["answer"],
+        "answer": answered(stands.problem) if moved else before["answer"],
         "moved": moved,
-        "drawing": None if stays else drawn(drawing, stands.topology),
+        "drawing": None if stays else redrawn(drawing, stands.topology),
     }
 
 
@@ -263,7 +263,7 @@ MOST_LINES = 4
 """Curves at once."""
 
 
-def limits_told(problem: Problem, knobs: Sequence[Knob]) -> Json:
+def limits_answered(problem: Problem, knobs: Sequence[Knob]) -> Json:
     """Return what limits a cluster.
 
     Parameters
@@ -302,7 +302,7 @@ def limits_told(problem: Problem, knobs: Sequence[Knob]) -> Json:
     return {"words": [text.sentence(each) for each in found.words], "rows": rows}
 
 
-def drawn_at_first(found: Json, stands: Standing) -> list[str]:
+def first_curves(found: Json, stands: Standing) -> list[str]:
     """Return the classes whose curves are drawn at first: those that moved, else the best one."""
     moved = [
         knob.key

@@ -95,7 +95,7 @@ MOST_ROWS = 40
 LABELS = {"failures": "Lost", "stragglers": "Lags"}
 
 
-def failing_cards() -> list[html.Section]:
+def failure_cards() -> list[html.Section]:
     """Return both cards before anything is known."""
     return [
         html.Section(

@@ -241,7 +241,7 @@ def _sliders(app: Dash) -> None:
     )
     app.clientside_callback(
         ClientsideFunction("whatif", "ask"),
-        Output(ids.WHATIF_ASKED, "data"),
+        Output(ids.WHATIF_REQUEST, "data"),
         Input(key("number", ALL, ALL), "value"),
         Input(ids.WHATIF_SIZE, "value"),
         Input(ids.WHATIF_TODAY, "data"),
@@ -292,7 +292,7 @@ def _answer(app: Dash) -> None:
 
     # As with the optimum of the drawing, nothing that has the answer among its inputs may wait.
     @app.callback(
-        Input(ids.WHATIF_ASKED, "data"),
+        Input(ids.WHATIF_REQUEST, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
         State(ids.WHATIF_TODAY, "data"),
@@ -345,7 +345,7 @@ def _apply(app: Dash) -> None:
         commands.notes(),
         Input(ids.WHATIF_APPLY, "n_clicks"),
         Input(ids.WHATIF_SOLVE, "n_clicks"),
-        State(ids.WHATIF_ASKED, "data"),
+        State(ids.WHATIF_REQUEST, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.WHATIF_TODAY, "data"),
         prevent_initial_call=True,
@@ -359,7 +359,7 @@ def _apply(app: Dash) -> None:
             topology = answering.standing(drawing, None, before, values).topology
         except CclError as error:
             return (*(no_update,) * 5, note(str(error)))
-        made = answering.drawn(drawing, topology)
+        made = answering.redrawn(drawing, topology)
         fresh = len(made["topology"]["devices"]) != len(drawing["topology"]["devices"])
         moved = made["topology"] != drawing["topology"]
         return (

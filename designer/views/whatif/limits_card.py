@@ -27,7 +27,13 @@ from designer.server.sessions import visitor
 from designer.shell import ids
 from designer.shell.markup import CONFIG, attributes, heading
 from designer.views.solve.live import Newest
-from designer.views.whatif.answering import Standing, curves, drawn_at_first, limits_told, standing
+from designer.views.whatif.answering import (
+    Standing,
+    curves,
+    first_curves,
+    limits_answered,
+    standing,
+)
 from widgets.charts.comparison import LOOKS
 from widgets.charts.rates import rates_figure
 
@@ -74,7 +80,7 @@ def limits(found: Json | None, *, marks: Mapping[str, int], chosen: Sequence[str
     Parameters
     ----------
     found
-        As `designer.views.whatif.answering.limits_told` returns it.
+        As `designer.views.whatif.answering.limits_answered` returns it.
     marks
         Number of the colour of each class, by key.
     chosen
@@ -181,7 +187,7 @@ def _limits(app: Dash) -> None:
             return
         told = None
         if not isinstance(stands.problem, str):
-            told = limits_told(stands.problem, stands.knobs)
+            told = limits_answered(stands.problem, stands.knobs)
         if newer():
             set_props(ids.WHATIF_LIMITED, {"data": told})
 
@@ -205,7 +211,7 @@ def _curves(app: Dash) -> None:
         stands = _stands(*given)
         if told is None or stands is None:
             return limits(None, marks={}, chosen=()), no_update, None, True
-        keys = chosen if chosen is not None else drawn_at_first(told, stands)
+        keys = chosen if chosen is not None else first_curves(told, stands)
         marks = {knob.key: i for i, knob in enumerate(stands.knobs)}
         panel = limits(told, marks=marks, chosen=keys)
         lines, why = ([], "") if told.get("trouble") else curves(stands, keys)

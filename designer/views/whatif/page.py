@@ -15,7 +15,7 @@ from ccl import text
 from designer.shell import ids
 from designer.shell.markup import attributes, heading, icon
 from designer.views.whatif import budget_card as study_card
-from designer.views.whatif.budget_card import budget_card, failing_cards
+from designer.views.whatif.budget_card import budget_card, failure_cards
 from designer.views.whatif.limits_card import limits_card
 from widgets import TopologyCanvas
 
@@ -35,7 +35,7 @@ def figures(today: Json | None, now: Json | None) -> list[Any]:
     Parameters
     ----------
     today, now
-        As `designer.views.whatif.answering.told` returns them; None before they are known.
+        As `designer.views.whatif.answering.answered` returns them; None before they are known.
     """
     if not now or now.get("trouble"):
         words = (now or {}).get("trouble") or "Move a slider, and the proved rate follows."
@@ -122,7 +122,7 @@ def cuts(now: Json | None, shown: int | None, today: Json | None) -> list[Any]:
     Parameters
     ----------
     now, today
-        As `designer.views.whatif.answering.told` returns them.
+        As `designer.views.whatif.answering.answered` returns them.
     shown
         Number of the cut on the canvas, or None.
     """
@@ -179,7 +179,7 @@ NOTHING: dict[str, Any] = {
 def stores() -> list[Any]:
     """Return what the page keeps of the view."""
     return [
-        *(dcc.Store(id=each) for each in (ids.WHATIF_TODAY, ids.WHATIF_ASKED, ids.WHATIF_NOW)),
+        *(dcc.Store(id=each) for each in (ids.WHATIF_TODAY, ids.WHATIF_REQUEST, ids.WHATIF_NOW)),
         dcc.Store(id=ids.WHATIF_CUT, data=0),
         *(dcc.Store(id=each) for each in (ids.WHATIF_SETTLED, ids.WHATIF_LIMITED)),
         *(
@@ -300,7 +300,7 @@ def _right() -> html.Div:
                     html.Div(limits_card(), className="ds-wif-tab", **attributes(data_of="limits")),
                     html.Div(budget_card(), className="ds-wif-tab", **attributes(data_of="budget")),
                     html.Div(
-                        failing_cards(), className="ds-wif-tab", **attributes(data_of="failing")
+                        failure_cards(), className="ds-wif-tab", **attributes(data_of="failing")
                     ),
                 ],
                 id=ids.WHATIF_RIGHT,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ccl.errors import SolveError
-from designer.jobs import ABANDONED, Limits, Watches
+from designer.jobs import ABANDONED, JobRegistry, Limits
 from formulations import Child
 
 MODULE = "designer.views.whatif.worker"
 PROCESS = "the study's process"
-MOST_KEPT = 12
+MOST_STORED = 12
 """Finished ones of all pages that can still be looked at."""
 
 Json = dict[str, Any]
@@ -146,7 +146,7 @@ class _Watch:
             self.job.cancel()
 
 
-class Studies(Watches[_Watch]):
+class Studies(JobRegistry[_Watch]):
     """The studies of all pages of one application, by key.
 
     Parameters
@@ -236,5 +236,5 @@ class Studies(Watches[_Watch]):
             elif now - watch.seen > self._abandoned:
                 self.cancel(key)
         with self._lock:
-            for _, key in sorted(ended)[:-MOST_KEPT]:
+            for _, key in sorted(ended)[:-MOST_STORED]:
                 self._watches.pop(key, None)

@@ -22,7 +22,7 @@ from designer.shell import request as commands
 from designer.shell.markup import note
 from designer.views.solve.results import banner
 from designer.views.whatif import answering, budget_card
-from designer.views.whatif.answering import asked
+from designer.views.whatif.answering import requested
 from designer.views.whatif.budget_card import STUDIES, part
 from designer.views.whatif.knobs import knobs_of
 from designer.views.whatif.running import Found, Studies
@@ -86,7 +86,7 @@ def register(app: Dash, studies: Studies) -> None:
 
 def _start(app: Dash, studies: Studies) -> None:
     standing = [
-        State(ids.WHATIF_ASKED, "data"),
+        State(ids.WHATIF_REQUEST, "data"),
         State(ids.CANVAS, "drawing"),
         State(ids.REQUEST, "data"),
         State(ids.WHATIF_TODAY, "data"),
@@ -172,7 +172,7 @@ def _costs(given: Json) -> dict[str, float | None]:
 
 
 def _problem(stands: answering.Standing, request: Json) -> Problem:
-    made = asked(stands.topology, request)
+    made = requested(stands.topology, request)
     if isinstance(made, str):
         raise ProblemError(made)
     return made
@@ -205,7 +205,7 @@ def _watch(app: Dash, studies: Studies, study: str) -> None:
     app.clientside_callback(
         ClientsideFunction("whatif", "old"),
         Output(part(study, "old"), "hidden"),
-        Input(ids.WHATIF_ASKED, "data"),
+        Input(ids.WHATIF_REQUEST, "data"),
         Input(ids.WHATIF_TODAY, "data"),
         Input(part(study, "job"), "data"),
     )
@@ -271,7 +271,7 @@ def _pick(app: Dash, studies: Studies) -> None:
     app.clientside_callback(
         "(asked, picked) => picked ? null : window.dash_clientside.no_update",
         Output(ids.WHATIF_PICKED, "data"),
-        Input(ids.WHATIF_ASKED, "data"),
+        Input(ids.WHATIF_REQUEST, "data"),
         State(ids.WHATIF_PICKED, "data"),
         prevent_initial_call=True,
     )
@@ -326,7 +326,7 @@ def _pick(app: Dash, studies: Studies) -> None:
             "good",
             title="Opened; Ctrl+Z brings the whole cluster back",
         )
-        return answering.drawn(kept["drawing"], left), "canvas", said
+        return answering.redrawn(kept["drawing"], left), "canvas", said
 
 
 def _row(studies: Studies, jobs: Json, study: str, name: str) -> Json | None:
@@ -392,4 +392,4 @@ def _budget(app: Dash, studies: Studies) -> None:
             return no_update, note(GONE)
         topology = topology_from_json(upgrade["topology"])
         said = note("the drawing has the upgrade; Ctrl+Z on the canvas takes it back", "good")
-        return answering.drawn(drawing, topology), said
+        return answering.redrawn(drawing, topology), said

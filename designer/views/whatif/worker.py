@@ -16,11 +16,11 @@ from typing import IO, Any
 from ccl.errors import CclError
 from ccl.problem import Problem
 from ccl.serialization.topoloom import problem_from_json, topology_to_json
-from designer.views.solve.live import cut_told
+from designer.views.solve.live import cut_summary
 from formulations import leave, until_abandoned
 from formulations.analyses.expansion.costs import read_costs
 from formulations.analyses.expansion.offers import Front, Upgrade
-from formulations.analyses.failures.nouns import Loss, Straggler
+from formulations.analyses.failures.nouns import Failure, Straggler
 from formulations.analyses.failures.study import LagStudy, Study
 
 PATIENCE = 60.0
@@ -50,7 +50,7 @@ def study(request: Given) -> Iterator[Json]:
 def _failures(problems: list[Problem], _request: Given) -> Iterator[Json]:
     made = Study(problems[0])
     yield {"of": len(made.parts), "algbw": made.today.algbw}
-    rows: list[Loss] = []
+    rows: list[Failure] = []
     for row in made.rows():
         rows.append(row)
         yield {"row": {**_row(row), "cut_off": list(row.cut_off), "ends": row.optimum is None}}
@@ -67,7 +67,7 @@ def _stragglers(problems: list[Problem], request: Given) -> Iterator[Json]:
     yield {"words": made.so_far(rows).words}
 
 
-def _row(row: Loss | Straggler) -> Json:
+def _row(row: Failure | Straggler) -> Json:
     part = row.part
     return {
         "kind": part.kind,
@@ -78,7 +78,7 @@ def _row(row: Loss | Straggler) -> Json:
         "words": row.words,
         "lost": row.lost,
         "algbw": row.algbw,
-        "cut": None if row.cut is None else cut_told(row.cut, row.topology, row.makespan or 0.0),
+        "cut": None if row.cut is None else cut_summary(row.cut, row.topology, row.makespan or 0.0),
     }
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
-from formulations.analyses.expansion.offers import By, Front, FrontKind, Sale, Upgrade
+from formulations.analyses.expansion.offers import By, Front, FrontKind, Offers, Upgrade
 from formulations.analyses.expansion.upgrade import Bought, Goal, Search, prepared, upgrade_of
 
 RISE = 1e-5
@@ -203,7 +203,7 @@ def cost_front(
     )
 
 
-def kind_of(sale: Sale) -> FrontKind:
+def kind_of(sale: Offers) -> FrontKind:
     """Return what a front of these goods is made of."""
     stepped = [each.step is not None for each in sale.goods]
     if not any(stepped):

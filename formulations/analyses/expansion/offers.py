@@ -213,7 +213,7 @@ class Goods:
 
 
 @dataclass(frozen=True, eq=False)
-class Sale:
+class Offers:
     """All goods of a cluster.
 
     Parameters
@@ -306,7 +306,7 @@ class Sale:
         return replace(link, bandwidth=link.bandwidth + more, count=link.count + new)
 
 
-def sale_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Sale:
+def offers_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Offers:
     """Return what is for sale on a cluster.
 
     Parameters
@@ -338,7 +338,7 @@ def sale_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Sale:
         told = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
         msg = f"costs fit no link of {topology}, whose links are of {told}; name one of these"
         raise ProblemError(msg)
-    return Sale(topology, _told_apart(topology, goods), of_link, of_limit)
+    return Offers(topology, _told_apart(topology, goods), of_link, of_limit)
 
 
 def _linked(topology: Topology, costs: Costs, *, by: By) -> list[tuple[Price, list[int]]]:

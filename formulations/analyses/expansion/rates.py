@@ -27,7 +27,7 @@ from ccl.errors import LimitReached, ProblemError
 from ccl.problem import Problem
 from ccl.symmetry import automorphisms
 from formulations.analyses.best_rate import programmable
-from formulations.analyses.expansion.offers import Sale
+from formulations.analyses.expansion.offers import Offers
 from formulations.engines import steady_state
 from formulations.engines.forestcoll.search import SYMMETRIC, cut_decides, network_of, rate_of
 from formulations.engines.tree_columns import task
@@ -87,7 +87,7 @@ class Rates(ABC):
     effort: int
     """Engines of more effort are asked later."""
 
-    def __init__(self, problem: Problem, sale: Sale) -> None:
+    def __init__(self, problem: Problem, sale: Offers) -> None:
         self.problem, self.sale = problem, sale
         topology = problem.topology
         own = [each.bandwidth for each in topology.links]
@@ -139,7 +139,7 @@ class CutRates(Rates):
 
     effort = 0
 
-    def __init__(self, problem: Problem, sale: Sale) -> None:
+    def __init__(self, problem: Problem, sale: Offers) -> None:
         super().__init__(problem, sale)
         network = network_of(problem)
         fine = WHOLE / max(int(network.weight.sum()), 1) / max(len(network.src), 1)
@@ -182,7 +182,7 @@ class ProgramRates(Rates):
 
     effort = 1
 
-    def __init__(self, problem: Problem, sale: Sale) -> None:
+    def __init__(self, problem: Problem, sale: Offers) -> None:
         super().__init__(problem, sale)
         # CVXPY takes most of a second to load, and a cut needs none.
         from formulations.engines.orbit_lp.lp import Copies, orbit_program  # noqa: PLC0415
@@ -240,7 +240,7 @@ class TreeRates(Rates):
         return self.cuts(algbw, weights[None, :], extra=extra, cut=None)
 
 
-def rates_of(problem: Problem, sale: Sale) -> Rates:
+def rates_of(problem: Problem, sale: Offers) -> Rates:
     """Return the engine for a problem.
 
     Raises
@@ -265,7 +265,7 @@ def rates_of(problem: Problem, sale: Sale) -> Rates:
     raise ProblemError(msg)
 
 
-def even(problem: Problem, sale: Sale) -> bool:
+def even(problem: Problem, sale: Offers) -> bool:
     """Whether every relay gets as much more in as out, whatever is bought."""
     topology = problem.topology
     src, dst = topology.ends

@@ -39,15 +39,15 @@ import numpy as np
 from ccl.errors import Infeasible, LimitReached, ProblemError
 from ccl.problem import Problem
 from formulations.analyses.expansion.costs import Costs
-from formulations.analyses.expansion.offers import By, Gain, Sale, Upgrade, sale_of
+from formulations.analyses.expansion.offers import By, Gain, Offers, Upgrade, offers_of
 from formulations.analyses.expansion.rates import Found, Rates, rates_of
 from formulations.solvers import cp
-from formulations.solvers.cvxpy_highs import Backend, Ending
+from formulations.solvers.cvxpy_highs import Backend, TerminationCondition
 
 Target = float | str
 """GB/s of algbw, or a factor over today's best such as ``1.5x``."""
 
-SHOWN = 1e-4
+VISIBLE_SHARE = 1e-4
 """Links with a smaller share of what holds a collective down are not named."""
 
 
@@ -112,7 +112,7 @@ def cheapest_upgrade(
 
 def prepared(
     problems: Sequence[Problem], costs: Costs, *, by: By
-) -> tuple[list[Rates], Sale, list[Found]]:
+) -> tuple[list[Rates], Offers, list[Found]]:
     """Return an engine for each problem, what is for sale, and the best rates of today."""
     if not problems:
         msg = "there is no collective to upgrade for; give one at least"
@@ -122,7 +122,7 @@ def prepared(
         if each.topology != topology:
             msg = f"the collectives are on {topology} and on {each.topology}; give them one cluster"
             raise ProblemError(msg)
-    sale = sale_of(topology, costs, by=by)
+    sale = offers_of(topology, costs, by=by)
     engines = [rates_of(each, sale) for each in problems]
     none = np.zeros(len(sale.goods))
     return engines, sale, [each.at(none) for each in engines]
@@ -152,7 +152,7 @@ def targets_of(target: Target | Sequence[Target], *, today: Sequence[float]) -> 
 
 def upgrade_of(
     engines: Sequence[Rates],
-    sale: Sale,
+    sale: Offers,
     extra: np.ndarray,
     *,
     today: Sequence[Found],
@@ -195,7 +195,7 @@ def upgrade_of(
     )
 
 
-def _held(sale: Sale, found: Found) -> list[tuple[str, float]]:
+def _held(sale: Offers, found: Found) -> list[tuple[str, float]]:
     """Return classes of links with their shares of what holds a collective down."""
     shares: dict[str, float] = {}
     topology = sale.topology
@@ -210,7 +210,7 @@ def _held(sale: Sale, found: Found) -> list[tuple[str, float]]:
             limit = topology.limits[row - len(topology.links)]
             words = f"limit {limit.name} at {limit.bandwidth:g} GB/s"
         shares[words] = shares.get(words, 0.0) + float(found.shares[row])
-    kept = [(words, share) for words, share in shares.items() if share > SHOWN]
+    kept = [(words, share) for words, share in shares.items() if share > VISIBLE_SHARE]
     return sorted(kept, key=lambda each: -each[1])
 
 
@@ -228,7 +228,7 @@ def _gigabytes(target: Target, today: float) -> float:
 
 
 def _too_much(
-    engines: Sequence[Rates], sale: Sale, today: Sequence[Found], *, base: np.ndarray
+    engines: Sequence[Rates], sale: Offers, today: Sequence[Found], *, base: np.ndarray
 ) -> str:
     """Say which target is out of reach, what the most is, and what holds it there."""
     for engine, now, need in zip(engines, today, base.tolist(), strict=True):
@@ -315,7 +315,7 @@ class Search:
         On the clock of `time.perf_counter`.
     """
 
-    sale: Sale
+    sale: Offers
     rates: Sequence[Rates]
     base: np.ndarray
     slope: np.ndarray
@@ -414,5 +414,5 @@ class Search:
             factor=float(np.asarray(f.value)),
             cost=self.sale.cost(extra),
             bound=outcome.bound,
-            proved=outcome.ending is Ending.OPTIMAL,
+            proved=outcome.ending is TerminationCondition.OPTIMAL,
         )

@@ -268,7 +268,7 @@ class _OfPart:
 
 
 @dataclass(frozen=True)
-class Loss(_OfPart):
+class Failure(_OfPart):
     """What one loss costs, and so every one of its class.
 
     Parameters
@@ -364,11 +364,11 @@ class Failures:
 
     problem: Problem
     today: Optimum
-    rows: tuple[Loss, ...]
+    rows: tuple[Failure, ...]
     result: Result | None = None
 
     @property
-    def worst(self) -> Loss | None:
+    def worst(self) -> Failure | None:
         """The loss that does most harm; of equals the first. None where nothing can be lost.
 
         A loss that leaves fewer than two GPUs says nothing of the cluster and is the last choice.

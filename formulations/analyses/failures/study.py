@@ -29,8 +29,8 @@ from ccl.verify import verify
 from formulations.analyses.best_rate import Optimum, optimum
 from formulations.analyses.failures.nouns import (
     PARTS,
+    Failure,
     Failures,
-    Loss,
     Part,
     Straggler,
     Stragglers,
@@ -220,18 +220,18 @@ class Study:
         until = None if time_limit is None else monotonic() + time_limit
         self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
 
-    def rows(self) -> Iterator[Loss]:
+    def rows(self) -> Iterator[Failure]:
         """Yield a row for each of `parts`."""
         if self._planner is not None:
             self.result, _ = self._planner.solved(self.problem)
         for part in self.parts:
             yield self._row(part)
 
-    def so_far(self, rows: Collection[Loss]) -> Failures:
+    def so_far(self, rows: Collection[Failure]) -> Failures:
         """Return some of the rows as a table of its own."""
         return Failures(self.problem, self.today, tuple(rows), self.result)
 
-    def _row(self, part: Part) -> Loss:
+    def _row(self, part: Part) -> Failure:
         left = without(self.problem.topology, part, both=self.both)
         problem, best, why = _what_is_left(self.problem, left)
         result = None
@@ -239,7 +239,7 @@ class Study:
             result, why = self._planner.solved(problem)
         elif self._planner is not None:
             self._planner.left -= 1
-        return Loss(
+        return Failure(
             part=part,
             topology=left,
             problem=problem,

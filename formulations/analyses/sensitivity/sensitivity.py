@@ -185,7 +185,7 @@ SIDE = 2
 MOST_CLASSES = 4
 """Classes in one sentence."""
 
-MOST_TOLD = 5
+MOST_NAMED = 5
 """Sentences of one kind."""
 
 
@@ -322,10 +322,10 @@ def sensitivity(
     topology = problem.topology
     number = link_classes(topology, by=by) if classes is None else classes
     made = classes_of(topology, number)
-    return told(problem, optimum(problem), BestRates(problem, made))
+    return described(problem, optimum(problem), BestRates(problem, made))
 
 
-def told(problem: Problem, best: Optimum, rates: Rates) -> Sensitivity:
+def described(problem: Problem, best: Optimum, rates: Rates) -> Sensitivity:
     """Return the same by one way to find rates, with the best steady state of today."""
     slopes, classes = Slopes(rates), rates.classes
     if not same_rate(slopes.now, best.algbw):
@@ -422,10 +422,10 @@ def _bottleneck(found: Sensitivity) -> str:
 
 def _gains(found: Sensitivity) -> Iterator[str]:
     gaining = [each for each in found.effects if each.gains]
-    yield from map(_gain, gaining[:MOST_TOLD])
-    others = len(gaining) - MOST_TOLD
+    yield from map(_gain, gaining[:MOST_NAMED])
+    others = len(gaining) - MOST_NAMED
     if others > 0:
-        most = max(each.more for each in gaining[MOST_TOLD:])
+        most = max(each.more for each in gaining[MOST_NAMED:])
         rest = "one other kind" if others == 1 else f"any of {others} other kinds"
         yield f"1 % more of {rest} gives {percent(most)} or less."
 
@@ -441,8 +441,8 @@ def _gain(each: Effect) -> str:
 
 
 def _joint(found: Sensitivity) -> Iterator[str]:
-    yield from (_together(found, each) for each in found.together[:MOST_TOLD])
-    others = len(found.together) - MOST_TOLD
+    yield from (_together(found, each) for each in found.together[:MOST_NAMED])
+    others = len(found.together) - MOST_NAMED
     if others > 0:
         yield (
             f"So do {others} other pairs, by no more." if others > 1 else "So does one other pair."

@@ -36,14 +36,14 @@ from formulations.campaigns.catalog.relabelling import (
 from formulations.campaigns.catalog.tables import (
     PLANS,
     QUESTIONS,
-    asked_by,
+    described,
     exact,
     form_of,
     in_parts,
     opened,
     parts_of,
+    requested_by,
     size_of,
-    told,
     writing,
 )
 from formulations.campaigns.catalog.tuner import Entry, given_to, options_in, options_text
@@ -232,7 +232,7 @@ def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
     ).first()
     if row is not None:
         return known_in(row)
-    problem = asked_by(problem)
+    problem = requested_by(problem)
     collective = problem.collective
     chunks, root = made_of(collective) or (len(collective.chunks), 0)
     made = connection.execute(
@@ -313,7 +313,7 @@ class Catalog:
             Of the Topoloom that has found them.
         """
         pairs = [(each, form_of(each.problem)) for each in results]
-        with told(self.path), writing(self._engine) as connection:
+        with described(self.path), writing(self._engine) as connection:
             return sum(
                 put(connection, each, form, given=given_to(each, time_limit), version=version)
                 for each, form in pairs
@@ -355,7 +355,7 @@ class Catalog:
         """
         wanted = self._wanted(problem, formulation, options)
         form = form_of(problem)
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             rows = connection.execute(
                 wanted.where(QUESTIONS.c.digest == form.digest, PLANS.c.size == size_of(problem))
             ).all()
@@ -397,13 +397,13 @@ class Catalog:
             wanted = wanted.where(QUESTIONS.c.kind == kind)
         if formulation is not None:
             wanted = wanted.where(PLANS.c.formulation == formulation)
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             return tuple(map(entry_of, connection.execute(wanted)))
 
     def family(self, problem: Problem) -> tuple[Entry, ...]:
         """List what is stored of a collective on a cluster: every size and number of chunks."""
         wanted = listed().where(QUESTIONS.c.family == form_of(problem).family)
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             return tuple(map(entry_of, connection.execute(wanted.order_by(PLANS.c.id))))
 
     def load(self, entry: Entry | int, problem: Problem | None = None) -> Result | None:
@@ -418,7 +418,7 @@ class Catalog:
             chunks are fixed or not; by default its own, on the cluster that it was first kept for.
         """
         number = entry if isinstance(entry, int) else entry.number
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             row = connection.execute(whole().where(PLANS.c.id == number)).first()
         if row is None:
             return None
@@ -432,13 +432,13 @@ class Catalog:
 
     def count(self) -> int:
         """Return how many plans there are."""
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             return int(connection.execute(select(func.count()).select_from(PLANS)).scalar_one())
 
     def forget(self, entries: Iterable[Entry | int]) -> int:
         """Remove plans; return how many were there."""
         numbers = [each if isinstance(each, int) else each.number for each in entries]
-        with told(self.path), writing(self._engine) as connection:
+        with described(self.path), writing(self._engine) as connection:
             gone = sum(
                 connection.execute(delete(PLANS).where(PLANS.c.id == number)).rowcount
                 for number in numbers
@@ -449,12 +449,12 @@ class Catalog:
 
     def faults(self) -> tuple[str, ...]:
         """Check the file and verify every plan anew; say what is wrong with either."""
-        with told(self.path), self._engine.connect() as connection:
+        with described(self.path), self._engine.connect() as connection:
             said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
             numbers = connection.execute(select(PLANS.c.id)).scalars().all()
         found = [f"the file: {each}" for each in said if each != "ok"]
         for number in numbers:
-            with told(self.path), self._engine.connect() as connection:
+            with described(self.path), self._engine.connect() as connection:
                 row = connection.execute(whole().where(PLANS.c.id == number)).first()
             if row is not None:
                 found += faults_in(row)

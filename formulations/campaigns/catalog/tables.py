@@ -81,7 +81,7 @@ def uncut(collective: Collective) -> Collective:
     return replace(collective, chunks=merged)
 
 
-def asked_by(problem: Problem) -> Problem:
+def requested_by(problem: Problem) -> Problem:
     """Return the problem that stands for the question of a problem, in its own names."""
     return _with(problem, uncut(problem.collective))
 
@@ -101,7 +101,7 @@ def in_parts(problem: Problem, parts: int) -> Problem:
 
 def form_of(problem: Problem) -> Canonical:
     """Return the canonical form of the question of a problem; fixed chunks have a digest apart."""
-    asked = asked_by(problem)
+    asked = requested_by(problem)
     found = canonical(asked.topology, asked.collective, windows=asked.windows)
     return replace(found, digest=fixed(found.digest)) if asked.collective.whole else found
 
@@ -280,13 +280,13 @@ def opened(path: Path) -> Engine:
     )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
-    with told(path):
+    with described(path):
         _migrate(engine, path)
     return engine
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def described(path: Path) -> Iterator[None]:
     """Say in one sentence what SQLite says.
 
     Raises

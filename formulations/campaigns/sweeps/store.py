@@ -47,7 +47,7 @@ _ASKED = "sweep.json"
 _LOCK = "lock"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True):
     """What the folder's last sweep was asked.
 
     Parameters
@@ -79,7 +79,7 @@ def read_rows(folder: str | Path) -> tuple[Row, ...]:
     FormatError
         If there is no such folder, or a file of it is not one of a sweep.
     """
-    asked = read_asked(folder)
+    asked = read_request(folder)
     names = [each.name for each in fields(Row)]
     found: dict[str, Row] = {}
     for table in _tables(Path(folder), names):
@@ -94,7 +94,7 @@ def is_sweep(folder: str | Path) -> bool:
     return (Path(folder) / _ASKED).is_file()
 
 
-def read_asked(folder: str | Path) -> Asked:
+def read_request(folder: str | Path) -> Request:
     """Return what the folder's last sweep was asked.
 
     Raises
@@ -107,7 +107,7 @@ def read_asked(folder: str | Path) -> Asked:
         msg = f"{folder} is not the folder of a sweep: it has no {_ASKED}"
         raise FormatError(msg)
     try:
-        asked: Asked = decode_json(read_bytes(path), Asked)
+        asked: Request = decode_json(read_bytes(path), Request)
     except FormatError as error:
         msg = f"{path}: {error}"
         raise FormatError(msg) from None
@@ -176,7 +176,7 @@ class Keeper:
 
     def begin(self, spec: Any, tasks: Iterable[str], *, version: str) -> None:
         """Write what is asked."""
-        asked = Asked(FORMAT, version, msgspec.to_builtins(spec), list(tasks))
+        asked = Request(FORMAT, version, msgspec.to_builtins(spec), list(tasks))
         write_text(self.folder / _ASKED, msgspec.json.encode(asked).decode())
 
     def add(self, values: Values) -> None:

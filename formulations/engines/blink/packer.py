@@ -43,7 +43,7 @@ from formulations.engines.forestcoll.search import (
     network_of,
     rate_of,
 )
-from formulations.engines.forestcoll.splitting import Packed, Way, Ways, pack, split
+from formulations.engines.forestcoll.splitting import Packed, Route, Routes, pack, split
 from formulations.engines.interval_overlay import exact_parts, refined
 
 GRACE = 2.0
@@ -126,7 +126,7 @@ class Packer:
         whole: float,
         *,
         packed: Callable[[], list[Packed]],
-        ways: Ways | None = None,
+        ways: Routes | None = None,
     ) -> tuple[Tree, ...]:
         """Return the trees that a program chooses; `whole` is the best rate of any."""
         run, options = self.run, self.options
@@ -173,7 +173,7 @@ def _with(pool: Pool, graph: _Numbered, packed: list[Packed]) -> Pool:
 
 
 def _laid(
-    graph: _Numbered, trees: Ints, shares: list[Fraction], ways: Ways | None
+    graph: _Numbered, trees: Ints, shares: list[Fraction], ways: Routes | None
 ) -> tuple[Tree, ...]:
     """Return trees with the ways that they take; a tree of several ways becomes several.
 
@@ -185,7 +185,7 @@ def _laid(
         for arc in arcs:
             used[arc] += share
     gpus = graph.network.gpus
-    left: dict[int, list[tuple[Way, Fraction]]] = {}
+    left: dict[int, list[tuple[Route, Fraction]]] = {}
     for arc, share in used.items():
         ends = int(gpus[graph.tail[arc]]), int(gpus[graph.head[arc]])
         mine = [(ends, 1)] if ways is None else ways[ends]
@@ -200,7 +200,7 @@ def _laid(
     return tuple(made)
 
 
-def _take(ways: list[tuple[Way, Fraction]], share: Fraction) -> list[tuple[Way, Fraction]]:
+def _take(ways: list[tuple[Route, Fraction]], share: Fraction) -> list[tuple[Route, Fraction]]:
     """Take ways from the front of a list until they carry a share."""
     taken = []
     while share:

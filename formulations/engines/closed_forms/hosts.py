@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from ccl.topology import Topology
-from formulations.engines.closed_forms.routing import Joined, joined, nearest, paces
+from formulations.engines.closed_forms.routing import Reachability, nearest, paces, reachability
 
 ORDER_TRIES = 100_000
 """Steps of a search, after which it is given up."""
@@ -46,7 +46,7 @@ def arranged(
         How many there are; by default as many as ranks. Ranks left over come last.
     """
     count = len(topology.ranks)
-    wanted = Joined.of(count if places is None else places, pairs)
+    wanted = Reachability.of(count if places is None else places, pairs)
     for ways in nearest(topology):
         order = fitted(ways, wanted)
         if order is not None:
@@ -56,7 +56,11 @@ def arranged(
 
 
 def fitted(
-    ways: Joined, wanted: Joined, *, allowed: list[int] | None = None, tries: int = ORDER_TRIES
+    ways: Reachability,
+    wanted: Reachability,
+    *,
+    allowed: list[int] | None = None,
+    tries: int = ORDER_TRIES,
 ) -> list[int] | None:
     """Return the rank at each place such that whatever is wanted of places is joined, or None.
 
@@ -92,7 +96,7 @@ def fitted(
     return None
 
 
-def _fits(ways: Joined, wanted: Joined) -> Callable[[list[int], int], int]:
+def _fits(ways: Reachability, wanted: Reachability) -> Callable[[list[int], int], int]:
     """Return what says which ranks, as bits, fit the place after those that are taken."""
     needed: list[list[tuple[int, list[int]]]] = [[] for _ in range(wanted.count)]
     for src, row in enumerate(wanted.out):
@@ -110,7 +114,7 @@ def _fits(ways: Joined, wanted: Joined) -> Callable[[list[int], int], int]:
     return fits
 
 
-def _hopeless(ways: Joined, wanted: Joined) -> bool:
+def _hopeless(ways: Reachability, wanted: Reachability) -> bool:
     """Say whether counting neighbours or reaching all of them rules every order out."""
     if wanted.count < ways.count:
         return False
@@ -149,7 +153,7 @@ def best_connected(topology: Topology, ranks: Sequence[int], others: Sequence[in
     total = dict.fromkeys(ranks, 0.0)
     every = paces(topology)
     for pace, slower in zip(every, [*every[1:], 0.0], strict=True):
-        ways = joined(topology, pace)
+        ways = reachability(topology, pace)
         for rank in ranks:
             met = (ways.out[rank] & asked).bit_count() + (ways.into[rank] & asked).bit_count()
             total[rank] += met * (pace - slower)
@@ -171,9 +175,9 @@ def laid(
     allowed = [bits(blocks[block]) for block in of.tolist()]
     allowed[0] = 1 << blocks[0][0]
     same = {rank: bits(block) for block in blocks for rank in block}
-    wanted = Joined.of(len(of), pairs)
+    wanted = Reachability.of(len(of), pairs)
     every = paces(topology)
-    ways = {pace: joined(topology, pace) for pace in every}
+    ways = {pace: reachability(topology, pace) for pace in every}
 
     def found(outside: float, inside: float) -> list[int] | None:
         mixed = _mixed(ways[outside], ways[inside], same)
@@ -190,7 +194,7 @@ def laid(
     return np.array(next(order for order in orders if order is not None))
 
 
-def _onwards(ways: Joined) -> Joined:
+def _onwards(ways: Reachability) -> Reachability:
     """Return which ranks are reached over any number of others."""
     found = []
     for rows in (list(ways.out), list(ways.into)):
@@ -199,11 +203,11 @@ def _onwards(ways: Joined) -> Joined:
                 if rows[rank] >> middle & 1:
                     rows[rank] |= rows[middle]
         found.append(rows)
-    return Joined(*found)
+    return Reachability(*found)
 
 
 def _nearest(
-    pairs: Sequence[tuple[int, int]], allowed: Sequence[int], ways: Sequence[Joined]
+    pairs: Sequence[tuple[int, int]], allowed: Sequence[int], ways: Sequence[Reachability]
 ) -> list[int]:
     """Return the rank at each place, one after the other; `ways` are from fast to slow."""
     before: list[list[tuple[int, bool]]] = [[] for _ in allowed]
@@ -223,7 +227,7 @@ def _nearest(
     return order
 
 
-def _mixed(outside: Joined, inside: Joined, same: dict[int, int]) -> Joined:
+def _mixed(outside: Reachability, inside: Reachability, same: dict[int, int]) -> Reachability:
     """Return the ways of one between hosts and those of the other within."""
     rows = [
         [
@@ -232,7 +236,7 @@ def _mixed(outside: Joined, inside: Joined, same: dict[int, int]) -> Joined:
         ]
         for far, near in ((outside.out, inside.out), (outside.into, inside.into))
     ]
-    return Joined(*rows)
+    return Reachability(*rows)
 
 
 def bits(ranks: Sequence[int]) -> int:

@@ -40,9 +40,9 @@ from formulations.engines.closed_forms.routing import (
     WORK,
     Formula,
     Hop,
-    Joined,
     Patience,
     Pattern,
+    Reachability,
     cycle,
     paces,
     ring_of,
@@ -194,7 +194,7 @@ class _Lanes:
                 self._give(hop)
         return None
 
-    def _joined(self, place: list[int]) -> list[Joined]:
+    def _joined(self, place: list[int]) -> list[Reachability]:
         """Return which places free ways join, at first by the fastest and shortest only."""
         pairs: dict[tuple[float, int], list[tuple[int, int]]] = {}
         for (src, dst), hops in self.ways.items():
@@ -204,7 +204,9 @@ class _Lanes:
                 pairs.setdefault(near, []).append((place[src], place[dst]))
         kinds = sorted(pairs) or [(0.0, 0)]
         return [
-            Joined.of(self.count, (pair for each in kinds[: i + 1] for pair in pairs.get(each, ())))
+            Reachability.of(
+                self.count, (pair for each in kinds[: i + 1] for pair in pairs.get(each, ()))
+            )
             for i in range(len(kinds))
         ]
 

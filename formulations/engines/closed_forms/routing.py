@@ -28,7 +28,7 @@ from scipy import sparse
 
 from ccl.topology import Topology
 from formulations.engines.closed_forms.trees import Algorithm, Messages, Task
-from formulations.engines.epoch_grid.arcs import LONGEST_WAY, ways
+from formulations.engines.epoch_grid.arcs import LONGEST_PATH, relay_paths
 from formulations.engines.list_scheduling.timed import passable
 
 ROWS = 256
@@ -36,7 +36,7 @@ ROWS = 256
 
 
 @dataclass(frozen=True)
-class Joined:
+class Reachability:
     """Who is joined to whom.
 
     Parameters
@@ -49,7 +49,7 @@ class Joined:
     into: list[int]
 
     @classmethod
-    def of(cls, count: int, pairs: Iterable[tuple[int, int]]) -> Joined:
+    def of(cls, count: int, pairs: Iterable[tuple[int, int]]) -> Reachability:
         """Make it of pairs (src, dst) among so many."""
         out, into = [0] * count, [0] * count
         for src, dst in pairs:
@@ -66,7 +66,7 @@ class Joined:
         """Say whether one reaches the other."""
         return bool(self.out[src] >> dst & 1)
 
-    def within(self, other: Joined) -> bool:
+    def within(self, other: Reachability) -> bool:
         """Say whether the other joins all that this does."""
         return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
 
@@ -77,10 +77,10 @@ class Joined:
         return all(reached(rows, 0, others) == others for rows in (self.out, self.into))
 
     @property
-    def mutual(self) -> Joined:
+    def mutual(self) -> Reachability:
         """Those who reach each other."""
         both = [out & into for out, into in zip(self.out, self.into, strict=True)]
-        return Joined(both, both)
+        return Reachability(both, both)
 
 
 def reached(rows: list[int], first: int, among: int) -> int:
@@ -97,12 +97,12 @@ def reached(rows: list[int], first: int, among: int) -> int:
     return seen
 
 
-def nearest(topology: Topology) -> Iterator[Joined]:
+def nearest(topology: Topology) -> Iterator[Reachability]:
     """Yield which ranks are joined, at first by fast ways only and by short ones among these.
 
     Each joins some that none before it does.
     """
-    widest = Joined.of(len(topology.ranks), ())
+    widest = Reachability.of(len(topology.ranks), ())
     for pace in paces(topology):
         every = [each for each in levels(topology, pace) if not each.within(widest)]
         yield from every
@@ -114,12 +114,12 @@ def paces(topology: Topology) -> list[float]:
     return sorted({link.bandwidth for link in topology.links}, reverse=True)
 
 
-def joined(topology: Topology, pace: float = 0.0) -> Joined:
+def reachability(topology: Topology, pace: float = 0.0) -> Reachability:
     """Return which ranks a way joins whose links all have `pace` GB/s or more."""
     return levels(topology, pace)[-1]
 
 
-def levels(topology: Topology, pace: float) -> list[Joined]:
+def levels(topology: Topology, pace: float) -> list[Reachability]:
     """Return which ranks are joined by ways whose links all have `pace` GB/s or more.
 
     First those that ways of fewest links join, then more and more of them; the last has all.
@@ -139,12 +139,12 @@ def levels(topology: Topology, pace: float) -> list[Joined]:
     links = sparse.csr_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=shape)
     count = len(topology.ranks)
     out, into = _rows(links, count), _rows(sparse.csr_array(links.T), count)
-    return _unlike(map(Joined, out, into))
+    return _unlike(map(Reachability, out, into))
 
 
-def _unlike(every: Iterable[Joined]) -> list[Joined]:
+def _unlike(every: Iterable[Reachability]) -> list[Reachability]:
     """Return those that are not as the one before."""
-    found: list[Joined] = []
+    found: list[Reachability] = []
     for each in every:
         if not found or each != found[-1]:
             found.append(each)
@@ -153,7 +153,7 @@ def _unlike(every: Iterable[Joined]) -> list[Joined]:
 
 def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
     """Return for each rank the bits of those that ways of at most 1, 2, ... links lead to."""
-    found: list[list[int]] = [[] for _ in range(LONGEST_WAY)]
+    found: list[list[int]] = [[] for _ in range(LONGEST_PATH)]
     through, back = links[count:, count:], links[count:, :count]
     for first in range(0, count, ROWS):
         block = links[first : min(first + ROWS, count)]
@@ -169,18 +169,18 @@ def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
     return found
 
 
-def _let_through(topology: Topology, pace: float) -> Iterable[Joined]:
+def _let_through(topology: Topology, pace: float) -> Iterable[Reachability]:
     """Yield those that ways of at most 1, 2, ... links join."""
     rank, link = topology.rank, topology.link
-    pairs: list[list[tuple[int, int]]] = [[] for _ in range(LONGEST_WAY)]
-    for route in filter(passable(topology), ways(topology)):
+    pairs: list[list[tuple[int, int]]] = [[] for _ in range(LONGEST_PATH)]
+    for route in filter(passable(topology), relay_paths(topology)):
         ends = route[0], route[-1]
         if all(name in rank for name in ends) and all(
             link(*pair).bandwidth >= pace for pair in pairwise(route)
         ):
             pairs[len(route) - 2].append((rank[ends[0]], rank[ends[1]]))
-    for most in range(LONGEST_WAY):
-        yield Joined.of(len(rank), chain.from_iterable(pairs[: most + 1]))
+    for most in range(LONGEST_PATH):
+        yield Reachability.of(len(rank), chain.from_iterable(pairs[: most + 1]))
 
 
 WORK = 600_000
@@ -197,7 +197,7 @@ def ring_of(topology: Topology, *, both: bool = False) -> np.ndarray | None:
     """
     if len(topology.ranks) < 2:
         return None
-    found: list[Joined] = []
+    found: list[Reachability] = []
     patience = Patience(WORK)
     for near in nearest(topology):
         ways = near.mutual if both else near
@@ -216,10 +216,10 @@ class Patience:
 
 
 def cycle(
-    ways: Joined,
+    ways: Reachability,
     patience: Patience,
     *,
-    faster: Sequence[Joined] = (),
+    faster: Sequence[Reachability] = (),
     take: Callable[[int, int], Hop | None] = lambda *_: (),
     give: Callable[[Hop], None] = lambda _: None,
 ) -> list[int] | None:
@@ -258,7 +258,10 @@ class _Search:
     """A path from the first rank, and what may still come after each of its ranks."""
 
     def __init__(
-        self, ways: Joined, tiers: Sequence[Joined], take: Callable[[int, int], Hop | None]
+        self,
+        ways: Reachability,
+        tiers: Sequence[Reachability],
+        take: Callable[[int, int], Hop | None],
     ) -> None:
         self.ways = ways
         self.tiers = tiers

@@ -41,7 +41,7 @@ from formulations.core.refusals import no_stores
 from formulations.core.run import Run
 from formulations.engines.closed_forms.routing import Pattern
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
-from formulations.engines.epoch_grid.arcs import no_way
+from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.list_scheduling.timed import (
     Moves,
     TimedMoves,
@@ -51,11 +51,11 @@ from formulations.engines.list_scheduling.timed import (
     moves_of,
     quickest_hop,
 )
-from formulations.engines.reverse_time import adding, no_mirror
+from formulations.engines.reverse_time import adding, irreversible
 
 
 @dataclass(frozen=True)
-class Ways:
+class MovesByPair:
     """Moves sorted by the devices that they join.
 
     Parameters
@@ -129,7 +129,7 @@ class Ways:
         chains = []
         for row, dst in zip(which.tolist(), asked[1].tolist(), strict=True):
             if not np.isfinite(far[row, dst]):
-                raise Infeasible(no_way(moves.topology.devices[dst].name))
+                raise Infeasible(no_path(moves.topology.devices[dst].name))
             stops = [dst]
             while stops[-1] != sources[row]:
                 stops.append(int(before[row, stops[-1]]))
@@ -171,7 +171,7 @@ class Walk:
 
 
 def walked(
-    ways: Ways,
+    ways: MovesByPair,
     messages: Messages,
     place: np.ndarray,
     *,
@@ -205,17 +205,12 @@ def walked(
     order = np.argsort(messages.step, kind="stable")
     step, chunk = messages.step[order], messages.chunk[order]
     src, dst = place[messages.src[order]], place[messages.dst[order]]
-    chain, begins = ways.chains(src, dst)
+    chains = ways.chains(src, dst)
     moves, best = ways.moves, ways.order[ways.pairs[:-1]]
     from formulations.engines.kernels.placing import walk  # noqa: PLC0415  it loads numba
 
-    made, of, start, ends = walk(
-        (step, chunk, nbytes[chunk]),
-        (chain, begins),
-        (ways.order, ways.pairs, moves.dst[best]),
-        (moves.first, moves.link, moves.beta, moves.lead, moves.drag, moves.latency, moves.slowest),
-        there,
-    )
+    choice = (ways.order, ways.pairs, moves.dst[best])
+    made, of, start, ends = walk((step, chunk, nbytes[chunk]), chains, choice, moves.arrays, there)
     if there.size:
         kept = _led_on(moves, made, chunk[of], place)
         made, of, start = made[kept], of[kept], start[kept]
@@ -223,7 +218,7 @@ def walked(
     pair = src * len(moves.topology.devices) + dst
     busiest, crowd = _busiest(ways, timed, step[of], pair[of])
     took = [
-        _alone(ways, (chain, begins), nbytes[chunk], step=step, between=between)
+        _alone(ways, chains, nbytes[chunk], step=step, between=between)
         for between in ((src, dst) if one_port else (pair,))
     ]
     return Walk(
@@ -231,7 +226,7 @@ def walked(
         step=step[of],
         ends=ends,
         alone=np.maximum.reduce(took),
-        costs=_costs(moves, best[np.unique(chain)]),
+        costs=_costs(moves, best[np.unique(chains[0])]),
         busiest=busiest,
         crowd=crowd,
     )
@@ -265,7 +260,9 @@ def _costs(moves: Moves, used: np.ndarray) -> np.ndarray:
     )
 
 
-def _busiest(ways: Ways, timed: TimedMoves, step: np.ndarray, pair: np.ndarray) -> tuple[int, int]:
+def _busiest(
+    ways: MovesByPair, timed: TimedMoves, step: np.ndarray, pair: np.ndarray
+) -> tuple[int, int]:
     """Return the link that most pairs of devices share in one step, and how many."""
     moves = ways.moves
     many = np.diff(moves.first)[timed.move]
@@ -282,7 +279,7 @@ def _busiest(ways: Ways, timed: TimedMoves, step: np.ndarray, pair: np.ndarray) 
 
 
 def _alone(
-    ways: Ways,
+    ways: MovesByPair,
     chains: tuple[np.ndarray, np.ndarray],
     nbytes: np.ndarray,
     *,
@@ -324,7 +321,7 @@ def refuses(problem: Problem) -> str | None:
         return f"{chunks:,} chunks on {devices:,} devices are too many to be followed one by one"
     if len(problem.topology.ranks) < 2:
         return "it has fewer than 2 GPUs"
-    return no_stores(problem) or no_mirror(problem)
+    return no_stores(problem) or irreversible(problem)
 
 
 def answer(run: Run, pattern: Pattern) -> Result:
@@ -404,7 +401,7 @@ class Form:
         if task is not None:
             there = np.full((len(self.nbytes), len(topology.devices)), np.inf)
             there[task.chunk, place[task.root]] = 0.0
-        ways = Ways(moves, float(self.nbytes.max()))
+        ways = MovesByPair(moves, float(self.nbytes.max()))
         return walked(
             ways,
             messages,

@@ -2,7 +2,7 @@
 
 A pair is a chunk and a move that it may take. Pairs that no plan shorter than the best needs are
 left out: those whose chunk cannot be at the sender early enough, or is late at the receiver.
-Everything that crosses to the other process is a list of whole numbers (`Puzzle.request`).
+Everything that crosses to the other process is a list of whole numbers (`Instance.request`).
 
 Whole numbers for times in µs, so that what is proved of the whole numbers holds for the µs.
 
@@ -116,7 +116,7 @@ MOST_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
-class Puzzle:
+class Instance:
     """A task in ticks; p pairs, q crossings of links by them.
 
     Parameters
@@ -322,7 +322,7 @@ def _flat(first: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return at, of
 
 
-def make_puzzle(task: Task, *, upper: float) -> Puzzle:
+def make_instance(task: Task, *, upper: float) -> Instance:
     """Write a task in ticks, for plans of at most `upper` µs.
 
     Raises
@@ -340,7 +340,7 @@ def make_puzzle(task: Task, *, upper: float) -> Puzzle:
     place, of = _flat(moves.first, move)
     nbytes = task.nbytes[chunk]
     begin = moves.lead[place] + nbytes[of] * moves.drag[place]
-    return Puzzle(
+    return Instance(
         task=task,
         ticks=ticks,
         chunk=chunk,

@@ -61,7 +61,7 @@ class Model:
     Parameters
     ----------
     request
-        As `formulations.engines.cp_sat.instance.Puzzle.request` writes it.
+        As `formulations.engines.cp_sat.instance.Instance.request` writes it.
     """
 
     def __init__(self, request: Mapping[str, Any]) -> None:

@@ -30,8 +30,8 @@ from ccl.result import PROOF_TOLERANCE, ModelSize, Stop
 from ccl.topology import Topology, binding_limits
 from formulations.core.registry import formulation
 from formulations.core.run import Run
-from formulations.engines.cp_sat.instance import Puzzle, make_puzzle
-from formulations.engines.epoch_grid.arcs import LONGEST_WAY
+from formulations.engines.cp_sat.instance import Instance, make_instance
+from formulations.engines.epoch_grid.arcs import LONGEST_PATH
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.search import After, Finder, Side
 from formulations.engines.list_scheduling.timed import Moves, TimedMoves
@@ -41,7 +41,7 @@ GRACE = 3.0
 """Seconds that the child may take longer than it was given, to start and to end."""
 
 
-class Ending(Enum):
+class TerminationCondition(Enum):
     """Why the search ended."""
 
     PROVED = "no plan of the model is shorter"
@@ -67,7 +67,7 @@ class News:
     bound: float
     plan: TimedMoves | None = None
     makespan: float | None = None
-    ending: Ending | None = None
+    ending: TerminationCondition | None = None
     size: ModelSize | None = None
 
 
@@ -123,7 +123,7 @@ def close_gap(
     SolveError
         If the task is too large for the model, or the solver's process died.
     """
-    puzzle = make_puzzle(task, upper=upper)
+    puzzle = make_instance(task, upper=upper)
     request = {
         **puzzle.request(lower=lower, hint=hint),
         "waits": waits,
@@ -135,7 +135,7 @@ def close_gap(
         yield from _told(puzzle, child, lower)
 
 
-def _told(puzzle: Puzzle, child: TimedChild, lower: float) -> Iterator[News]:
+def _told(puzzle: Instance, child: TimedChild, lower: float) -> Iterator[News]:
     """Turn the child's lines into news in µs."""
     best, ending, size = lower, None, None
     for line in child:
@@ -145,7 +145,11 @@ def _told(puzzle: Puzzle, child: TimedChild, lower: float) -> Iterator[News]:
         elif line["event"] == "solution":
             plan = puzzle.plan(line["pairs"], line["starts"])
         elif line["event"] == "end":
-            ending = Ending.LIMIT if line["status"] == "limit" else Ending.PROVED
+            ending = (
+                TerminationCondition.LIMIT
+                if line["status"] == "limit"
+                else TerminationCondition.PROVED
+            )
         ticks = puzzle.upper if line.get("status") == "infeasible" else line.get("bound", 0)
         bound = max(best, puzzle.ticks.proved(ticks, waits=puzzle.waits))
         if plan is not None:
@@ -156,7 +160,7 @@ def _told(puzzle: Puzzle, child: TimedChild, lower: float) -> Iterator[News]:
     if ending is None and not child.late:
         raise SolveError(child.why())
     if ending is None:
-        yield News(best, ending=Ending.LIMIT, size=size)
+        yield News(best, ending=TerminationCondition.LIMIT, size=size)
 
 
 class TimedChild(Child):
@@ -219,7 +223,7 @@ class TimedChild(Child):
 
 
 @dataclass(frozen=True)
-class Closer(Finder):
+class Client(Finder):
     """A finder that searches on from what list scheduling finds.
 
     Parameters
@@ -294,7 +298,7 @@ class Closer(Finder):
 class _Attempt:
     """The best plan of one side so far."""
 
-    finder: Closer
+    finder: Client
     task: Task
     goal: float
     found: Callable[[TimedMoves], bool]
@@ -386,7 +390,7 @@ class _Attempt:
                 return
 
     def _ended(self, news: News, name: str) -> None:
-        proved = news.ending is Ending.PROVED
+        proved = news.ending is TerminationCondition.PROVED
         left = "" if proved else f"; its time was over at {self.best:.6g} µs"
         self.finder.run.note(
             f"constraint programming: no plan {name} ends before {news.bound:.6g} µs{left}"
@@ -419,7 +423,7 @@ def cut_short(topology: Topology) -> bool:
         way = waiting.pop()
         onwards = [link.dst for link in topology.links_out[way[-1]]]
         longer = [(*way, each) for each in onwards if not stores[each] and each not in way]
-        if longer and len(way) >= LONGEST_WAY:
+        if longer and len(way) >= LONGEST_PATH:
             return True
         waiting += longer
     return False

@@ -40,12 +40,12 @@ from scipy import sparse
 from ccl.topology import Topology
 from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
 
-LONGEST_WAY = 6
+LONGEST_PATH = 6
 """Most links of one way through devices that cannot store: up and down a three-level tree."""
 
 
 @dataclass(frozen=True)
-class Hops:
+class Arcs:
     """Hops as arrays; `n` hops, `links` rows of capacity.
 
     Parameters
@@ -166,11 +166,11 @@ def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]
     return found
 
 
-def link_hops(grid: EpochGrid) -> Hops:
+def link_arcs(grid: EpochGrid) -> Arcs:
     """Every link is a hop."""
     links = grid.topology.links
     src, dst = grid.ends
-    return Hops(
+    return Arcs(
         grid=grid,
         routes=tuple(link.ends for link in links),
         src=src,
@@ -183,10 +183,10 @@ def link_hops(grid: EpochGrid) -> Hops:
     )
 
 
-def hyper_edges(grid: EpochGrid) -> Hops:
+def hyper_edges(grid: EpochGrid) -> Arcs:
     """Every way between two storing devices that crosses only others is a hop."""
     topology, tau = grid.topology, grid.epoch_duration
-    routes = tuple(ways(topology))
+    routes = tuple(relay_paths(topology))
     index = topology.link_index
     held = [[index[pair] for pair in pairwise(route)] for route in routes]
     hold = np.array([_whole(grid, links) for links in held])
@@ -210,7 +210,7 @@ def hyper_edges(grid: EpochGrid) -> Hops:
         np.maximum(1, np.ceil((hold + alpha) / tau - ROUNDING).astype(int)),
     )
     position = topology.index
-    every = Hops(
+    every = Arcs(
         grid=grid,
         routes=routes,
         src=np.array([position[route[0]] for route in routes]),
@@ -234,7 +234,7 @@ def _whole(grid: EpochGrid, links: list[int]) -> float:
     return slowest if alike and grid.limited[links].all() else until
 
 
-def _let_through(hops: Hops) -> Hops:
+def _let_through(hops: Arcs) -> Arcs:
     """Leave out the ways that cross a shared limit so often that a chunk alone is too much."""
     topology, grid = hops.topology, hops.grid
     most = [
@@ -263,15 +263,15 @@ def _let_through(hops: Hops) -> Hops:
     )
 
 
-def no_way(name: str) -> str:
+def no_path(name: str) -> str:
     """Say that no way leads to the device called `name`."""
     return (
-        f"no path of at most {LONGEST_WAY} links from one device that stores to the next leads "
+        f"no path of at most {LONGEST_PATH} links from one device that stores to the next leads "
         f"to {name} under the shared limits; link it to others more directly"
     )
 
 
-def ways(topology: Topology) -> Iterator[tuple[str, ...]]:
+def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
     """Yield every way from one storing device to another over devices that cannot store."""
     stores = {each.name: each.stores for each in topology.devices}
 
@@ -282,7 +282,7 @@ def ways(topology: Topology) -> Iterator[tuple[str, ...]]:
             longer = (*way, link.dst)
             if stores[link.dst]:
                 yield longer
-            elif len(longer) <= LONGEST_WAY:
+            elif len(longer) <= LONGEST_PATH:
                 yield from onwards(longer)
 
     for each in topology.devices:
@@ -300,7 +300,7 @@ def settled(grid: EpochGrid) -> int:
     return math.ceil(last / grid.epoch_duration - ROUNDING)
 
 
-def slowed(hops: Hops) -> Hops:
+def slowed(hops: Arcs) -> Arcs:
     """Return the hops over links, those under windows once for every time that they take."""
     grid = hops.grid
     if not grid.windows:
@@ -358,7 +358,7 @@ def rows(row: np.ndarray, column: np.ndarray, shape: tuple[int, int], *, value: 
     return sparse.csr_array((values, (row, column)), shape=shape)
 
 
-def capacity_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, np.ndarray]:
+def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, np.ndarray]:
     """Return what each send holds of each link in each epoch, and the room of each row.
 
     Parameters
@@ -385,7 +385,7 @@ def capacity_rows(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     return rows(link * width + moment[spread], which[spread], shape), np.repeat(hops.room, width)
 
 
-def spans(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def spans(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return every (send, epoch) such that the send holds its links in the epoch."""
     many = hops.occupancy[hop]
     which = np.repeat(np.arange(len(many)), many)
@@ -394,7 +394,7 @@ def spans(hops: Hops, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, n
 
 
 def limit_rows(
-    hops: Hops, epoch: np.ndarray, hop: np.ndarray, *, width: int | None = None
+    hops: Arcs, epoch: np.ndarray, hop: np.ndarray, *, width: int | None = None
 ) -> list[tuple[Any, np.ndarray]]:
     """Return for each shared limit what each send takes of it in each epoch, and how much there is.
 
@@ -429,7 +429,7 @@ def limit_rows(
     return found
 
 
-def _shares(hops: Hops, under: set[int]) -> list[np.ndarray]:
+def _shares(hops: Arcs, under: set[int]) -> list[np.ndarray]:
     """Return (epochs after its own, share of a chunk) of each hop over links under a limit."""
     return [
         np.array(

@@ -22,7 +22,7 @@ import numpy as np
 from ccl.plans import Send
 from ccl.problem import Problem
 from ccl.symmetry import symmetry_of
-from formulations.engines.epoch_grid.arcs import Hops
+from formulations.engines.epoch_grid.arcs import Arcs
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Walk:
 class _Source:
     """What is left of one source's amounts while walks are taken out."""
 
-    def __init__(self, amounts: Amounts, hops: Hops, number: int, home: int) -> None:
+    def __init__(self, amounts: Amounts, hops: Arcs, number: int, home: int) -> None:
         self.hops, self.home = hops, home
         self.held: dict[tuple[int, int], float] = {
             (int(k), int(v)): float(amounts.held[k, v, number])
@@ -210,7 +210,7 @@ class _Source:
                 del self.held[wait]
 
 
-def paths(amounts: Amounts, hops: Hops, flows: Commodities) -> list[Walk]:
+def paths(amounts: Amounts, hops: Arcs, flows: Commodities) -> list[Walk]:
     """Decompose the amounts of every source into walks, and those that are their images.
 
     Parameters
@@ -245,7 +245,7 @@ def _image(walk: Walk, devices: list[int], links: list[int]) -> Walk:
     return replace(walk, source=source, goal=goal, steps=steps)
 
 
-def sends_of(walks: list[Walk], hops: Hops, problem: Problem) -> tuple[tuple[Send, ...], int]:
+def sends_of(walks: list[Walk], hops: Arcs, problem: Problem) -> tuple[tuple[Send, ...], int]:
     """Turn walks into sends of fractions of chunks; return them with the horizon.
 
     Of the chunks of one pair those with the higher priority arrive first. Within an epoch and a

@@ -17,7 +17,7 @@ import numpy as np
 from ccl.errors import ProblemError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
-from formulations.engines.epoch_grid.arcs import Hops
+from formulations.engines.epoch_grid.arcs import Arcs
 from formulations.engines.epoch_grid.epochs import ROUNDING
 
 
@@ -93,7 +93,7 @@ def _nearest(distance: np.ndarray, marked: np.ndarray) -> np.ndarray:
     return nearest
 
 
-def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
+def pruned(sends: Iterable[Send], hops: Arcs, demand: Demand) -> list[Send]:
     """Keep only what brings a chunk to a device that wants it, going back from each.
 
     This is the search from the destinations of TE-CCL, section 3.1. A device that stores keeps
@@ -132,7 +132,7 @@ def pruned(sends: Iterable[Send], hops: Hops, demand: Demand) -> list[Send]:
     return [listed[number] for number in sorted(kept)]
 
 
-def schedule(sends: Sequence[Send], hops: Hops, demand: Demand) -> Schedule:
+def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
     """Make a schedule of pruned sends: within an epoch, those with the longest way to go first."""
     to_go = farthest(sends, hops)
     took = duration_of(hops)
@@ -142,7 +142,7 @@ def schedule(sends: Sequence[Send], hops: Hops, demand: Demand) -> Schedule:
     return Schedule(tuple(ordered), hops.grid.epoch_duration, last)
 
 
-def farthest(sends: Sequence[Send], hops: Hops) -> dict[Send, float]:
+def farthest(sends: Sequence[Send], hops: Arcs) -> dict[Send, float]:
     """µs that still lie before each send's chunk on its longest way onwards in the plan."""
     grid = hops.grid
     time = {
@@ -158,7 +158,7 @@ def farthest(sends: Sequence[Send], hops: Hops) -> dict[Send, float]:
     return to_go
 
 
-def duration_of(hops: Hops) -> Callable[[Send], int]:
+def duration_of(hops: Arcs) -> Callable[[Send], int]:
     """Return what says how many epochs after its own a send is there."""
     if hops.opened is None:
         took = delays(hops)
@@ -175,7 +175,7 @@ def duration_of(hops: Hops) -> Callable[[Send], int]:
     return during
 
 
-def delays(hops: Hops) -> dict[tuple[str, ...], int]:
+def delays(hops: Arcs) -> dict[tuple[str, ...], int]:
     """Return the epochs of each hop by its route."""
     return {route: int(hops.delay[i]) for i, route in enumerate(hops.routes)}
 
@@ -185,7 +185,7 @@ _LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A move between storing devices: which links are held from when on, and until arrival.
 
     Parameters
@@ -227,7 +227,7 @@ class Way:
         ]
 
 
-def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
+def hop_by_hop(hops: Arcs, route: tuple[str, ...]) -> Route:
     """Return the move along `route`, stopping at no device that cannot store."""
     grid, topology = hops.grid, hops.topology
     links = tuple(topology.link_index[pair] for pair in pairwise(route))
@@ -236,7 +236,7 @@ def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
         _later(int(hops.begin[link]), int(hops.occupancy[link]), start)
         for link, start in zip(links, starts, strict=True)
     )
-    return Way(
+    return Route(
         route,
         links,
         tuple(starts),
@@ -249,11 +249,11 @@ def hop_by_hop(hops: Hops, route: tuple[str, ...]) -> Way:
     )
 
 
-def hyper_edge(hops: Hops, number: int) -> Way:
+def hyper_edge(hops: Arcs, number: int) -> Route:
     """Return the move over the hyper-edge called `number`."""
     route, links = hops.routes[number], hops.links[number]
     held = _later(int(hops.begin[number]), int(hops.occupancy[number]), 0)
-    return Way(
+    return Route(
         route,
         links,
         (0,),
@@ -273,7 +273,7 @@ def _later(begin: int, many: int, start: int) -> range:
 class Reservations:
     """What is still free on each link and under each shared limit, epoch by epoch."""
 
-    def __init__(self, hops: Hops) -> None:
+    def __init__(self, hops: Arcs) -> None:
         topology, grid = hops.topology, hops.grid
         self.hops = hops
         self._room = hops.room.astype(int).tolist()
@@ -290,7 +290,7 @@ class Reservations:
         self._share = [1e3 * each.bandwidth * tau / size for each in topology.limits]
         self._load = [[0.0] * _LENGTH for _ in topology.limits]
 
-    def first(self, way: Way, epoch: int) -> int:
+    def first(self, way: Route, epoch: int) -> int:
         """Return the first epoch from `epoch` on at which the way is free."""
         while True:
             self._reach(epoch + way.delay)
@@ -299,7 +299,7 @@ class Reservations:
                 return epoch
             epoch = later
 
-    def _conflict(self, way: Way, epoch: int) -> int | None:
+    def _conflict(self, way: Route, epoch: int) -> int | None:
         """Return an epoch before which the way cannot begin, or None if it can in `epoch`."""
         for link, held in zip(way.links, way.held, strict=True):
             last = self._full[link].rfind(1, epoch + held.start, epoch + held.stop)
@@ -316,7 +316,7 @@ class Reservations:
                 return epoch + 1
         return None
 
-    def take(self, way: Way, epoch: int) -> None:
+    def take(self, way: Route, epoch: int) -> None:
         """Reserve the way from `epoch` on."""
         for link, held in zip(way.links, way.held, strict=True):
             taken, room = self._taken[link], self._room[link]

@@ -34,8 +34,8 @@ from ccl.bound import Bound, Cut, Path
 from ccl.errors import Infeasible
 from ccl.result import ModelSize
 from ccl.topology import Topology
-from formulations.core.registry import Anatomy
-from formulations.engines.epoch_grid.arcs import Hops, no_way
+from formulations.core.registry import ModelEstimate
+from formulations.engines.epoch_grid.arcs import Arcs, no_path
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import Demand
 
@@ -79,7 +79,7 @@ class Windows:
         Who has and wants which chunk.
     """
 
-    hops: Hops
+    hops: Arcs
     demand: Demand
 
     @cached_property
@@ -104,7 +104,7 @@ class Windows:
         late = np.where(self.demand.wants, self.earliest, 0.0)
         device, chunk = np.unravel_index(int(late.argmax()), late.shape)
         if np.isinf(late.max()):
-            raise Infeasible(no_way(self.hops.topology.devices[int(device)].name))
+            raise Infeasible(no_path(self.hops.topology.devices[int(device)].name))
         return int(late.max()), int(device), int(chunk)
 
     @cached_property
@@ -142,11 +142,11 @@ class Windows:
 
         Where links have less bandwidth at times, it is more than there are.
         """
-        return self.anatomy(horizon).size
+        return self.estimate(horizon).size
 
-    def anatomy(self, horizon: int) -> Anatomy:
+    def estimate(self, horizon: int) -> ModelEstimate:
         """Count the same, the constraints by what they say (`te_ccl.chunk_sizes.GROUPS`)."""
-        return _Count(self, horizon).anatomy()
+        return _Count(self, horizon).estimate()
 
 
 class _Count:
@@ -166,7 +166,7 @@ class _Count:
         kept = np.maximum(latest - windows.earliest + 1, 0.0)
         self.kept = np.where(demand.has | ~hops.stores[:, None], 0.0, kept)
 
-    def anatomy(self) -> Anatomy:
+    def estimate(self) -> ModelEstimate:
         """Add up the families of rows, in the order of the model."""
         hops, kept = self.hops, self.kept
         sends, buffers = int(self.sends.sum()), int(kept.sum())
@@ -186,7 +186,7 @@ class _Count:
         }
         entries = sum(each for _, each in families.values())
         rows = {name: many for name, (many, _) in families.items()}
-        return Anatomy(sends + buffers, entries, rows)
+        return ModelEstimate(sends + buffers, entries, rows)
 
     def _switches(self) -> tuple[int, int]:
         rows = entries = 0
@@ -280,7 +280,7 @@ class Crossing:
     device: int
 
 
-def crossing(hops: Hops, demand: Demand) -> Crossing:
+def crossing(hops: Arcs, demand: Demand) -> Crossing:
     """Return the largest bound over hosts, single devices and what is left of each."""
     best = Crossing(0, 0, (), -1)
     for inside in _sets(hops):
@@ -290,7 +290,7 @@ def crossing(hops: Hops, demand: Demand) -> Crossing:
     return best
 
 
-def _sets(hops: Hops) -> list[np.ndarray]:
+def _sets(hops: Arcs) -> list[np.ndarray]:
     """Return masks of devices."""
     devices = hops.topology.devices
     hosts: defaultdict[str, list[int]] = defaultdict(list)
@@ -308,7 +308,7 @@ def _sets(hops: Hops) -> list[np.ndarray]:
     return found
 
 
-def _out_of(hops: Hops, demand: Demand, inside: np.ndarray) -> Crossing:
+def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
     """Return the bound for one set."""
     only = demand.has.any(axis=0) & ~demand.has[~inside].any(axis=0)
     many = np.where(inside, 0, (demand.wants & only).sum(axis=1))
@@ -340,7 +340,7 @@ def _out_of(hops: Hops, demand: Demand, inside: np.ndarray) -> Crossing:
     return Crossing(int(high[worst]), int(many[goal]), tuple(np.flatnonzero(inside).tolist()), goal)
 
 
-TOLD = 4
+MOST_NAMED = 4
 """Names that are told; the rest are counted."""
 
 
@@ -418,8 +418,8 @@ def by_bound(bound: Bound, each: float) -> Need:
 
 def few(names: Sequence[str]) -> str:
     """Name the first of many."""
-    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
-    return ", ".join(names[:TOLD]) + more
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _why(bound: Bound) -> str:

@@ -27,7 +27,7 @@ from ccl.problem import Problem
 from ccl.result import ModelSize, Result, Stop
 from ccl.topology import Topology
 from formulations.core.refusals import no_crumbs, no_stores
-from formulations.core.registry import Anatomy, Formulation
+from formulations.core.registry import Formulation, ModelEstimate
 from formulations.core.run import Run
 from formulations.engines.fluid_lp.arborescences import fractions
 from formulations.engines.fluid_lp.dantzig_wolfe import (
@@ -37,7 +37,7 @@ from formulations.engines.fluid_lp.dantzig_wolfe import (
     decompose,
 )
 from formulations.engines.fluid_lp.plain import COST_ROW, CostKind, link_costs
-from formulations.engines.reverse_time import adding, no_mirror
+from formulations.engines.reverse_time import adding, irreversible
 from formulations.engines.steady_state import Demands, demands_of, graph_of, refusal, without_copies
 
 
@@ -53,7 +53,7 @@ def no_forest(demands: Demands) -> str | None:
     return None
 
 
-def joined_forest(
+def all_reduce_forest(
     trees: tuple[Tree, ...], spread: tuple[Tree, ...], shares: list[Fraction]
 ) -> Forest:
     """Return the forest of an all-reduce.
@@ -91,7 +91,7 @@ def nearest_forest(problem: Problem) -> Forest:
         outward = tuple(
             _nearest(problem.topology, root, every, whole, reduces=False) for root in ranks
         )
-        return joined_forest(inward, outward, [Fraction(1, len(every))] * len(every))
+        return all_reduce_forest(inward, outward, [Fraction(1, len(every))] * len(every))
     reduces = bool(demands.sums)
     topology = sums if reduces else problem.topology
     groups = demands.sums or demands.spreads
@@ -282,7 +282,7 @@ GROUPS = {
 """What the constraints of a subproblem say."""
 
 
-def anatomy(problem: Problem, options: Options) -> Anatomy:
+def estimate(problem: Problem, options: Options) -> ModelEstimate:
     """Count the first subproblem; the master has a row for each link and each subproblem."""
     del options
     demands = demands_of(problem)
@@ -292,7 +292,7 @@ def anatomy(problem: Problem, options: Options) -> Anatomy:
     goals = len(group.others)
     rows = {"conservation": graph.vertices * goals, "usage": graph.edges * goals}
     note = "each of its subproblems, solved again and again; the master's columns come of them"
-    return Anatomy(graph.edges * (1 + goals), 4 * graph.edges * goals, rows, note)
+    return ModelEstimate(graph.edges * (1 + goals), 4 * graph.edges * goals, rows, note)
 
 
 def decomposed(
@@ -313,7 +313,7 @@ def decomposed(
         refuses=_refuses,
         run=run,
         model="columns",
-        anatomy=anatomy,
+        estimate=estimate,
         groups=GROUPS,
         whole_chunks=False,
         mathematics=mathematics,
@@ -322,7 +322,7 @@ def decomposed(
 
 def _refuses(problem: Problem) -> str | None:
     """Leave what no forest says to others."""
-    reason = no_stores(problem) or no_mirror(problem) or no_crumbs(problem) or refusal(problem)
+    reason = no_stores(problem) or irreversible(problem) or no_crumbs(problem) or refusal(problem)
     if reason is not None:
         return reason
     demands = demands_of(problem)

@@ -72,10 +72,10 @@ from ccl.plans import Forest, Schedule, Send
 from ccl.problem import Problem
 from ccl.result import ModelSize
 from ccl.simulate import simulate
-from ccl.tree_embedding import Way, steady_makespan, ways
+from ccl.tree_embedding import Route, routes, steady_makespan
 from ccl.verify import verify
-from formulations.core.registry import Anatomy
-from formulations.engines.epoch_grid.arcs import Hops
+from formulations.core.registry import ModelEstimate
+from formulations.engines.epoch_grid.arcs import Arcs
 from formulations.engines.epoch_grid.plans import demand, schedule
 from formulations.engines.epoch_grid.windows import Need, by_hops
 from formulations.engines.fluid_lp.multicast import product, spread
@@ -121,7 +121,7 @@ class StepModel:
         Cost of a byte on each link, shape (links,).
     """
 
-    def __init__(self, problem: Problem, hops: Hops, costs: np.ndarray) -> None:
+    def __init__(self, problem: Problem, hops: Arcs, costs: np.ndarray) -> None:
         self._problem, self._hops, self._costs = problem, hops, costs
         self._graph = without_copies(graph_of(problem.topology))
         self._demand = demand(problem)
@@ -332,7 +332,7 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
         time, or nothing moves.
     """
     verify(problem, forest)
-    laid = list(ways(problem, forest.unfolded(problem.topology)))
+    laid = list(routes(problem, forest.unfolded(problem.topology)))
     _check(problem, laid, chunks)
     divided = _divided(problem, laid, chunks)
     links = [link.ends for link in problem.topology.links]
@@ -380,11 +380,11 @@ def conversion(
     return tuple(found)
 
 
-def _depth(laid: Iterable[Way]) -> int:
+def _depth(laid: Iterable[Route]) -> int:
     return max(max(way.steps) for way in laid) + 1
 
 
-def _divided(problem: Problem, laid: Iterable[Way], chunks: int) -> Problem:
+def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
     """Return the problem with a chunk for each share that starts in each step."""
     collective = problem.collective
     listed = [(collective.chunks[way.chunk], float(way.share)) for way in laid]
@@ -395,7 +395,7 @@ def _divided(problem: Problem, laid: Iterable[Way], chunks: int) -> Problem:
     )
 
 
-def _check(problem: Problem, laid: list[Way], chunks: int) -> None:
+def _check(problem: Problem, laid: list[Route], chunks: int) -> None:
     sends = chunks * sum(len(way.links) for way in laid)
     if chunks < 1:
         msg = f"a schedule of {chunks} chunks cannot be made; give 1 or more"
@@ -427,7 +427,7 @@ GROUPS = {
 """What the constraints say."""
 
 
-def count_fluid(problem: Problem, *, copies: Copies, steps: int | None) -> Anatomy:
+def count_fluid(problem: Problem, *, copies: Copies, steps: int | None) -> ModelEstimate:
     """Count the program of `solve_plain` with in-trees that keep away from what cannot add."""
     topology = problem.topology
     sums = adding(problem).topology if problem.collective.reduces else topology
@@ -449,7 +449,7 @@ def count_fluid(problem: Problem, *, copies: Copies, steps: int | None) -> Anato
             nonzeros += side.nonzeros + (2 * len(several) * _each(several) * (kind == "free"))
             rows += Counter(side.rows)
     counts = {name: int(rows[name]) for name in GROUPS if rows[name]}
-    return Anatomy(variables, nonzeros, counts)
+    return ModelEstimate(variables, nonzeros, counts)
 
 
 def fewest_hops(problem: Problem) -> Need:
@@ -488,7 +488,7 @@ def _each(groups: Sequence[Group]) -> int:
     return len(groups[0].others)
 
 
-def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> Anatomy:
+def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> ModelEstimate:
     """Count a side whose data is copied on the way."""
     if copies == "subsets":
         return _labelled(graph, groups)
@@ -500,10 +500,10 @@ def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> Anato
         held = graph.incidence[np.flatnonzero(~graph.copies)]
         rows["switch"] = held.shape[0] * len(groups)
         nonzeros += held.nnz * len(groups)
-    return Anatomy(variables, nonzeros + graph.rows.nnz * len(groups), rows)
+    return ModelEstimate(variables, nonzeros + graph.rows.nnz * len(groups), rows)
 
 
-def _labelled(graph: FluidGraph, groups: Sequence[Group]) -> Anatomy:
+def _labelled(graph: FluidGraph, groups: Sequence[Group]) -> ModelEstimate:
     """Count a side with a label for each set of destinations (`fluid_lp.subsets`)."""
     labels = splits = 0
     for each in groups:
@@ -515,15 +515,15 @@ def _labelled(graph: FluidGraph, groups: Sequence[Group]) -> Anatomy:
     rows = {"conservation": graph.vertices * labels, "usage": graph.edges * len(groups)}
     nonzeros = 2 * graph.edges * labels + graph.edges * (labels + len(groups))
     nonzeros += 3 * copying * splits
-    return Anatomy(variables, nonzeros + graph.rows.nnz * len(groups), rows)
+    return ModelEstimate(variables, nonzeros + graph.rows.nnz * len(groups), rows)
 
 
-def _stream(graph: FluidGraph, groups: Sequence[Group]) -> Anatomy:
+def _stream(graph: FluidGraph, groups: Sequence[Group]) -> ModelEstimate:
     """Count a side of pairs, which flow together by their roots."""
     roots = len({each.root for each in groups})
     rows = {"conservation": graph.vertices * roots}
     nonzeros = (2 * graph.edges + graph.rows.nnz) * roots
-    return Anatomy(graph.edges * roots, nonzeros, rows)
+    return ModelEstimate(graph.edges * roots, nonzeros, rows)
 
 
 STEP_GROUPS = {
@@ -535,7 +535,7 @@ STEP_GROUPS = {
 """What the constraints say."""
 
 
-def count_steps(problem: Problem, steps: int) -> Anatomy:
+def count_steps(problem: Problem, steps: int) -> ModelEstimate:
     """Count the model of so many steps."""
     graph = in_steps(without_copies(graph_of(problem.topology)), steps)
     chunks = problem.collective.chunks
@@ -553,4 +553,4 @@ def count_steps(problem: Problem, steps: int) -> Anatomy:
     variables = len(carrying) * len(chunks) + graph.edges * pairs
     nonzeros = 2 * graph.edges * pairs + 2 * len(carrying) * pairs
     nonzeros += (graph.rows.nnz + leaving) * len(chunks)
-    return Anatomy(variables, nonzeros, rows)
+    return ModelEstimate(variables, nonzeros, rows)

@@ -55,7 +55,7 @@ from formulations.engines.forestcoll.search import (
     rate_of,
     whole,
 )
-from formulations.engines.forestcoll.splitting import Load, Packed, Way, Ways, pack, split
+from formulations.engines.forestcoll.splitting import Load, Packed, Route, Routes, pack, split
 from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
@@ -207,7 +207,7 @@ def turned(tree: Tree) -> Tree:
 class _Routes:
     """Ways of connections, handed out to trees."""
 
-    def __init__(self, network: Network, ways: Ways) -> None:
+    def __init__(self, network: Network, ways: Routes) -> None:
         self.names = [each.name for each in network.topology.devices]
         self.rank = network.topology.rank
         self.left = {
@@ -217,7 +217,7 @@ class _Routes:
     def trees(self, packed: Packed, *, of: int) -> list[Tree]:
         """Return copies of a tree as trees with routes, copies with the same ways as one."""
         taken = [self._take(edge, packed.copies) for edge in packed.edges]
-        copies: defaultdict[tuple[Way, ...], int] = defaultdict(int)
+        copies: defaultdict[tuple[Route, ...], int] = defaultdict(int)
         done = 0
         while done < packed.copies:
             some = min(ways[0][1] for ways in taken)
@@ -235,17 +235,17 @@ class _Routes:
             for ways, many in copies.items()
         ]
 
-    def _named(self, way: Way) -> tuple[str, ...]:
+    def _named(self, way: Route) -> tuple[str, ...]:
         return tuple(self.names[device] for device in way)
 
-    def _take(self, edge: tuple[int, int], copies: int) -> deque[tuple[Way, int]]:
+    def _take(self, edge: tuple[int, int], copies: int) -> deque[tuple[Route, int]]:
         """Take ways for all copies, one for all if there is one, and the shortest of these."""
         left = self.left[edge]
         for place, (way, many) in enumerate(left):
             if many >= copies:
                 left[place] = way, many - copies
                 return deque([(way, copies)])
-        taken: deque[tuple[Way, int]] = deque()
+        taken: deque[tuple[Route, int]] = deque()
         while copies > 0:
             way, many = left.popleft()
             some = min(many, copies)

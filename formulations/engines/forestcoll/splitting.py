@@ -44,10 +44,10 @@ from formulations.engines.forestcoll.search import OTHERS, Ints, Network, arcs_o
 from formulations.engines.kernels.maxflow import carries, flows_to
 from formulations.engines.kernels.packing import Graph, Partial, grow, split_off
 
-Way = tuple[int, ...]
+Route = tuple[int, ...]
 """Numbers of devices, from one that stores over switches to the next that stores."""
 
-Ways = dict[tuple[int, int], list[tuple[Way, int]]]
+Routes = dict[tuple[int, int], list[tuple[Route, int]]]
 """For each connection the ways that it takes, and how many trees take each."""
 
 _ALL = 2**62
@@ -107,7 +107,7 @@ class Connections:
     first: Ints
     capacity: Ints
     room: Ints
-    ways: Ways
+    ways: Routes
 
 
 def split(load: Load) -> Connections:
@@ -328,7 +328,7 @@ class _Log:
     """Which way every unit of capacity takes."""
 
     def __init__(self, src: Ints, dst: Ints, capacity: Ints) -> None:
-        self._ways: defaultdict[tuple[int, int], deque[tuple[Way, int]]] = defaultdict(deque)
+        self._ways: defaultdict[tuple[int, int], deque[tuple[Route, int]]] = defaultdict(deque)
         for ends in zip(src.tolist(), dst.tolist(), capacity.tolist(), strict=True):
             self._ways[ends[:2]].append((ends[:2], ends[2]))
 
@@ -345,12 +345,12 @@ class _Log:
                 self._ways[u, t].append((_short(first + then[1:]), part))
             amount -= part
 
-    def ways(self) -> Ways:
+    def ways(self) -> Routes:
         """Return the ways of all that is left."""
         return {ends: list(ways) for ends, ways in self._ways.items() if ways}
 
 
-def _short(way: Way) -> Way:
+def _short(way: Route) -> Route:
     """Leave out what a way goes round in between."""
     at = {device: place for place, device in enumerate(way)}
     short, place = [], 0

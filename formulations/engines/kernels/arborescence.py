@@ -26,7 +26,7 @@ FAR = 1e30
 """The cost of a way that does not exist."""
 
 
-class Ways(NamedTuple):
+class Adjacency(NamedTuple):
     """Links between n vertices, over r relays or not.
 
     Parameters

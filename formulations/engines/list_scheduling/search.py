@@ -30,7 +30,7 @@ from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import binding_limits
 from formulations.bounds import lower_bounds
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import no_way
+from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.kernels.arrays import State, Work, begin
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
@@ -430,7 +430,7 @@ class Matcher(Finder):
             spent += float(state.tally[4])
             if not turn and limit == np.inf and makespan == np.inf:
                 if whole:
-                    raise Infeasible(no_way(_missed(task, state)))
+                    raise Infeasible(no_path(_missed(task, state)))
                 return
             if makespan < limit * (1 - SAME):
                 limit = makespan

@@ -44,7 +44,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas, numbers
-from formulations.engines.epoch_grid.arcs import no_way, ways
+from formulations.engines.epoch_grid.arcs import no_path, relay_paths
 
 MOST_MOVES = 3_000_000
 """Most moves that are listed; more take more memory and time than there is."""
@@ -92,6 +92,14 @@ class Moves:
 
     def __len__(self) -> int:
         return len(self.routes)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Return what kernels know of moves: their links and what these take."""
+        return (
+            *(self.first, self.link, self.beta, self.lead, self.drag),
+            *(self.latency, self.slowest),
+        )
 
     def delay(self, nbytes: float) -> np.ndarray:
         """µs that each move of a chunk of `nbytes` takes, shape (n,)."""
@@ -159,7 +167,7 @@ def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
 def _routes(topology: Topology) -> list[tuple[str, ...]]:
     """List the ways of the moves, not too many and not none."""
     routes: list[tuple[str, ...]] = []
-    for route in filter(passable(topology), ways(topology)):
+    for route in filter(passable(topology), relay_paths(topology)):
         routes.append(route)
         if len(routes) > MOST_MOVES:
             msg = (
@@ -168,7 +176,7 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
             )
             raise SolveError(msg)
     if not routes:
-        raise Infeasible(no_way(topology.ranks[-1]))
+        raise Infeasible(no_path(topology.ranks[-1]))
     return routes
 
 

@@ -31,7 +31,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Carriers, Group
 from ccl.topology import Topology
 from formulations.engines.orbit_lp.group import Acting, Load, Uniform, acting, keeps, loads_of
-from formulations.engines.orbit_lp.program import Block, OrbitProgram, Way, blocks_of
+from formulations.engines.orbit_lp.program import Block, OrbitProgram, Route, blocks_of
 from formulations.engines.steady_state import (
     FluidGraph,
     balanced,
@@ -348,7 +348,7 @@ class Lift:
         number = next(
             i for i, way in enumerate(block.ways) if orbit[gpus[way.rank]] == orbit[source]
         )
-        way: Way = block.ways[number]
+        way: Route = block.ways[number]
         inner = self._carried(block.acting, int(gpus[way.rank]), target=source)
         values = _spread(way.edges, self.solution.flows[place][number])
         return _pushed(values, block.graph.moved(element[inner])[1])

@@ -58,7 +58,7 @@ from formulations.solvers.cvxpy_highs import Backend
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Route:
     """What is on its way from an item's root to one destination, or of pairs to all of them.
 
     Parameters
@@ -126,7 +126,7 @@ class Block:
     acting: Acting
     edges: np.ndarray
     count: np.ndarray
-    ways: tuple[Way, ...]
+    ways: tuple[Route, ...]
 
     @property
     def columns(self) -> int:
@@ -211,7 +211,7 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
         )
 
 
-def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Way]:
+def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Route]:
     """Yield one way for each orbit of destinations of an item that spreads."""
     wanting = np.flatnonzero(shares)
     _, first = np.unique(fixing.ranks[wanting], return_index=True)
@@ -235,7 +235,7 @@ def _dealt(
     graph: FluidGraph,
     fixing: Acting,
     orbits: tuple[np.ndarray, np.ndarray],
-) -> Way:
+) -> Route:
     """Return the one way of an item of which each rank gets its own."""
     demand = np.zeros(graph.vertices)
     demand[graph.goals] = shares
@@ -252,14 +252,14 @@ def _way(
     graph: FluidGraph,
     orbits: tuple[np.ndarray, np.ndarray],
     demand: np.ndarray,
-) -> Way:
+) -> Route:
     vertices, edges = orbits
     size = np.bincount(vertices)
     kept = np.flatnonzero(edges >= 0)
     shape = len(size), int(edges.max()) + 1
     entering = counted(vertices[graph.dst[kept]], edges[kept], shape)
     leaving = counted(vertices[graph.src[kept]], edges[kept], shape)
-    return Way(
+    return Route(
         rank=rank,
         acting=acting,
         edges=edges,

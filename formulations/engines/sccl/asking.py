@@ -26,7 +26,7 @@ from ccl.result import ModelSize
 from formulations.engines.cp_sat.search import Effort, TimedChild
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedMoves
-from formulations.engines.sccl.instance import Puzzle
+from formulations.engines.sccl.instance import Instance
 
 
 def thrifty(task: Task, plan: TimedMoves) -> TimedMoves:
@@ -240,7 +240,7 @@ class Solver:
         self._stack.close()
         self._child = None
 
-    def decide(self, puzzle: Puzzle, steps: int, rounds: int, *, effort: Effort) -> Outcome:
+    def decide(self, puzzle: Instance, steps: int, rounds: int, *, effort: Effort) -> Outcome:
         """Decide whether a puzzle can be solved in so many steps and rounds.
 
         Raises

@@ -2,7 +2,7 @@
 
 Chunks with one destination are never worth copying, so those that begin at the same devices are
 counted, not told apart: a flow. What arrives is dealt out to them afterwards. Everything that
-crosses to the other process is a list of whole numbers (`Puzzle.request`).
+crosses to the other process is a list of whole numbers (`Instance.request`).
 
 What links carry in a round, as exact fractions, and what that proves about steps and rounds.
 
@@ -68,7 +68,7 @@ def uneven(topology: Topology) -> str | None:
     return None
 
 
-def rooms(topology: Topology) -> tuple[Fraction, ...]:
+def capacities(topology: Topology) -> tuple[Fraction, ...]:
     """Return the chunks that each link carries in a round; `uneven` has let the topology pass."""
     slowest = min(each.bandwidth for each in topology.links)
     return tuple(
@@ -76,10 +76,10 @@ def rooms(topology: Topology) -> tuple[Fraction, ...]:
     )
 
 
-def told(topology: Topology, nbytes: float) -> str:
+def described(topology: Topology, nbytes: float) -> str:
     """Say what a round is, for chunks of `nbytes`."""
     slowest = min(topology.links, key=lambda each: each.bandwidth)
-    carried = ", ".join(str(each) for each in sorted(set(rooms(topology))))
+    carried = ", ".join(str(each) for each in sorted(set(capacities(topology))))
     return (
         f"a round is a chunk on the slowest link, {nbytes * slowest.beta:.6g} µs at "
         f"{slowest.bandwidth:g} GB/s; links carry {carried} chunks in one"
@@ -192,7 +192,7 @@ def _crossed(problem: Problem, task: Task) -> tuple[Fraction, str]:
         wanted = np.flatnonzero(wants & ~held)
         alone = len(wanted) == 1
         total += int(far[held][:, wanted].min()) if alone else len(wanted)
-    room = sum(rooms(problem.topology), Fraction(0))
+    room = sum(capacities(problem.topology), Fraction(0))
     rounds = Fraction(total) / room
     return rounds, (
         f"chunks cross {total} links at least, and all links carry {room} in a round, which takes "
@@ -205,7 +205,7 @@ def _crowded(problem: Problem) -> tuple[Fraction, str]:
     topology, network = problem.topology, Network(problem)
     sides = np.array([*_sets(network), *common_cuts(network), *binding_cuts(network)])
     chunks = np.rint(leaving_of(network, sides) / problem.collective.chunk_size).astype(int)
-    carried = rooms(topology)
+    carried = capacities(topology)
     best, why = Fraction(1), "each step takes a round or more"
     for inside, many in zip(sides, chunks.tolist(), strict=True):
         room = sum((carried[link] for link in network.crossing(inside)), Fraction(0))
@@ -245,7 +245,7 @@ NEVER = 1_000_000
 
 
 @dataclass(frozen=True)
-class Puzzle:
+class Instance:
     """A task in steps.
 
     Parameters
@@ -285,7 +285,7 @@ class Puzzle:
     @cached_property
     def shares(self) -> np.ndarray:
         """Number of the way up to each crossing that copies may share, -1 for none, shape (m,)."""
-        return shared_ways(self.task)
+        return shared_paths(self.task)
 
     def sends(self, steps: int) -> int:
         """Return the most sends that a model of so many steps chooses among."""
@@ -393,7 +393,7 @@ def _places(row: np.ndarray) -> list[int]:
     return np.flatnonzero(row).tolist()
 
 
-def shared_ways(task: Task) -> np.ndarray:
+def shared_paths(task: Task) -> np.ndarray:
     """Return for each crossing the number of its way from the sender, where copies share it.
 
     Moves that leave a device over the same link may be one transmission of a chunk if their links

@@ -42,7 +42,7 @@ from formulations.engines.sccl.asking import (
     steps_of,
     thrifty,
 )
-from formulations.engines.sccl.instance import Least, Puzzle, least_of, rooms, told
+from formulations.engines.sccl.instance import Instance, Least, capacities, described, least_of
 
 SYMMETRIC = 0.25
 """Share of the time that is left for an instance that each symmetry gets."""
@@ -92,16 +92,16 @@ class Question:
         return least_of(Problem(self.side.moves.topology, self.side.collective), self.task)
 
     @cached_property
-    def _puzzles(self) -> tuple[tuple[Puzzle, Quotient | None], ...]:
+    def _puzzles(self) -> tuple[tuple[Instance, Quotient | None], ...]:
         """The task for representatives under each symmetry, then as it is."""
-        room = rooms(self.side.moves.topology)
-        found: list[tuple[Puzzle, Quotient | None]] = []
+        room = capacities(self.side.moves.topology)
+        found: list[tuple[Instance, Quotient | None]] = []
         for each in self.side.reduced(self.task) if self.symmetry else ():
             merged = [Fraction(0)] * len(each.task.free)
             for link, resource in enumerate(each.task.resource.tolist()):
                 merged[resource] = room[link]
-            found.append((Puzzle(each.task, tuple(merged)), each))
-        return (*found, (Puzzle(self.task, room), None))
+            found.append((Instance(each.task, tuple(merged)), each))
+        return (*found, (Instance(self.task, room), None))
 
     @cached_property
     def listed(self) -> TimedMoves | None:
@@ -117,7 +117,7 @@ class Question:
                     best = plan if quotient is None else quotient.lifted(plan)
         return best
 
-    def _passes(self, puzzle: Puzzle, turn: int, *, goal: int) -> list[TimedMoves]:
+    def _passes(self, puzzle: Instance, turn: int, *, goal: int) -> list[TimedMoves]:
         task = in_rounds(puzzle.task, puzzle.room)
         steps = max(1.0, min(WORK, self.left() * PACE))
         found = passes(
@@ -186,7 +186,7 @@ SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class Request:
     """What is asked for.
 
     Parameters
@@ -205,7 +205,7 @@ class Wish:
     effort: Effort
 
 
-def solve(run: Run, wish: Wish, solver: Solver, *, symmetry: bool) -> Result:
+def solve(run: Run, wish: Request, solver: Solver, *, symmetry: bool) -> Result:
     """Decide instances until what is wished for is found.
 
     Raises
@@ -251,7 +251,7 @@ class StepFinder(Finder):
         The best plan in steps of the last side.
     """
 
-    wish: Wish
+    wish: Request
     solver: Solver
     until: float
     alone: bool = True
@@ -289,7 +289,7 @@ class StepFinder(Finder):
             # The same steps, begun where what was added up leaves room.
             found(on_time(task, self.kept[-1]))
             return
-        self.run.note(told(side.moves.topology, float(side.nbytes.max())))
+        self.run.note(described(side.moves.topology, float(side.nbytes.max())))
         question = Question(
             side,
             self.solver,

@@ -29,7 +29,7 @@ from formulations.engines.list_scheduling.timed import moves_of
 from formulations.engines.reverse_time import parts
 from formulations.engines.sccl.asking import Decided, Solver
 from formulations.engines.sccl.instance import Least, least_of
-from formulations.engines.sccl.search import Wish, solve
+from formulations.engines.sccl.search import Request, solve
 
 NAME = "sccl"
 
@@ -128,7 +128,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
                     points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
                     return tuple(points)
                 effort = Effort(seconds=min(seconds, left), seed=seed)
-                wish = Wish(mode="instance", steps=steps, rounds=rounds, effort=effort)
+                wish = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
                 points.append(_decided(made(chunks), chunks, wish, solver, symmetry=symmetry))
                 if points[-1].decided is Decided.FOUND:
                     best = points[-1].cost
@@ -165,7 +165,9 @@ def _instances(
             yield int(cost * chunks), chunks
 
 
-def _decided(problem: Problem, chunks: int, wish: Wish, solver: Solver, *, symmetry: bool) -> Point:
+def _decided(
+    problem: Problem, chunks: int, wish: Request, solver: Solver, *, symmetry: bool
+) -> Point:
     """Decide one instance."""
     assert wish.steps is not None
     assert wish.rounds is not None

@@ -445,7 +445,7 @@ def _refuse(part: Part, number: int, device: int) -> None:
     raise Infeasible(msg)
 
 
-def joined(
+def symmetric_pairs(
     pairs: Pairs, images: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
 ) -> Pairs | None:
     """Return pairs of which those that symmetries exchange are one variable.

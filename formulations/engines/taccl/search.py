@@ -26,15 +26,15 @@ from formulations.engines.taccl.program import Demands, Paths, demands_of, load_
 from formulations.engines.taccl.sends import (
     Contiguity,
     Sends,
+    both_halves,
     end,
-    joined,
     parted,
     sends_of,
     timed,
     times,
 )
 from formulations.engines.taccl.sketching import derived, with_offsets, words
-from formulations.solvers.cvxpy_highs import Ending
+from formulations.solvers.cvxpy_highs import TerminationCondition
 
 
 class _Spread:
@@ -267,10 +267,10 @@ class Search:
         single = pairs_of(part)
         pairs = with_offsets(single, self.sketch, self.run.note)
         demands = demands_of(pairs, self.sketch)
-        taken = quick_ways(pairs, demands)
+        taken = quick_paths(pairs, demands)
         if taken is None and pairs is not single:
             without = demands_of(single, self.sketch)
-            taken = quick_ways(single, without)
+            taken = quick_paths(single, without)
             if taken is not None:
                 self.run.note("no plan is as symmetric as the sketch asks; offsets are left out")
                 return Routed(single, without, taken)
@@ -310,7 +310,7 @@ class Search:
                 raise Infeasible(msg) from None
             return self._stand(routed, "no paths are as symmetric and direct as it asks")
         run.met(outcome.size)
-        self.solved &= outcome.ending in (Ending.OPTIMAL, Ending.GAP)
+        self.solved &= outcome.ending in (TerminationCondition.OPTIMAL, TerminationCondition.GAP)
         run.note(
             f"step 1: {pairs.many} binary variables, {paths.reached:.6g} µs "
             f"before ordering, {outcome.ending.value} after {outcome.solve_seconds:.2f} s"
@@ -351,7 +351,7 @@ class Search:
         halves = [sends_of(each.pairs, some) for each, some in zip(routed, taken, strict=True)]
         sends = halves[0]
         if len(halves) == 2:
-            sends = joined(routed[0].pairs.part, *halves)
+            sends = both_halves(routed[0].pairs.part, *halves)
         found = orders(
             sends,
             heuristics=self.choices.heuristics,
@@ -426,7 +426,7 @@ class Search:
         return leaves(host[moves.src], host[moves.dst])
 
 
-def quick_ways(pairs: Pairs, demands: Demands) -> np.ndarray | None:
+def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
     """Return ways found greedily that meet all demands if such are found, else others or None."""
     for direct in (True, False):
         taken = route(pairs, demands, direct=direct)

@@ -151,7 +151,7 @@ def _into(pairs: Pairs, taken: np.ndarray) -> dict[tuple[int, int], int]:
     return dict(zip(cells, chosen.tolist(), strict=True))
 
 
-def joined(head: Part, adding: Sends, spreading: Sends) -> Sends:
+def both_halves(head: Part, adding: Sends, spreading: Sends) -> Sends:
     """Return the sends of both halves of a sum; what spreads waits for its sum to be complete.
 
     Parameters

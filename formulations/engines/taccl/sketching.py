@@ -34,10 +34,10 @@ from formulations.engines.taccl.pairs import (
     Logical,
     Pairs,
     Part,
-    joined,
     logical,
     pairs_of,
     parts_of,
+    symmetric_pairs,
 )
 
 Images = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -59,7 +59,7 @@ def with_offsets(pairs: Pairs, sketch: Sketch, note: Callable[[str], None]) -> P
         if isinstance(found, str):
             note(f"the offset ({by}, {block}) is left out: {found}")
             continue
-        more = joined(pairs, [*kept, found])
+        more = symmetric_pairs(pairs, [*kept, found])
         if more is None:
             note(f"the offset ({by}, {block}) is left out: it moves paths to where none lead")
             continue

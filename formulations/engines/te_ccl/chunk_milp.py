@@ -26,7 +26,7 @@ from ccl.errors import Infeasible
 from ccl.plans import Schedule, Send
 from ccl.result import ModelSize
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops, capacity_rows, limit_rows, rows, spans
+from formulations.engines.epoch_grid.arcs import Arcs, capacity_rows, limit_rows, rows, spans
 from formulations.engines.epoch_grid.epochs import ROUNDING, Memory
 from formulations.engines.epoch_grid.plans import Demand, schedule
 from formulations.engines.epoch_grid.windows import (
@@ -41,7 +41,7 @@ from formulations.engines.epoch_grid.windows import (
     too_short,
 )
 from formulations.solvers import cp
-from formulations.solvers.cvxpy_highs import Ending, Outcome, Report
+from formulations.solvers.cvxpy_highs import Outcome, Report, TerminationCondition
 
 
 class ChunkRows:
@@ -274,7 +274,7 @@ class Keeping:
         return rows(place, late, (int(np.prod(shape)), len(cells.epoch)))
 
 
-def _sharp_start(hops: Hops) -> np.ndarray:
+def _sharp_start(hops: Arcs) -> np.ndarray:
     """Whether a send over each hop starts exactly with its epoch, shape (hops,)."""
     limited = hops.grid.limited
     return np.array(
@@ -285,7 +285,7 @@ def _sharp_start(hops: Hops) -> np.ndarray:
     )
 
 
-def _sharp_end(hops: Hops) -> np.ndarray:
+def _sharp_end(hops: Arcs) -> np.ndarray:
     """Whether a send over each hop arrives exactly at the end of its last epoch, (hops,)."""
     grid, found = hops.grid, []
     for hop, links in enumerate(map(list, hops.links)):
@@ -320,7 +320,7 @@ class ChunkModel:
 
     def __init__(
         self,
-        hops: Hops,
+        hops: Arcs,
         demand: Demand,
         run: Run,
         *,
@@ -410,12 +410,12 @@ class ChunkModel:
     @property
     def proved(self) -> bool:
         """Whether the last model was solved to optimality."""
-        return self.outcome is not None and self.outcome.ending is Ending.OPTIMAL
+        return self.outcome is not None and self.outcome.ending is TerminationCondition.OPTIMAL
 
     @property
     def near(self) -> bool:
         """Whether the last model stopped at the gap of its objective that was asked for."""
-        return self.outcome is not None and self.outcome.ending is Ending.GAP
+        return self.outcome is not None and self.outcome.ending is TerminationCondition.GAP
 
     def measure(self, horizon: int) -> ModelSize:
         """Count variables, constraints and nonzeros of the model of `horizon` epochs.

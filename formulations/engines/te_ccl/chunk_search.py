@@ -38,9 +38,9 @@ from formulations.core.weighted_objectives import (
 )
 from formulations.engines.epoch_grid.arcs import (
     LONGEST,
-    Hops,
+    Arcs,
     hyper_edges,
-    link_hops,
+    link_arcs,
     settled,
     slowed,
 )
@@ -287,7 +287,7 @@ def in_epochs(duration: float, epoch_duration: float) -> int:
     return max(1, math.ceil(duration / epoch_duration - 1e-9))
 
 
-Start = tuple[Hops, int, Schedule | None]
+Start = tuple[Arcs, int, Schedule | None]
 """A grid, a number of epochs that is enough on it, and the plan of so many that was offered."""
 
 LAST = (Stop.PROVED, Stop.GAP, Stop.WHOLE_GAP, Stop.MODEL_GAP, Stop.TOO_LARGE)
@@ -343,7 +343,7 @@ def find(run: Run, options: ChunkOptions) -> Stop:
     return stop
 
 
-def _model(run: Run, options: ChunkOptions, hops: Hops) -> ChunkModel:
+def _model(run: Run, options: ChunkOptions, hops: Arcs) -> ChunkModel:
     from formulations.engines.te_ccl.chunk_milp import ChunkModel  # noqa: PLC0415  it loads the solver
 
     return ChunkModel(
@@ -421,7 +421,7 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
     return starts[first:]
 
 
-def _by_priority(run: Run, options: ChunkOptions, hops: Hops) -> int:
+def _by_priority(run: Run, options: ChunkOptions, hops: Arcs) -> int:
     """Offer a greedy schedule that serves one priority after the other; return its epochs.
 
     The fewest epochs in which all is done may be too few for the urgent to go first. 0 where
@@ -444,7 +444,7 @@ def _by_priority(run: Run, options: ChunkOptions, hops: Hops) -> int:
     return plan.horizon
 
 
-def _after_windows(plan: Schedule, hops: Hops) -> Schedule:
+def _after_windows(plan: Schedule, hops: Arcs) -> Schedule:
     """Let a plan that knows no windows begin when the last of them has ended."""
     later = settled(hops.grid)
     sends = tuple(replace(send, epoch=send.epoch + later) for send in plan.sends)
@@ -480,22 +480,22 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
 
 
-def _hops(run: Run, epoch_duration: float, *, through: bool) -> Hops:
+def _hops(run: Run, epoch_duration: float, *, through: bool) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
     grid = EpochGrid(
         problem.topology, size, epoch_duration, mirrored=run.mirrored, windows=problem.windows
     )
-    return hyper_edges(grid) if through else link_hops(grid)
+    return hyper_edges(grid) if through else link_arcs(grid)
 
 
-def _grids(run: Run, options: ChunkOptions) -> list[Hops]:
+def _grids(run: Run, options: ChunkOptions) -> list[Arcs]:
     """Return the hops on every grid that the options ask for and that is not too fine."""
     problem = run.problem
     taus = epoch_durations(problem, options, note=run.note)
     if run.epoch_duration is not None:
         taus = [run.epoch_duration]
-    found: list[Hops] = []
+    found: list[Arcs] = []
     for tau in sorted(taus, reverse=True):
         hops = _hops(run, tau, through=options.switches == "hyper-edges")
         if settled(hops.grid) > LONGEST:

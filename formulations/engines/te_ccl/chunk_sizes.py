@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from ccl.problem import Problem
 from formulations.bounds.cuts import Network, common_cuts, cut_bounds
-from formulations.core.registry import Anatomy
-from formulations.engines.epoch_grid.arcs import hyper_edges, link_hops
+from formulations.core.registry import ModelEstimate
+from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs
 from formulations.engines.epoch_grid.epochs import ChunkOptions, EpochGrid
 from formulations.engines.epoch_grid.plans import demand, without_copies
 from formulations.engines.epoch_grid.windows import Windows, crossing
@@ -33,10 +33,10 @@ GROUPS = {
     "shared limit": "what is carried under a shared limit in an epoch fits into it",
     "any row": "windows are left out, so no rows are told apart",
 }
-"""What the constraints say, by the names that `anatomy` counts them under."""
+"""What the constraints say, by the names that `estimate` counts them under."""
 
 
-def anatomy(problem: Problem, options: ChunkOptions) -> Anatomy | None:
+def estimate(problem: Problem, options: ChunkOptions) -> ModelEstimate | None:
     """Count the first model that would be built, None where nothing has to move.
 
     It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
@@ -51,22 +51,22 @@ def anatomy(problem: Problem, options: ChunkOptions) -> Anatomy | None:
     return max(found, key=lambda each: each.variables, default=None)
 
 
-def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> Anatomy:
+def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelEstimate:
     network = Network(problem)
     bounds = cut_bounds(network, common_cuts(network))
     bound = max((each.makespan for each in bounds), default=0.0)
     tau = max(epoch_durations(problem, options, note=lambda _: None))
     grid = EpochGrid(problem.topology, problem.collective.chunk_size, tau, mirrored=mirrored)
-    hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_hops(grid)
+    hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
     least = options.horizon or in_epochs(bound, tau)
     pairs = len(hops.routes) * len(problem.collective.chunks)
     if pairs > PAIRS or len(problem.topology.devices) > DEVICES:
         many = pairs * least
         note = f"estimated from above for {least} epochs of {tau:.6g} µs"
-        return Anatomy(many, ENTRIES * many, {"any row": many}, note)
+        return ModelEstimate(many, ENTRIES * many, {"any row": many}, note)
     windows = Windows(hops, demand(problem))
     if options.horizon is None:
         least = max(least, windows.last_to_come[0], crossing(hops, windows.demand).epochs)
     asked = "as asked for" if options.horizon else "the least that latencies and cuts allow"
     note = f"of {least} epochs of {tau:.6g} µs, {asked}"
-    return replace(windows.anatomy(least), note=note)
+    return replace(windows.estimate(least), note=note)

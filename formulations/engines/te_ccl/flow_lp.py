@@ -18,9 +18,9 @@ import numpy as np
 
 from ccl.errors import Infeasible, LimitReached
 from ccl.plans import Schedule, Send
-from formulations.core.registry import Anatomy
+from formulations.core.registry import ModelEstimate
 from formulations.core.run import Run
-from formulations.engines.epoch_grid.arcs import Hops, rows
+from formulations.engines.epoch_grid.arcs import Arcs, rows
 from formulations.engines.epoch_grid.decompose import Amounts, Commodities, paths, sends_of
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.windows import Need, by_bound, by_hops, too_short
@@ -74,7 +74,7 @@ class FlowModel:
         What flows, in units of the grid's chunk size.
     """
 
-    def __init__(self, hops: Hops, run: Run, flows: Commodities) -> None:
+    def __init__(self, hops: Arcs, run: Run, flows: Commodities) -> None:
         self.hops, self.run, self.flows = hops, run, flows
         self.earliest = hops.distance[flows.sources].T
         self.tail = np.stack(
@@ -374,7 +374,7 @@ GROUPS = {
 """What the constraints say."""
 
 
-def count_amounts(hops: Hops, flows: Commodities, horizon: int) -> Anatomy:
+def count_amounts(hops: Arcs, flows: Commodities, horizon: int) -> ModelEstimate:
     """Count the model of `horizon` epochs; rows of limited buffers are left out."""
     sent, held, read = _masks(hops, flows, horizon)
     many = [int(each.sum()) for each in (sent, held, read)]
@@ -398,11 +398,11 @@ def count_amounts(hops: Hops, flows: Commodities, horizon: int) -> Anatomy:
         "shared limit": limits,
     }
     nonzeros = 2 * many[0] + 2 * many[1] + many[2] + many[2] + many[0] + entries
-    return Anatomy(sum(many), nonzeros, rows)
+    return ModelEstimate(sum(many), nonzeros, rows)
 
 
 def _masks(
-    hops: Hops, flows: Commodities, horizon: int
+    hops: Arcs, flows: Commodities, horizon: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return where there are variables: of (epoch, link, source), waits, and reads."""
     earliest = hops.distance[flows.sources].T
@@ -417,7 +417,7 @@ def _masks(
     return sent & ~home[hops.dst], held, read
 
 
-def _limits(hops: Hops, flows: Commodities, sent: np.ndarray) -> tuple[int, int]:
+def _limits(hops: Arcs, flows: Commodities, sent: np.ndarray) -> tuple[int, int]:
     topology = hops.topology
     rows = entries = 0
     seen = set()

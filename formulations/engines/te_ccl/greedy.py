@@ -21,12 +21,12 @@ import numpy as np
 
 from ccl.errors import Infeasible
 from ccl.plans import Schedule, Send
-from formulations.engines.epoch_grid.arcs import Hops, no_way, ways
+from formulations.engines.epoch_grid.arcs import Arcs, no_path, relay_paths
 from formulations.engines.epoch_grid.epochs import ROUNDING
 from formulations.engines.epoch_grid.plans import (
     Demand,
     Reservations,
-    Way,
+    Route,
     hop_by_hop,
     hyper_edge,
     schedule,
@@ -37,7 +37,7 @@ ORDERS = 24
 
 
 def greedy(
-    hops: Hops,
+    hops: Arcs,
     demand: Demand,
     *,
     through: bool = False,
@@ -68,7 +68,7 @@ def greedy(
     Infeasible
         If the hops lead no way to a device that wants a chunk.
     """
-    out: list[list[Way]] = [[] for _ in hops.topology.devices]
+    out: list[list[Route]] = [[] for _ in hops.topology.devices]
     for way in _ways(hops, through=through):
         out[way.src].append(way)
     pairs = np.argwhere(demand.wants)
@@ -86,7 +86,7 @@ def greedy(
 
 
 def _orders(
-    hops: Hops, demand: Demand, pairs: np.ndarray, chance: np.random.Generator
+    hops: Arcs, demand: Demand, pairs: np.ndarray, chance: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Yield orders of the demands: the farthest first, then in turns, then by chance.
 
@@ -102,14 +102,14 @@ def _orders(
         yield np.argsort(chance.random(len(pairs)) * (1 + attempt % 3) - far)
 
 
-def _ways(hops: Hops, *, through: bool) -> list[Way]:
+def _ways(hops: Arcs, *, through: bool) -> list[Route]:
     if through:
         return [hyper_edge(hops, number) for number in range(len(hops.routes))]
-    return [hop_by_hop(hops, route) for route in ways(hops.topology)]
+    return [hop_by_hop(hops, route) for route in relay_paths(hops.topology)]
 
 
 def _route(
-    hops: Hops, demand: Demand, out: list[list[Way]], pairs: np.ndarray
+    hops: Arcs, demand: Demand, out: list[list[Route]], pairs: np.ndarray
 ) -> tuple[list[Send], float]:
     """Route the demands in the order given; return the sends and the last arrival."""
     free = Reservations(hops)
@@ -132,8 +132,8 @@ def _route(
 
 
 def _quickest(
-    free: Reservations, out: list[list[Way]], held: dict[int, int], goal: int
-) -> list[tuple[Way, int]]:
+    free: Reservations, out: list[list[Route]], held: dict[int, int], goal: int
+) -> list[tuple[Route, int]]:
     """Dijkstra from all holders to `goal` by arrival epoch; the ways in order, with epochs.
 
     Raises
@@ -144,7 +144,7 @@ def _quickest(
     queue = [(epoch, device) for device, epoch in held.items()]
     heapq.heapify(queue)
     best = dict(held)
-    came: dict[int, tuple[Way, int]] = {}
+    came: dict[int, tuple[Route, int]] = {}
     while queue:
         epoch, device = heapq.heappop(queue)
         if device == goal:
@@ -160,7 +160,7 @@ def _quickest(
                 came[way.dst] = way, start
                 heapq.heappush(queue, (start + way.delay, way.dst))
     if goal not in came:
-        raise Infeasible(no_way(free.hops.topology.devices[goal].name))
+        raise Infeasible(no_path(free.hops.topology.devices[goal].name))
     path = []
     while goal in came:
         path.append(came[goal])
@@ -168,7 +168,7 @@ def _quickest(
     return path[::-1]
 
 
-def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Hops, demand: Demand) -> Schedule:
+def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Demand) -> Schedule:
     """Return the schedule of moves (chunk, device names along its way), in that order.
 
     A move begins at the last device of its way that has the chunk by then; a device that stores
@@ -191,7 +191,7 @@ def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Hops, demand: Dema
     return schedule(sends, hops, demand)
 
 
-def onto(plan: Schedule, hops: Hops, demand: Demand) -> Schedule | None:
+def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
     """Return a plan on another grid: the same ways in the same order, each as early as it can.
 
     A plan that is on the grid already is kept. None where the hops are hyper-edges and it is not.
@@ -206,7 +206,7 @@ def onto(plan: Schedule, hops: Hops, demand: Demand) -> Schedule | None:
     return place(_moves(plan, hops), hops, demand)
 
 
-def _moves(plan: Schedule, hops: Hops) -> list[tuple[int, tuple[str, ...]]]:
+def _moves(plan: Schedule, hops: Arcs) -> list[tuple[int, tuple[str, ...]]]:
     """Return the chunks and ways of a plan from one device that stores to the next, in order.
 
     Copies that part at a switch become ways of their own from where they come.
@@ -233,7 +233,7 @@ _Part = tuple[int, tuple[str, ...]]
 """Place of the first send of a way, and the devices so far."""
 
 
-def _stages(hops: Hops, route: tuple[str, ...]) -> Iterable[Way]:
+def _stages(hops: Arcs, route: tuple[str, ...]) -> Iterable[Route]:
     """Cut a route at the devices that store."""
     begin = 0
     for i, name in enumerate(route):

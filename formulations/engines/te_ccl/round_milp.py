@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from formulations.engines.epoch_grid.arcs import Hops, capacity_rows, limit_rows, rows
+from formulations.engines.epoch_grid.arcs import Arcs, capacity_rows, limit_rows, rows
 from formulations.engines.epoch_grid.plans import Demand
 from formulations.engines.epoch_grid.windows import Cells
 from formulations.solvers import cp
@@ -57,7 +57,7 @@ class State:
         return replace(self, moment=self.moment + length)
 
     def extended(
-        self, length: int, *, hops: Hops, epoch: np.ndarray, hop: np.ndarray, chunk: np.ndarray
+        self, length: int, *, hops: Arcs, epoch: np.ndarray, hop: np.ndarray, chunk: np.ndarray
     ) -> State:
         """Return the state `length` epochs later, with more sends.
 
@@ -103,7 +103,7 @@ class Rounds:
         How much a chunk on its way counts beside one that has arrived, in (0, 1).
     """
 
-    hops: Hops
+    hops: Arcs
     demand: Demand
     gamma: float
 

@@ -165,7 +165,7 @@ class Journey:
     def _solved(self, state: State, length: int) -> State | None:
         """Return the state after a round as its model has it, None if the limit came too soon."""
         from formulations.engines.te_ccl.round_milp import RoundModel  # noqa: PLC0415
-        from formulations.solvers.cvxpy_highs import Ending  # noqa: PLC0415  it loads the solver
+        from formulations.solvers.cvxpy_highs import TerminationCondition  # noqa: PLC0415  it loads the solver
 
         run = self.run
         model = RoundModel(self.rounds, state, length)
@@ -180,7 +180,7 @@ class Journey:
             return None
         run.met(outcome.size)
         after = model.outcome()
-        cut = outcome.ending in (Ending.TIME_LIMIT, Ending.STOPPED)
+        cut = outcome.ending in (TerminationCondition.TIME_LIMIT, TerminationCondition.STOPPED)
         poor = outcome.objective < HALF * outcome.bound and length > self.least
         return None if cut and (poor or not _brought(state, after)) else after
 

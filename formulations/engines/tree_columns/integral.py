@@ -29,7 +29,7 @@ from formulations.engines.tree_columns.price import Prices
 from formulations.engines.tree_columns.search import Optimum
 from formulations.engines.tree_columns.task import Column, Floats, Ints, Side
 from formulations.solvers import cp
-from formulations.solvers.cvxpy_highs import Backend, Ending
+from formulations.solvers.cvxpy_highs import Backend, TerminationCondition
 
 MOST = 1500
 """Most trees in the program."""
@@ -105,7 +105,7 @@ def integral(
     outcome = (backend or Backend()).solve(
         model, time_limit=time_limit, gap=ENOUGH, start=(many, start)
     )
-    proved = outcome.ending in (Ending.OPTIMAL, Ending.GAP)
+    proved = outcome.ending in (TerminationCondition.OPTIMAL, TerminationCondition.GAP)
     return _read(found, chosen, np.asarray(many.value), trees=trees, best=proved)
 
 

@@ -35,7 +35,7 @@ from ccl.symmetry import Symmetry, symmetry_of
 from ccl.topology import Topology
 from ccl.tree_embedding import exact
 from formulations.engines.kernels import arborescence
-from formulations.engines.kernels.arborescence import Ways
+from formulations.engines.kernels.arborescence import Adjacency
 from formulations.engines.steady_state import Demands, Group, demands_of, graph_of, moving
 from formulations.engines.steady_state import refusal as no_groups
 
@@ -164,7 +164,7 @@ class Side:
         return place[[self.topology.index[name] for name in self.topology.ranks]]
 
     @cached_property
-    def ways(self) -> Ways:
+    def ways(self) -> Adjacency:
         """Links between vertices and relays."""
         graph = graph_of(self.topology)
         copies = graph.copies
@@ -175,7 +175,7 @@ class Side:
         many, others = int(copies.sum()), int((~copies).sum())
         kind = copies[graph.src] * 2 + copies[graph.dst]
         direct, out, into, on = (np.flatnonzero(kind == k) for k in (3, 2, 1, 0))
-        return Ways(
+        return Adjacency(
             np.array([src[direct], dst[direct], direct]),
             *_listed(src, dst, out, many),
             *_listed(dst, src, into, many),
@@ -204,7 +204,7 @@ def _listed(by: Ints, other: Ints, links: Ints, many: int) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Demand:
     """Data of one root, or of all roots that the group takes it to.
 
     Parameters
@@ -272,7 +272,7 @@ class Task:
     problem: Problem
     symmetry: Symmetry
     sides: tuple[Side, ...]
-    wishes: tuple[Wish, ...]
+    wishes: tuple[Demand, ...]
 
     @cached_property
     def rows(self) -> Rows:
@@ -341,7 +341,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
     sides = tuple(side_of(topology, reduces=each) for each in reduces)
     leaders, nbytes = set(_leaders(group)), _nbytes(problem)
     wishes = [
-        Wish(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
+        Demand(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
         for groups, down in ((demands.spreads, False), (demands.sums, True))
         for each in groups
         if each.root in leaders
@@ -353,8 +353,8 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
             others = tuple(rank for rank in every if rank != root)
             place = len(wishes)
             wishes += [
-                Wish(reduces.index(True), root, others, share, place + 1),
-                Wish(reduces.index(False), root, others, share, place),
+                Demand(reduces.index(True), root, others, share, place + 1),
+                Demand(reduces.index(False), root, others, share, place),
             ]
     return Task(problem, group, sides, tuple(wishes))
 

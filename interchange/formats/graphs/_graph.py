@@ -23,7 +23,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
-from interchange.formats.format import Asked, Imported, Question, Report
+from interchange.formats.format import Imported, Question, Report, Request
 from interchange.formats.graphs._values import (
     HOSTS,
     KINDS,
@@ -228,7 +228,7 @@ def _means_something(name: str) -> bool:
     return measured is not None or name.lower() in (*MEDIA, "count", "weight")
 
 
-def links_of(edges: Edges, asked: Asked, *, both: bool) -> tuple[tuple[Link, ...], Report]:
+def links_of(edges: Edges, asked: Request, *, both: bool) -> tuple[tuple[Link, ...], Report]:
     """Make the links.
 
     Parameters
@@ -272,7 +272,7 @@ def links_of(edges: Edges, asked: Asked, *, both: bool) -> tuple[tuple[Link, ...
 
 
 def _assumed(
-    columns: Mapping[str, Column], rate: Measure, late: Measure, *, asked: Asked
+    columns: Mapping[str, Column], rate: Measure, late: Measure, *, asked: Request
 ) -> Iterator[str]:
     """Yield what is to be said of bandwidths and latencies."""
     missing = list(columns.get(rate.name, ())).count(None)
@@ -291,7 +291,7 @@ def _assumed(
         yield f"{many(silent, 'edge') if silent else 'all edges'} without a latency: alpha is 0 µs"
 
 
-def _bandwidth(columns: Mapping[str, Column], asked: Asked) -> Measure:
+def _bandwidth(columns: Mapping[str, Column], asked: Request) -> Measure:
     """Find the attribute that is the bandwidth; its name is empty if there is none."""
     found = _measured(columns, bandwidth_named)
     if found.name or "weight" not in columns or _empty(columns["weight"]):
@@ -308,7 +308,7 @@ def _bandwidth(columns: Mapping[str, Column], asked: Asked) -> Measure:
     return Measure("weight") if answer == "bandwidth" else found
 
 
-def _default(asked: Asked) -> float | None:
+def _default(asked: Request) -> float | None:
     """Return the GB/s of edges that say none, if it was set."""
     word = asked.settings.get("bandwidth")
     if word is None:
@@ -421,7 +421,7 @@ class Graph:
 
 
 @contextmanager
-def errors_named(asked: Asked) -> Iterator[None]:
+def errors_named(asked: Request) -> Iterator[None]:
     """Begin the errors of a reader with the name of its file, and cut those with endless names."""
     try:
         yield
@@ -437,7 +437,7 @@ def errors_named(asked: Asked) -> Iterator[None]:
         raise type(error)(msg) from None
 
 
-def imported(graph: Graph, asked: Asked, *more: Report) -> Imported:
+def imported(graph: Graph, asked: Request, *more: Report) -> Imported:
     """Make a topology of a graph, with a report after which come others.
 
     Raises
@@ -480,7 +480,7 @@ def limits_to_json(limits: Sequence[SharedLimit]) -> list[dict[str, Any]]:
     ]
 
 
-def _goes_both_ways(graph: Graph, edges: Edges, asked: Asked) -> tuple[bool, tuple[str, ...]]:
+def _goes_both_ways(graph: Graph, edges: Edges, asked: Request) -> tuple[bool, tuple[str, ...]]:
     """Say whether every edge is two links, and why."""
     answer = asked.settings.get("directed")
     if answer not in (None, "yes", "no"):

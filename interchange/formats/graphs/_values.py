@@ -46,7 +46,7 @@ def number_of(value: Any, *, where: str, unit: str) -> float:
             return float(value.replace("_", "x") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         pass
-    msg = f"{where} {shown(value)}; give a number in {unit}"
+    msg = f"{where} {abbreviated(value)}; give a number in {unit}"
     raise FormatError(msg)
 
 
@@ -63,12 +63,12 @@ def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | N
         return value
     found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
-        msg = f"{what} has {name} {shown(value)}; give true or false"
+        msg = f"{what} has {name} {abbreviated(value)}; give true or false"
         raise FormatError(msg)
     return found
 
 
-def shown(value: Any) -> str:
+def abbreviated(value: Any) -> str:
     """Return a value for a sentence, not too long."""
     try:
         word = repr(value)

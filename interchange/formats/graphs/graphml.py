@@ -25,11 +25,11 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -74,7 +74,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "graphml")
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
     with errors_named(asked), no_collection():
         return _imported(parse_xml(content), asked)
@@ -116,7 +116,7 @@ class _Keys:
         return found
 
 
-def _imported(root: Element, asked: Asked) -> Imported:
+def _imported(root: Element, asked: Request) -> Imported:
     if _local(root.tag) != "graphml":
         msg = (
             f"line {root.line}: it begins with <{_local(root.tag)}>; GraphML begins with <graphml>"

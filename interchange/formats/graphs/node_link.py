@@ -23,11 +23,11 @@ from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.topology import Device, SharedLimit, no_collection
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -44,7 +44,7 @@ from interchange.formats.graphs._graph import (
     listed,
     lost_of,
 )
-from interchange.formats.graphs._values import shown, text_of
+from interchange.formats.graphs._values import abbreviated, text_of
 
 Json = dict[str, Any]
 Row = TypeVar("Row")
@@ -90,7 +90,7 @@ class _Head(Struct):
     format: Any = None
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
     with errors_named(asked), no_collection():
         return _imported(_decoded(content), asked)
@@ -149,7 +149,7 @@ def parse_node_link(content: bytes | str, *, name: str = "graph") -> Document:
         If the graph is no topology.
     """
     data = content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
-    return read(data, Asked(name=name)).document
+    return read(data, Request(name=name)).document
 
 
 def is_node_link(content: bytes | str) -> bool:
@@ -168,7 +168,7 @@ def _decoded(content: bytes) -> _Graph | _OtherGraph:
         return cast(_OtherGraph, decode_json(content, _OtherGraph))
 
 
-def _imported(graph: _Graph | _OtherGraph, asked: Asked) -> Imported:
+def _imported(graph: _Graph | _OtherGraph, asked: Request) -> Imported:
     key = "id" if not graph.nodes or any("id" in each for each in graph.nodes) else "name"
     ids = _ids(graph.nodes, key)
     names = list(map(text_of, ids))
@@ -210,7 +210,7 @@ def _ids(nodes: Sequence[Json], key: str) -> list[Any]:
         found = each.get(key)
         parts = found if isinstance(found, list) and len(found) > 1 else [found]
         if not all(isinstance(part, (str, int, float)) for part in parts):
-            got = "none" if found is None else shown(found)
+            got = "none" if found is None else abbreviated(found)
             msg = f"at nodes[{number}].{key}: expected a text or a number, got {got}"
             raise FormatError(msg)
         ids.append(found)

@@ -22,7 +22,7 @@ from itertools import chain
 
 from ccl.errors import FormatError
 from ccl.topology import Device, Link, device, duplex
-from interchange.formats.format import Asked, Question
+from interchange.formats.format import Question, Request
 
 NVLINK = {
     "1": {"spec": 20.0, "planned": 18.0},
@@ -117,7 +117,7 @@ def grown(names: Sequence[str], apart: Apart, guessed: Apart) -> tuple[Branch | 
     for level in range(len(LEVELS)):
         told = chain(apart.items(), guessed.items())
         near = ((place[a], place[b]) for (a, b), far in told if far <= level)
-        groups = joined(len(parts), near)
+        groups = components(len(parts), near)
         moved = {old: new for new, group in enumerate(groups) for old in group}
         parts = [
             parts[group[0]] if len(group) == 1 else Branch(level, tuple(parts[i] for i in group))
@@ -130,7 +130,7 @@ def grown(names: Sequence[str], apart: Apart, guessed: Apart) -> tuple[Branch | 
     return (parts[0] if len(parts) == 1 else Branch(_SYS, tuple(parts))), wrong
 
 
-def joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+def components(number: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
     """Return what pairs join of 0, 1, ... `number` - 1, each group and all of them in order."""
     above = list(range(number))
 
@@ -248,7 +248,7 @@ MOST_BANDWIDTH = 1e6
 """GB/s that a setting may say of a link."""
 
 
-def choice(asked: Asked, key: str, *, among: Mapping[str, object], usual: str) -> str:
+def choice(asked: Request, key: str, *, among: Mapping[str, object], usual: str) -> str:
     """Return the setting called `key`, or what is usual.
 
     Raises
@@ -263,7 +263,7 @@ def choice(asked: Asked, key: str, *, among: Mapping[str, object], usual: str) -
     return said
 
 
-def answer(asked: Asked, key: str, *, choices: Mapping[str, str], doubt: str) -> str:
+def answer(asked: Request, key: str, *, choices: Mapping[str, str], doubt: str) -> str:
     """Return the setting called `key`, or ask for it; errors as `choice`.
 
     Raises
@@ -277,12 +277,12 @@ def answer(asked: Asked, key: str, *, choices: Mapping[str, str], doubt: str) ->
     return choice(asked, key, among=choices, usual="")
 
 
-def yes(asked: Asked, key: str) -> bool:
+def yes(asked: Request, key: str) -> bool:
     """Say whether the setting called `key` is true; errors as `choice`."""
     return choice(asked, key, among={"true": 1, "false": 0}, usual="false") == "true"
 
 
-def bandwidth(asked: Asked, key: str, *, usual: float) -> float:
+def bandwidth(asked: Request, key: str, *, usual: float) -> float:
     """Return the GB/s of the setting called `key`, or what is usual.
 
     Raises

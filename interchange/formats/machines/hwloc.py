@@ -24,7 +24,7 @@ from typing import Literal
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import (
     HOP_ALPHA,
     MEMORY,
@@ -228,7 +228,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "topology") and b"<object type=" in content[:65536]
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a topology of hwloc 1, 2 or 3.
 
     Raises
@@ -256,7 +256,7 @@ def read(content: bytes, asked: Asked) -> Imported:
 class _Reading:
     """Makes the topology of a machine, and notes what becomes of each part."""
 
-    def __init__(self, root: Element, machine: Element, asked: Asked) -> None:
+    def __init__(self, root: Element, machine: Element, asked: Request) -> None:
         self.root = root
         self.machine = machine
         self.asked = asked

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -37,9 +37,9 @@ from interchange.formats.machines._pcie_tree import (
     answer,
     bandwidth,
     choice,
+    components,
     count,
     grown,
-    joined,
     laid,
     yes,
 )
@@ -236,7 +236,7 @@ RATES = {"spec": "of the data sheet", "planned": "that NCCL plans with"}
 Pair = tuple[str, str]
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a matrix.
 
     Raises
@@ -271,7 +271,7 @@ class _Rates:
 class _Reading:
     """Makes the topology of a matrix, and notes what becomes of each part."""
 
-    def __init__(self, matrix: Matrix, asked: Asked) -> None:
+    def __init__(self, matrix: Matrix, asked: Request) -> None:
         self.matrix = matrix
         self.asked = asked
         self.called = {each: _named(each, matrix) for each in matrix.names}
@@ -334,7 +334,7 @@ class _Reading:
     def groups(self, links: Mapping[Pair, int]) -> list[list[str]]:
         """Return the GPUs that NVLinks join, directly or not."""
         place = {name: i for i, name in enumerate(self.gpus)}
-        found = joined(len(self.gpus), ((place[a], place[b]) for a, b in links))
+        found = components(len(self.gpus), ((place[a], place[b]) for a, b in links))
         return [[self.gpus[i] for i in group] for group in found]
 
     def switched(self, links: Mapping[Pair, int], groups: list[list[str]]) -> list[list[str]]:

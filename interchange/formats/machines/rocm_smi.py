@@ -25,7 +25,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.serialization.text import decode_json
 from ccl.topology import Link, Topology, device, duplex
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -36,9 +36,9 @@ from interchange.formats.machines._pcie_tree import (
     Widths,
     bandwidth,
     choice,
+    components,
     count,
     grown,
-    joined,
     laid,
     yes,
 )
@@ -203,7 +203,7 @@ def recognises(content: bytes) -> bool:
     return is_json(content) or is_text(content)
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read the tables.
 
     Raises
@@ -226,7 +226,7 @@ def read(content: bytes, asked: Asked) -> Imported:
 class _Reading:
     """Makes the topology of tables, and notes what becomes of each part."""
 
-    def __init__(self, tables: Tables, asked: Asked) -> None:
+    def __init__(self, tables: Tables, asked: Request) -> None:
         self.tables = tables
         self.asked = asked
         self.gpus = sorted(tables.gpus)
@@ -307,7 +307,7 @@ class _Reading:
     def tree(self, pairs: list[Pair]) -> Tree:
         """Return what joins the GPUs over the host, empty where XGMI joins all."""
         place = {gpu: i for i, gpu in enumerate(self.gpus)}
-        groups = joined(len(self.gpus), ((place[a], place[b]) for a, b in pairs))
+        groups = components(len(self.gpus), ((place[a], place[b]) for a, b in pairs))
         if len(groups) == 1 and not yes(self.asked, "pcie_tree"):
             if len(self.gpus) > 1:
                 self.left_out.append(

@@ -6,11 +6,11 @@ import re
 
 from ccl.serialization.conditions import Document, document, document_text, parse_document
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -27,7 +27,7 @@ def recognises(content: bytes) -> bool:
     )
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a document; nothing is assumed and nothing left out."""
     found = parse_document(content, name=asked.name)
     topology = found.topology

@@ -24,11 +24,11 @@ from ccl.result import Stop
 from ccl.serialization.conditions import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -243,7 +243,7 @@ def recognises(content: bytes) -> bool:
     return bool(_ADDRESS.match(content[:4000]))
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a link that was saved as a file."""
     if len(content) > 2 * MOST_LETTERS:
         msg = f"{asked.name}: it has {len(content):,} bytes, and no link has that many"

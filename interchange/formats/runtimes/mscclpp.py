@@ -1,8 +1,8 @@
 """MSCCL++ execution plans: programs of puts, signals and waits as the executor loads them.
 
 A plan is written as the program that `interchange.programs.one_sided` makes of it. A file is read
-as such a program (`puts_from_json`), which is executed (`interchange.execution.one_sided`) and not
-drawn.
+as such a program (`one_sided_from_json`), which is executed (`interchange.execution.one_sided`) and
+not drawn.
 
 The executor knows no root; ``root`` stands in the file beside what it reads, for who reads it
 back. Sizes of buffers are never 0 chunks, also where a rank has nothing in them, because it
@@ -40,7 +40,7 @@ from interchange.formats.format import Writer, Written, one_file, replayed
 from interchange.formats.runtimes.msccl_xml.read import BUFFERS, COLLECTIVES, ROOTED
 from interchange.programs import Buffer
 from interchange.programs import one_sided as puts
-from interchange.programs.one_sided import lower_puts
+from interchange.programs.one_sided import lower_one_sided
 from interchange.programs.one_sided.program import (
     MOVES,
     PUT_OPERATIONS,
@@ -172,7 +172,7 @@ _KINDS: dict[str, ChannelKind] = {"memory": "memory", "port": "port"}
 _NAMES: dict[str, PutOperation] = {name: name for name in PUT_OPERATIONS}
 
 
-def read_puts(content: bytes, *, name: str) -> PutProgram:
+def read_one_sided(content: bytes, *, name: str) -> PutProgram:
     """Read the program of a file called `name`.
 
     Raises
@@ -365,7 +365,7 @@ _Remote = tuple[int | None, Buffer, str]
 _SUMS = frozenset({"re", "rre", "res", "rres"})
 
 
-def puts_to_json(program: PutProgram) -> dict[str, Any]:
+def one_sided_to_json(program: PutProgram) -> dict[str, Any]:
     """Return a program as the object of a file."""
     named = [name for name, kind in COLLECTIVES.items() if kind == program.collective]
     # A gather's buffer is told by its output, and the executor looks at the input.
@@ -493,7 +493,7 @@ def _enlist(listed: list[int], value: int) -> None:
         listed.append(value)
 
 
-__all__ = ["WRITER", "Options", "puts_from_json", "puts_to_text", "recognises"]
+__all__ = ["WRITER", "Options", "one_sided_from_json", "one_sided_to_text", "recognises"]
 
 MANY_BLOCKS = 64
 """Thread blocks of a rank up to which nothing is said; an H100 has 132 places for them."""
@@ -523,7 +523,7 @@ def recognises(content: bytes) -> bool:
     return True
 
 
-def puts_from_json(content: bytes, name: str = "plan") -> PutProgram:
+def one_sided_from_json(content: bytes, name: str = "plan") -> PutProgram:
     """Read the program of a file called `name`.
 
     Raises
@@ -531,21 +531,21 @@ def puts_from_json(content: bytes, name: str = "plan") -> PutProgram:
     FormatError
         If it is none, with the place, or does what is not executed here.
     """
-    return read_puts(content, name=name)
+    return read_one_sided(content, name=name)
 
 
-def puts_to_text(program: PutProgram) -> str:
+def one_sided_to_text(program: PutProgram) -> str:
     """Return a program as the text of a file."""
-    return f"{laid_out(puts_to_json(program))}\n"
+    return f"{laid_out(one_sided_to_json(program))}\n"
 
 
 def _write(content: Document, options: Options) -> Written:
     problem, plan, _ = replayed(content)
     try:
-        program = lower_puts(problem, plan, options)
+        program = lower_one_sided(problem, plan, options)
     except ProblemError as error:
         raise FormatError(str(error)) from None
-    return one_file(puts_to_text(program), ending="json", lost=_lost(program))
+    return one_file(one_sided_to_text(program), ending="json", lost=_lost(program))
 
 
 def _lost(program: PutProgram) -> tuple[str, ...]:

@@ -39,11 +39,11 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -291,7 +291,7 @@ def recognises(content: bytes) -> bool:
     return len(found) == 2
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
     try:
         words = _words(content)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Asked, Imported, NoOptions, Reader, Report, Writer, Written
+from interchange.formats.format import Imported, NoOptions, Reader, Report, Request, Writer, Written
 from interchange.formats.simulators._quantities import counted, delay, many, rate, short, text_of
 
 MOST_BYTES = 64 * 2**20
@@ -62,7 +62,7 @@ def recognises(content: bytes) -> bool:
     return False
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
     try:
         return _Reading(_words(content)).imported()

@@ -205,7 +205,7 @@ def busy_links(problem: Problem, timeline: Timeline) -> Curve:
     return _thinned([(time, value / links) for time, value in curve])
 
 
-def kept_bytes(problem: Problem, timeline: Timeline) -> dict[str, Curve]:
+def buffered_bytes(problem: Problem, timeline: Timeline) -> dict[str, Curve]:
     """Return the bytes that each device with a limited buffer keeps.
 
     A device keeps a chunk from its arrival until its last transfer of it starts, and for ever
@@ -441,7 +441,7 @@ def _counters(problem: Problem, timeline: Timeline) -> list[_Event]:
     found = _counter("links busy", len(index), "share", busy_links(problem, timeline))
     if found:
         found.insert(0, _meta("process_name", len(index), 0, {"name": "All links"}))
-    for name, curve in kept_bytes(problem, timeline).items():
+    for name, curve in buffered_bytes(problem, timeline).items():
         found += _counter("buffer", index[name], "bytes", curve)
     return found
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.serialization.quantity import parse_size
-from interchange.formats.format import Asked, Question
+from interchange.formats.format import Question, Request
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def about(name: str) -> Iterator[None]:
         raise FormatError(msg) from None
 
 
-def number(asked: Asked, key: str, default: float, *, most: float, unit: str = "") -> float:
+def number(asked: Request, key: str, default: float, *, most: float, unit: str = "") -> float:
     """Return a setting that is a positive number, or its default.
 
     Raises
@@ -64,14 +64,14 @@ def number(asked: Asked, key: str, default: float, *, most: float, unit: str = "
     return value
 
 
-def latency(asked: Asked, key: str, default: float = 0.0) -> float:
+def latency(asked: Request, key: str, default: float = 0.0) -> float:
     """Return a setting that is a latency in µs, zero allowed; errors as `number`."""
     if asked.settings.get(key, "").strip() in ("0", "0.0"):
         return 0.0
     return number(asked, key, default, most=1e9, unit="µs")
 
 
-def count(asked: Asked, key: str, default: int, *, most: int) -> int:
+def count(asked: Request, key: str, default: int, *, most: int) -> int:
     """Return a setting that is a whole number from 1 on, or its default; errors as `number`."""
     value = number(asked, key, default, most=most)
     if value != int(value):
@@ -80,7 +80,7 @@ def count(asked: Asked, key: str, default: int, *, most: int) -> int:
     return int(value)
 
 
-def nbytes(asked: Asked, key: str, default: float) -> float:
+def nbytes(asked: Request, key: str, default: float) -> float:
     """Return a setting that is a size such as ``1MB``, in bytes, or its default.
 
     Raises
@@ -98,7 +98,7 @@ def nbytes(asked: Asked, key: str, default: float) -> float:
     return size
 
 
-def choice(asked: Asked, key: str, choices: Mapping[str, str]) -> str | None:
+def choice(asked: Request, key: str, choices: Mapping[str, str]) -> str | None:
     """Return a setting that is one of some words, or None where nothing is said.
 
     Raises
@@ -170,7 +170,7 @@ def turned(matrix: Matrix[Entry]) -> list[list[Entry]]:
 
 
 def direction(
-    asked: Asked,
+    asked: Request,
     matrices: Sequence[Matrix[int] | Matrix[float]],
     fits: Callable[[bool], bool] | None = None,
 ) -> tuple[bool, tuple[str, ...]]:

@@ -38,7 +38,7 @@ from ccl.result import Plan
 from ccl.simulate.plan import plan_sends
 from ccl.simulate.routes import SAME_MOMENT
 from ccl.topology import binding_limits
-from ccl.tree_embedding import ways
+from ccl.tree_embedding import routes
 
 _NEAR = 1e-6
 """Shares that differ by less are the same: a linear program tells them no more exactly."""
@@ -133,7 +133,7 @@ def hops_of(problem: Problem, plan: Plan, *, most_pieces: int) -> Hops:
             times=way.steps,
             after=way.after,
         )
-        for way in ways(problem, plan.unfolded(problem.topology))
+        for way in routes(problem, plan.unfolded(problem.topology))
     ]
     return _cut(found, most_pieces)
 

@@ -24,7 +24,7 @@ from interchange.programs.one_sided.program import (
 )
 from interchange.programs.one_sided.steps import Layout, put_ranks
 
-__all__ = ["Cells", "Channel", "Op", "Options", "PutProgram", "PutRank", "lower_puts"]
+__all__ = ["Cells", "Channel", "Op", "Options", "PutProgram", "PutRank", "lower_one_sided"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Options:
     largest: int = largest_row()
 
 
-def lower_puts(problem: Problem, plan: Plan, options: Options | None = None) -> PutProgram:
+def lower_one_sided(problem: Problem, plan: Plan, options: Options | None = None) -> PutProgram:
     """Return a program of puts that does what a verified plan says.
 
     Raises

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.collective import Chunk, custom
-from ccl.explain import Told, breakdown, tell
+from ccl.explain import PlanReport, breakdown, report
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 from ccl.simulate import simulate
@@ -19,7 +19,7 @@ from tests.ccl.test_simulate_properties import instance
 
 
 def test_of_a_ring_it_is_a_latency_and_the_bytes_of_each_round():
-    parts = breakdown(tell(*ring_all_gather(ring(4, alpha=0.7), epoch_duration=20.7)))
+    parts = breakdown(report(*ring_all_gather(ring(4, alpha=0.7), epoch_duration=20.7)))
 
     assert parts.text() == "62.1 µs = alpha 3 × 0.7 µs + bytes 60 µs"
 
@@ -29,7 +29,7 @@ def test_different_latencies_are_added():
     problem = Problem(Topology("t", gpus(3), links), custom(3, [Chunk(MB, (0,), (2,))]))
     schedule = Schedule((Send(0, 0, "g0", "g1"), Send(1, 0, "g1", "g2")), 51, 2)
 
-    parts = breakdown(tell(problem, schedule))
+    parts = breakdown(report(problem, schedule))
 
     assert parts.text() == "70.5 µs = alpha (1 × 0.5 + 1 × 30) µs + bytes 40 µs"
 
@@ -40,7 +40,7 @@ def test_a_link_further_on_hides_a_latency():
     problem = Problem(star(3, alpha=0.5), custom(3, [Chunk(MB, (c,), (2,)) for c in (0, 1)]))
     schedule = Schedule(tuple(Send(0, c, f"g{c}", "g2", ("s",)) for c in (0, 1)), 50, 1)
 
-    parts = breakdown(tell(problem, schedule))
+    parts = breakdown(report(problem, schedule))
 
     assert (parts.latency, parts.sending) == pytest.approx((1, 40))
     assert parts.text() == "41 µs = alpha 2 × 0.5 µs + bytes 40 µs"
@@ -53,7 +53,7 @@ def test_a_slow_link_counts_once_wherever_it_is(speeds):
     topology = Topology("t", (*gpus(2), device("switch", "s")), links)
     problem = Problem(topology, custom(2, [Chunk(MB, (0,), (1,))]))
 
-    parts = breakdown(tell(problem, Schedule((Send(0, 0, "g0", "g1", ("s",)),), 50, 1)))
+    parts = breakdown(report(problem, Schedule((Send(0, 0, "g0", "g1", ("s",)),), 50, 1)))
 
     assert parts.text() == "43 µs = alpha (1 × 1 + 1 × 2) µs + bytes 40 µs"
 
@@ -66,7 +66,7 @@ def test_what_a_limit_takes_is_told_apart():
     chunks = [Chunk(6 * MB, (0,), (1 + c,)) for c in range(2)]
     problem = Problem(Topology("t", gpus(3), links, (limit,)), custom(3, chunks))
 
-    parts = breakdown(tell(problem, Schedule(tuple(
+    parts = breakdown(report(problem, Schedule(tuple(
         Send(c, c, "g0", f"g{1 + c}") for c in range(2)), 100, 2)))  # fmt: skip
 
     assert (parts.sending, parts.slowed, parts.waiting) == pytest.approx((200, 0, 0))
@@ -80,7 +80,7 @@ def test_half_the_rate_is_slowing_down():
     problem = Problem(Topology("t", gpus(3), links, (limit,)), custom(3, chunks))
     sends = tuple(Send(0, c, "g0", f"g{1 + c}") for c in range(2))
 
-    parts = breakdown(tell(problem, Schedule(sends, 200, 1)))
+    parts = breakdown(report(problem, Schedule(sends, 200, 1)))
 
     assert (parts.sending, parts.slowed, parts.waiting) == pytest.approx((100, 100, 0))
     assert parts.text() == "200 µs = bytes 100 µs + slowed down 100 µs"
@@ -92,7 +92,7 @@ def test_what_the_plan_holds_back_is_waiting():
     devices = tuple(replace(each, buffer_bytes=2 * MB) for each in cluster.devices)
     problem = Problem(replace(cluster, devices=devices), custom(2, [Chunk(MB, (0,), (1,))]))
 
-    parts = breakdown(tell(problem, Schedule((Send(1, 0, "g0", "g1"),), 20, 4)))
+    parts = breakdown(report(problem, Schedule((Send(1, 0, "g0", "g1"),), 20, 4)))
 
     assert parts.text() == "40 µs = bytes 20 µs + waiting 20 µs"
 
@@ -105,7 +105,7 @@ def test_the_parts_add_up_to_the_makespan(seed, limited):
     schedule = Planner(problem, epoch_duration).plan(tasks)
     timeline = simulate(problem, schedule)
 
-    parts = breakdown(tell(problem, schedule, timeline))
+    parts = breakdown(report(problem, schedule, timeline))
 
     slack = 1e-6 * timeline.makespan
     assert parts.total == pytest.approx(timeline.makespan)
@@ -130,7 +130,7 @@ def test_so_they_do_where_the_plan_holds_back(seed):
         replace(problem, topology=replace(topology, devices=devices)),
     ):
         timeline = simulate(held, schedule)
-        told = Told(held, schedule, timeline)
+        told = PlanReport(held, schedule, timeline)
 
         parts = breakdown(told)
 

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, broadcast, custom
 from ccl.errors import ProblemError
-from ccl.explain import difference, tell
+from ccl.explain import difference, report
 from ccl.explain.difference import Kind, moves_of
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
@@ -20,7 +20,7 @@ from tests.ccl.documents import solved
 
 
 def two(problem, first, second):
-    return difference(tell(problem, first), tell(problem, second))
+    return difference(report(problem, first), report(problem, second))
 
 
 def kinds(found):
@@ -158,7 +158,7 @@ def test_a_sum_in_a_switch_is_a_move_of_each_part():
     problem = Problem(star(3, reduces=True), custom(3, [Chunk(MB, (1, 2), (0,), reduced=True)]))
     schedule = Schedule(tuple(Send(0, 0, f"g{r}", "g0", ("s",)) for r in (1, 2)), 20, 1)
 
-    found = moves_of(tell(problem, schedule))
+    found = moves_of(report(problem, schedule))
 
     assert {ends: list(ways) for ends, ways in found.items()} == {
         (0, "g1", "g0"): [("s",)],
@@ -171,10 +171,12 @@ def test_different_problems_are_not_compared():
     larger = Problem(problem.topology, all_gather(3, 6 * MB))
 
     with pytest.raises(ProblemError, match="all-gather of 3 MB on ring and all-gather of 6 MB"):
-        difference(tell(problem, schedule), tell(larger, replace(schedule, epoch_duration=40.0)))
+        difference(
+            report(problem, schedule), report(larger, replace(schedule, epoch_duration=40.0))
+        )
     slower, again = ring_all_gather(ring(3, bandwidth=25), epoch_duration=40)
     with pytest.raises(ProblemError, match="two that are both all-gather of 3 MB on ring"):
-        difference(tell(problem, schedule), tell(slower, again))
+        difference(report(problem, schedule), report(slower, again))
 
 
 def test_a_notebook_shows_its_text_at_least():

@@ -10,7 +10,7 @@ import pytest
 
 from ccl.collective import Chunk, all_gather, all_reduce, broadcast, custom
 from ccl.errors import ProblemError, ScheduleError
-from ccl.explain import difference, explain, tell
+from ccl.explain import difference, explain, report
 from ccl.explain import narration as telling
 from ccl.explain.narration import PHRASES
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
@@ -56,7 +56,7 @@ class TestNumbers:
 class TestSentences:
     def test_a_wait_is_told_with_what_was_in_the_way(self):
         """The link is free at 40 µs, 20 µs after the chunk came; its epoch begins at 50."""
-        told = tell(*queue())
+        told = report(*queue())
 
         assert told.sentence(3) == (
             "g1 sends chunk 0 (g0 → g2) to g2 at 40 µs, there at 60 µs: it was at g1 from 20 µs on "
@@ -66,7 +66,7 @@ class TestSentences:
         assert told.waited(3) == pytest.approx(20)
 
     def test_what_starts_in_its_epoch_is_not_said_to_be_planned(self):
-        assert tell(*queue()).sentence(0) == (
+        assert report(*queue()).sentence(0) == (
             "g0 sends chunk 0 (g0 → g2) to g1 at 0 µs, there at 20 µs: at once."
         )
 
@@ -76,7 +76,7 @@ class TestSentences:
     def test_parts_of_chunks_are_said_to_be_parts(self):
         problem = Problem(line(2), custom(2, [Chunk(MB, (0,), (1,))]))
 
-        told = tell(problem, Flow((Rate(0, "g0", "g1", 1.0),)))
+        told = report(problem, Flow((Rate(0, "g0", "g1", 1.0),)))
 
         assert told.sentence(0).startswith("g0 sends 1.56 % of chunk 0 (g0 → g1) to g1 at 0 µs")
 
@@ -288,7 +288,7 @@ class TestSymmetry:
         return Problem(topology, all_gather(4, 4 * MB)), forest
 
     def test_all_trees_are_told(self, folded):
-        told = tell(*folded)
+        told = report(*folded)
 
         assert told.timeline.images == 1
         assert {each.chunk for each in told.transfers} == {0, 1, 2, 3}
@@ -306,4 +306,4 @@ class TestSymmetry:
             in (told)
         )
         with pytest.raises(ProblemError, match="transfers that can be compared"):
-            difference(tell(*folded), tell(*folded))
+            difference(report(*folded), report(*folded))

@@ -91,7 +91,7 @@ def test_the_callbacks_of_files_links_and_kept_results_read_apart(
     ask(client, f"{ids.FILE}.data", {f"{ids.FILE}.data": file, **there}, writes=f"{ids.CANVAS}.")
     ask(client, f"{ids.LINKED}.data", {f"{ids.LINKED}.data": {"fragment": "x"}})
     kept: dict[str, Any] = {"result": {}, "asked": {}, "course": None}
-    ask(client, f"{ids.KEPT}.data", {f"{ids.KEPT}.data": kept})
+    ask(client, f"{ids.PERSISTED}.data", {f"{ids.PERSISTED}.data": kept})
 
     assert [module.rpartition(".")[2] for _, module in read] == ["import_card", "sharing", "files"]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ccl.errors import CclError, ProblemError
-from interchange.execution.one_sided import execute_puts
+from interchange.execution.one_sided import execute_one_sided
 from interchange.programs.one_sided import Cells, Channel, Op, PutProgram, PutRank
 
 NOP = Op("nop")
@@ -68,7 +68,7 @@ def gathered(number, *, kind="memory", ready=True):
 
 
 def kinds(program, **told):
-    return {each.kind for each in execute_puts(program, **told).findings}
+    return {each.kind for each in execute_one_sided(program, **told).findings}
 
 
 @pytest.mark.parametrize("kind", ["memory", "port"])
@@ -77,7 +77,7 @@ def test_a_pair_gathers(kind):
     blocks = [gathered(0, kind=kind), gathered(1, kind=kind)]
     for block in blocks:
         block.insert(2, NOP)
-    execution = execute_puts(pair(*blocks, kind=kind))
+    execution = execute_one_sided(pair(*blocks, kind=kind))
     assert execution.check().interleavings == 100
     assert execution.deviation is None
 
@@ -85,7 +85,7 @@ def test_a_pair_gathers(kind):
 def test_a_call_that_meets_the_one_before_is_found():
     """Without saying that they are called, a fast rank puts while the other's caller reads."""
     program = pair(gathered(0, ready=False), gathered(1, ready=False))
-    execution = execute_puts(program)
+    execution = execute_one_sided(program)
     assert {each.kind for each in execution.findings} == {"again"}
     assert "called twice" in execution.findings[0].sentence
     assert any("the caller of rank" in each.sentence for each in execution.findings)
@@ -100,7 +100,7 @@ def test_threads_that_do_not_meet_before_a_signal_are_found():
         block.insert(2, NOP)
     del blocks[0][6]
     assert blocks[0][5].name == "put"
-    execution = execute_puts(pair(*blocks))
+    execution = execute_one_sided(pair(*blocks))
     assert {each.kind for each in execution.findings} == {"again"}
     assert any("output 0" in each.sentence for each in execution.findings)
 
@@ -128,14 +128,14 @@ def test_a_source_written_before_a_port_channel_has_read_it_is_found():
 
 def test_two_that_wait_for_each_other_stand_still():
     program = pair([wait(), NOP, signal()], [wait(), NOP, signal()], collective="custom")
-    (finding,) = execute_puts(program).findings
+    (finding,) = execute_one_sided(program).findings
     assert finding.kind == "deadlock"
     assert "rank 0, thread block 0, step 0 waits for signal 1 from rank 1" in finding.sentence
 
 
 def test_signals_left_over_are_told():
     program = pair([signal(), signal()], [wait()], collective="custom")
-    (finding,) = execute_puts(program).findings
+    (finding,) = execute_one_sided(program).findings
     assert finding.kind == "unmatched"
     assert "rank 1 waits 1 times on channel 0 and rank 0 signals 2 times" in finding.sentence
 
@@ -193,7 +193,7 @@ def test_sums_from_and_to_others_are_made():
     )
     first = [wait(), NOP, rres, get, NOP, res, NOP, signal()]
     program = pair(first, [signal(), wait()], collective="all-reduce", sizes=(2, 2, 1))
-    execution = execute_puts(program).check()
+    execution = execute_one_sided(program).check()
     assert 0 < execution.deviation < 1e-6
     swapped = [*first[:3], get, res, NOP, signal()]
     wrong = pair(swapped, [signal(), wait()], collective="all-reduce", sizes=(2, 2, 1))
@@ -214,7 +214,7 @@ def test_sums_from_and_to_others_are_made():
     ],
 )
 def test_what_is_not_there_is_told(op, words):
-    (finding, *_) = execute_puts(pair([op], [], collective="custom")).findings
+    (finding, *_) = execute_one_sided(pair([op], [], collective="custom")).findings
     assert finding.sentence.startswith("rank 0, thread block 0, step 0 ")
     assert words in finding.sentence
 
@@ -224,22 +224,22 @@ def test_a_channel_is_waited_on_by_one_block():
         rank([wait()], [wait()], channels=[Channel("memory", 1)]),
         rank([signal(), signal()], channels=[Channel("memory", 0)]),
     )
-    (finding,) = execute_puts(PutProgram("p", "custom", ranks)).findings
+    (finding,) = execute_one_sided(PutProgram("p", "custom", ranks)).findings
     assert "waits on channel 0, and so does" in finding.sentence
 
 
 def test_limits_of_the_executor_are_told():
     program = sums([NOP] * 65)
-    (finding,) = execute_puts(program).findings
+    (finding,) = execute_one_sided(program).findings
     assert "has 65 operations; the executor takes 64" in finding.sentence
 
 
 def test_what_cannot_be_run_is_refused():
     program = sums([NOP])
     with pytest.raises(ProblemError, match="0 interleavings"):
-        execute_puts(program, interleavings=0)
+        execute_one_sided(program, interleavings=0)
     large = replace(program.ranks[0], scratch=10**8)
     with pytest.raises(ProblemError, match="at most 8,000,000 in all"):
-        execute_puts(replace(program, ranks=(large,)))
+        execute_one_sided(replace(program, ranks=(large,)))
     with pytest.raises(ProblemError, match="no rank"):
         PutProgram("none", "custom", ())

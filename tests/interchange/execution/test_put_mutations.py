@@ -10,8 +10,8 @@ import pytest
 from ccl.collective import make_collective
 from ccl.problem import Problem
 from formulations import solve
-from interchange.execution.one_sided import execute_puts
-from interchange.programs.one_sided import Channel, Options, lower_puts
+from interchange.execution.one_sided import execute_one_sided
+from interchange.programs.one_sided import Channel, Options, lower_one_sided
 from interchange.programs.one_sided.program import PUT_OPERATIONS
 from tests.ccl.clusters import mesh, ring
 from tests.interchange.execution.puts_oracle import verdict_of_puts
@@ -41,7 +41,7 @@ def made(name):
     """Return the program of a plan."""
     topology, kind, options = MADE[name]
     problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
-    return lower_puts(problem, solve(problem, "list", time_limit=0.2).plan, options)
+    return lower_one_sided(problem, solve(problem, "list", time_limit=0.2).plan, options)
 
 
 def edited(program, chance):
@@ -155,7 +155,7 @@ def test_every_edit_is_found_or_proved_to_be_right_all_the_same(name):
     found = 0
     for _ in range(EACH):
         words, mutant = edited(program, chance)
-        why, execution = verdict_of_puts(mutant), execute_puts(mutant, interleavings=8)
+        why, execution = verdict_of_puts(mutant), execute_one_sided(mutant, interleavings=8)
         assert execution.ok == (why is None), (words, why, execution.findings)
         found += not execution.ok
     assert found > EACH / 2
@@ -173,4 +173,4 @@ def test_no_meeting_of_threads_is_there_in_vain(name):
         blocks = (*was.blocks[:block], ops, *was.blocks[block + 1 :])
         ranks = list(program.ranks)
         ranks[rank] = replace(was, blocks=blocks)
-        assert not execute_puts(replace(program, ranks=tuple(ranks)), interleavings=4).ok
+        assert not execute_one_sided(replace(program, ranks=tuple(ranks)), interleavings=4).ok

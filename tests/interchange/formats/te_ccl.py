@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ccl.topology import Link, Topology, device, duplex
-from interchange.formats.format import Asked, Imported
+from interchange.formats.format import Imported, Request
 from interchange.formats.synthesizers.te_ccl.schedule import READER
 
 MB = 1e6
@@ -15,7 +15,7 @@ MB = 1e6
 
 def read(value: Mapping[str, Any], topology: Topology | None = None, **typed: str) -> Imported:
     """Read a file called plan.json."""
-    asked = Asked(name="plan.json", topology=topology, settings=typed)
+    asked = Request(name="plan.json", topology=topology, settings=typed)
     return READER.read(json.dumps(value).encode(), asked)
 
 

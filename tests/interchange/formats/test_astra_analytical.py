@@ -11,7 +11,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from interchange.formats.catalogue import reader, readers, writer
-from interchange.formats.format import Asked, Imported, NoOptions, Written
+from interchange.formats.format import Imported, NoOptions, Request, Written
 from tests.interchange.formats.strategies import clusters
 
 SAMPLE = Path(__file__).parent / "samples" / "astra_three_dimensions.yml"
@@ -20,7 +20,7 @@ ONE = "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 
 
 def read(text: str | bytes) -> Imported:
     content = text if isinstance(text, bytes) else text.encode()
-    return reader("astra-sim").read(content, Asked(name="n.yml"))
+    return reader("astra-sim").read(content, Request(name="n.yml"))
 
 
 def write(topology: Topology) -> Written:

@@ -11,7 +11,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Link, Topology, device, duplex
 from interchange.formats.catalogue import reader, readers, writer
-from interchange.formats.format import Asked, Imported, NoOptions, Written
+from interchange.formats.format import Imported, NoOptions, Request, Written
 from tests.interchange.formats.strategies import clusters
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -22,7 +22,7 @@ PAIR = "2 0 1\n\n0 1 100Gbps 1us 0\n"
 
 def read(text: str | bytes) -> Imported:
     content = text if isinstance(text, bytes) else text.encode()
-    return reader("astra-ns3").read(content, Asked(name="n.txt"))
+    return reader("astra-ns3").read(content, Request(name="n.txt"))
 
 
 def write(topology: Topology) -> Written:

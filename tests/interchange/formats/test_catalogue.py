@@ -7,7 +7,7 @@ import pytest
 from ccl.errors import FormatError
 from ccl.options import option_fields
 from interchange.formats.catalogue import read_content, reader, readers, writer, writers
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 
 READERS = [each.name for each in readers()]
 WRITERS = [each.name for each in writers()]
@@ -24,14 +24,14 @@ def test_names_are_unique_and_typed_easily():
 def test_nothing_is_recognised_in_nothing(content):
     assert [each.name for each in readers() if each.recognises(content)] == []
     with pytest.raises(FormatError, match="of no format that is read"):
-        read_content(content, Asked(name="x.txt"))
+        read_content(content, Request(name="x.txt"))
 
 
 @pytest.mark.parametrize("content", NOTHING)
 @pytest.mark.parametrize("name", READERS)
 def test_nothing_is_refused_with_the_name_of_the_file(name, content):
     with pytest.raises(FormatError, match=r"^x\.txt"):
-        reader(name).read(content, Asked(name="x.txt"))
+        reader(name).read(content, Request(name="x.txt"))
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -19,7 +19,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.simulate import simulate
 from interchange.formats.catalogue import reader, writer
-from interchange.formats.format import Asked, Written
+from interchange.formats.format import Request, Written
 from interchange.formats.simulators.chakra import MOST_MESSAGES, Options
 from tests.ccl.clusters import (
     line,
@@ -365,7 +365,7 @@ def test_the_network_and_a_workload_are_beside_it():
         COLLECTIVE,
         {"is_cpu_op": 0, "comm_type": 2, "comm_size": 3_000_000},
     )
-    network = reader("astra-sim").read(files["network.yml"], Asked()).document.topology
+    network = reader("astra-sim").read(files["network.yml"], Request()).document.topology
     assert set(network.links) == set(problem.topology.links)
 
 

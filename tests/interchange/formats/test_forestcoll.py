@@ -18,7 +18,7 @@ from ccl.verify import verify
 from formulations import solve
 from gallery.nvidia import dgx_a100
 from gallery.random_graphs import random_graph
-from interchange.formats.format import Asked, Imported, NoOptions
+from interchange.formats.format import Imported, NoOptions, Request
 from interchange.formats.synthesizers.forestcoll.format import READER, WRITER
 from tests.ccl.clusters import mesh, ring, ring_all_gather, star
 
@@ -55,7 +55,7 @@ PAIR = """<Algo nchunkspernode="3">
 def read(text: str | bytes, topology: Topology | None = None, **settings: str) -> Imported:
     content = text if isinstance(text, bytes) else text.encode()
     assert READER.recognises(content)
-    return READER.read(content, Asked(name="f.xml", topology=topology, settings=settings))
+    return READER.read(content, Request(name="f.xml", topology=topology, settings=settings))
 
 
 def written(content: Document) -> bytes:
@@ -217,7 +217,7 @@ def test_one_root_is_a_broadcast():
 def test_what_is_wrong_is_said_with_the_place(before, after, words):
     text = RING.replace(before, after, 1)
     with pytest.raises((FormatError, ProblemError), match=rf"^f\.xml: .*{words}"):
-        READER.read(text.encode(), Asked(name="f.xml"))
+        READER.read(text.encode(), Request(name="f.xml"))
 
 
 def test_no_send_of_a_tree_can_be_missing():
@@ -231,7 +231,7 @@ def test_no_send_of_a_tree_can_be_missing():
 
 def test_a_file_without_trees_is_refused():
     with pytest.raises(FormatError, match=r"^f\.xml: line 1: <Algo> holds no <tree>"):
-        READER.read(b"<Algo><bush/></Algo>", Asked(name="f.xml"))
+        READER.read(b"<Algo><bush/></Algo>", Request(name="f.xml"))
     assert not READER.recognises(b"<Algo><bush/></Algo>")
     assert not READER.recognises(b"<algo name='x'><gpu id='0'/></algo>")
 
@@ -375,7 +375,7 @@ def test_what_forestcoll_finds_comes_back(seed, gpus, switches, kind):
 def test_anything_is_read_or_refused_with_the_name_of_the_file(text, at, put, drop):
     told = "f.xml: "
     try:
-        READER.read((text[:at] + put + text[at + drop :]).encode(), Asked(name="f.xml"))
+        READER.read((text[:at] + put + text[at + drop :]).encode(), Request(name="f.xml"))
     except (FormatError, ProblemError) as error:
         told = str(error)
     assert told.startswith("f.xml: ")

@@ -18,7 +18,7 @@ from ccl.serialization.conditions import document, document_to_json
 from ccl.topology import Topology, device
 from gallery import open_cluster
 from interchange.formats.catalogue import read_content, reader
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.own import fragment
 from interchange.formats.own.fragment import (
     MOST_BYTES,
@@ -209,7 +209,7 @@ def test_a_saved_link_is_recognised_and_says_what_it_leaves_out():
     solving = Solving(formulation="te-ccl-milp", options={"horizon": 4}, time_limit=30.0)
     problem = Problem(ring(3), all_gather(3, 3e6))
     text = link_of(Share(document(problem), solving)) + "\n"
-    found = read_content(text.encode(), Asked(name="note.txt"))
+    found = read_content(text.encode(), Request(name="note.txt"))
 
     assert is_link(text)
     assert found.document.problem == problem
@@ -220,4 +220,4 @@ def test_a_saved_link_is_recognised_and_says_what_it_leaves_out():
 
 def test_a_file_that_only_begins_as_a_link_is_refused_by_its_name():
     with pytest.raises(FormatError, match=r"^note\.txt: it has 40,003 bytes"):
-        reader("link").read(b"#t=" + b"A" * (2 * fragment.MOST_LETTERS), Asked(name="note.txt"))
+        reader("link").read(b"#t=" + b"A" * (2 * fragment.MOST_LETTERS), Request(name="note.txt"))

@@ -13,7 +13,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Link, Topology, device
 from interchange.formats.catalogue import reader, readers, writer
-from interchange.formats.format import Asked, NoOptions, Question
+from interchange.formats.format import NoOptions, Question, Request
 from tests.interchange.formats.strategies import drawings
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -23,7 +23,7 @@ quick = settings(max_examples=30, deadline=None)
 
 def read(content, **settings):
     data = content if isinstance(content, bytes) else content.encode()
-    return READ(data, Asked(name="g.graphml", settings=settings))
+    return READ(data, Request(name="g.graphml", settings=settings))
 
 
 def graphml(inside, *, keys="", default="directed"):

@@ -11,7 +11,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from formulations import solve
 from interchange.formats.catalogue import reader, readers
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 
 BOX = (Path(__file__).parent / "samples/hwloc_two_packages.xml").read_bytes()
 MB = 1e6
@@ -20,7 +20,7 @@ GPU = '<object type="PCIDev" pci_busid="{0}" pci_type="0302 [10de:0001] [10de:0]
 
 
 def read(content, **said):
-    return reader("hwloc").read(content, Asked(name="box.xml", settings=said))
+    return reader("hwloc").read(content, Request(name="box.xml", settings=said))
 
 
 def topology(content, **said):

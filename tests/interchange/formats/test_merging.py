@@ -14,7 +14,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from interchange.formats.catalogue import reader
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.merging import merge
 from tests.interchange.formats.strategies import documents, drawings
 
@@ -35,7 +35,7 @@ def machine(name, devices, joined, *, limits=()):
 
 
 def read(name, content, **said):
-    return reader(name).read(content, Asked(name="x", settings=said)).document
+    return reader(name).read(content, Request(name="x", settings=said)).document
 
 
 def ends(made):

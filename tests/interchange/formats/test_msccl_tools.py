@@ -28,7 +28,7 @@ from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import solve
 from gallery.cube_mesh import dgx_1v
-from interchange.formats.format import Asked, Imported, NoOptions, Question, Written
+from interchange.formats.format import Imported, NoOptions, Question, Request, Written
 from interchange.formats.synthesizers.msccl_tools import cluster as files_cluster
 from interchange.formats.synthesizers.msccl_tools.format import READER, WRITER
 from tests.ccl.clusters import (
@@ -87,7 +87,7 @@ def round_about(count: int) -> dict[str, Any]:
 def read(value: dict[str, Any], topology: Topology | None = None, **settings: str) -> Imported:
     content = json.dumps(value).encode()
     assert READER.recognises(content)
-    return READER.read(content, Asked(name="m.json", topology=topology, settings=settings))
+    return READER.read(content, Request(name="m.json", topology=topology, settings=settings))
 
 
 def plan_of(found: Imported) -> tuple[Problem, Schedule]:
@@ -121,7 +121,7 @@ def test_a_link_counts_as_much_as_the_setting_says():
 
 
 def test_a_matrix_of_too_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr(files_cluster, "MOST_JOINED", 5)
+    monkeypatch.setattr(files_cluster, "MOST_CONNECTED", 5)
     with pytest.raises(FormatError, match="6 pairs of GPUs are joined; 5 at most"):
         read(HUB)
 
@@ -544,7 +544,7 @@ def test_anything_is_read_or_refused_with_the_name_of_the_file(base, data):
     assert here is not None
     here[key] = data.draw(VALUES)
     told = "m.json: "
-    asked = Asked(name="m.json", settings={"direction": "destination-major"})
+    asked = Request(name="m.json", settings={"direction": "destination-major"})
     try:
         READER.read(json.dumps(value).encode(), asked)
     except (FormatError, ProblemError) as error:

@@ -15,7 +15,7 @@ from ccl.topology import Topology, device, duplex
 from formulations import solve
 from gallery import open_cluster
 from interchange.formats.catalogue import read_content, reader, writer
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from interchange.formats.xml import parse_xml
 from interchange.programs import Slot, Step
@@ -51,7 +51,7 @@ RING = """\
 
 
 def read(text: str, **settings: str):
-    return read_content(text.encode(), Asked(name="x.xml", settings=settings))
+    return read_content(text.encode(), Request(name="x.xml", settings=settings))
 
 
 @given(programs(), st.sampled_from(["msccl", "azure", "rccl"]))
@@ -130,20 +130,22 @@ def test_the_open_cluster_and_a_size_are_taken():
     """Half of 1 MB over 50 GB/s takes 10 µs, and the link's latency is 2 µs."""
     gpus = (device("gpu", "a"), device("gpu", "b"))
     cluster = Topology("pair", gpus, duplex("a", "b", bandwidth=50.0, alpha=2.0))
-    imported = READ.read(RING.encode(), Asked(name="x", topology=cluster, settings={"size": "1MB"}))
+    imported = READ.read(
+        RING.encode(), Request(name="x", topology=cluster, settings={"size": "1MB"})
+    )
 
     assert imported.document.topology == cluster
     assert imported.report.assumed == ()
     assert "1 MB in 12 µs" in imported.report.taken[1]
 
-    aside = Asked(name="x", topology=cluster, settings={"topology": "mesh"})
+    aside = Request(name="x", topology=cluster, settings={"topology": "mesh"})
     assert READ.read(RING.encode(), aside).document.topology != cluster
 
 
 def test_a_cluster_of_other_ranks_is_refused():
     told = r"^x: the program is for 2 ranks and .* has 8 GPUs; .* or give mesh for the setting"
     with pytest.raises(FormatError, match=told):
-        READ.read(RING.encode(), Asked(name="x", topology=open_cluster("dgx-1v")))
+        READ.read(RING.encode(), Request(name="x", topology=open_cluster("dgx-1v")))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_a_root_that_is_not_said_is_found(kind, told):
     assert imported.program.root == 2
     assert told in imported.report.assumed
     assert imported.document.kind == "plan"
-    assert READ.read(written, Asked(name="x")).program.root == 2
+    assert READ.read(written, Request(name="x")).program.root == 2
 
 
 def test_what_executors_ignore_is_left_out_and_told():
@@ -259,7 +261,7 @@ def test_what_is_wrong_is_refused_with_its_line(old, new, told):
     assert old in RING
     with pytest.raises(FormatError, match="^x.xml: .*" + re.escape(told)):
         read_content(
-            RING.replace(old, new, 1).encode(), Asked(name="x.xml"), format_name="msccl-xml"
+            RING.replace(old, new, 1).encode(), Request(name="x.xml"), format_name="msccl-xml"
         )
 
 
@@ -294,7 +296,7 @@ def test_a_plan_that_is_written_reads_back_as_one_as_good(kind, executor):
     problem = Problem(topology, make_collective(kind, 8, 2.0**20))
     result = solve(problem, "direct")
     written = WRITE.write(document(result), WRITE.options(executor=executor, largest=2**24))
-    imported = read_content(written.content, Asked(name="x.xml", topology=topology))
+    imported = read_content(written.content, Request(name="x.xml", topology=topology))
 
     assert imported.program.largest == 2**24
     assert f" in {result.timeline.makespan:.4g} µs" in imported.report.taken[1]
@@ -308,7 +310,7 @@ def test_any_plan_that_is_written_reads_back_as_a_plan(content):
     """On any cluster: the collective is the same, the ways may be others, and it is verified."""
     written = WRITE.write(content, WRITE.options(executor="rccl"))
     size = {"size": repr(content.problem.collective.size)}
-    asked = Asked(name="x", topology=content.topology, settings=size)
+    asked = Request(name="x", topology=content.topology, settings=size)
     imported = READ.read(written.content, asked)
 
     assert imported.document.problem == content.problem
@@ -343,7 +345,7 @@ TOKENS = st.sampled_from(
 def outcome(content: bytes) -> str:
     """Return what is said of a content that is refused, or nothing."""
     try:
-        READ.read(content, Asked(name="x.xml"))
+        READ.read(content, Request(name="x.xml"))
     except (FormatError, ProblemError) as error:
         return str(error)
     return "x.xml: "

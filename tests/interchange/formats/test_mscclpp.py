@@ -15,15 +15,15 @@ from ccl.serialization.conditions import document
 from designer.cli.entry import application
 from formulations import solve
 from gallery import open_cluster
-from interchange.execution.one_sided import execute_puts
+from interchange.execution.one_sided import execute_one_sided
 from interchange.formats.catalogue import readers, writer
 from interchange.formats.runtimes.mscclpp import (
     Options,
-    puts_from_json,
-    puts_to_text,
+    one_sided_from_json,
+    one_sided_to_text,
     recognises,
 )
-from interchange.programs.one_sided import lower_puts
+from interchange.programs.one_sided import lower_one_sided
 from tests.ccl.clusters import mesh, ring
 
 MEMORY = {"channel_type": "memory"}
@@ -94,7 +94,7 @@ def shared(*, parts=0):
 
 
 def read(file):
-    return puts_from_json(json.dumps(file).encode(), "plan.json")
+    return one_sided_from_json(json.dumps(file).encode(), "plan.json")
 
 
 def test_a_schedule_of_one_send_is_this_file():
@@ -171,10 +171,10 @@ def test_a_schedule_of_one_send_is_this_file():
 def test_what_is_written_is_read_back(cluster, kind, chunks):
     problem, plan = planned(open_cluster(cluster), kind, chunks=chunks)
     for in_place in (False, True):
-        program = lower_puts(problem, plan, Options(in_place=in_place, largest=2**30))
-        text = puts_to_text(program)
+        program = lower_one_sided(problem, plan, Options(in_place=in_place, largest=2**30))
+        text = one_sided_to_text(program)
         assert recognises(text.encode())
-        assert puts_from_json(text.encode()) == program
+        assert one_sided_from_json(text.encode()) == program
 
 
 def test_only_the_executor_takes_it():
@@ -184,14 +184,14 @@ def test_only_the_executor_takes_it():
     for other in (b"", b"{}", b"[]", b'{"threadblocks": 1}', b"\xff", b'"threadblocks"'):
         assert not recognises(other)
         with pytest.raises(FormatError, match=r"^x\.json: "):
-            puts_from_json(other, "x.json")
+            one_sided_from_json(other, "x.json")
 
 
 @pytest.mark.parametrize("parts", [0, 2, 3])
 def test_thread_blocks_share_an_operation(parts):
     """Two chunks in 3 shares are 6 thirds, 2 for each thread block; all is right in any order."""
     program = read(shared(parts=parts))
-    execution = execute_puts(program, interleavings=20).check()
+    execution = execute_one_sided(program, interleavings=20).check()
     assert program.ranks[0].input == 2 * max(1, parts)
     assert [each.kind for each in execution.remarks] == (["cut"] if parts else [])
     puts = [op for _, _, _, op in program.ops() if op.name == "put"]
@@ -246,7 +246,7 @@ def test_edited_files_are_refused_or_executed():
         for _ in range(chance.choice((1, 1, 2))):
             _edit(file, chance, json.loads(chance.choice(values)))
         try:
-            outcomes.add(execute_puts(read(file), interleavings=2).ok)
+            outcomes.add(execute_one_sided(read(file), interleavings=2).ok)
         except (FormatError, ProblemError):
             outcomes.add("refused")
     assert outcomes == {True, False, "refused"}

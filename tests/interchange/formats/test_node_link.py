@@ -16,7 +16,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Link
 from interchange.formats.catalogue import reader, readers, writer
-from interchange.formats.format import Asked, NoOptions, Question
+from interchange.formats.format import NoOptions, Question, Request
 from tests.interchange.formats.strategies import planned
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -25,7 +25,7 @@ READ, WRITE = reader("node-link").read, writer("node-link").write
 
 def read(value, **settings):
     content = value if isinstance(value, bytes) else json.dumps(value).encode()
-    return READ(content, Asked(name="g.json", settings=settings))
+    return READ(content, Request(name="g.json", settings=settings))
 
 
 def graph(*edges, names=("a", "b", "c"), **more):

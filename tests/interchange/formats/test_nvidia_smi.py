@@ -14,7 +14,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from formulations import solve
 from interchange.formats.catalogue import reader, readers
-from interchange.formats.format import Asked, Question
+from interchange.formats.format import Question, Request
 
 SAMPLES = Path(__file__).parent / "samples"
 SWITCH = (SAMPLES / "nvidia_smi_switch.txt").read_bytes()
@@ -23,7 +23,7 @@ MB = 1e6
 
 
 def read(content, **said):
-    return reader("nvidia-smi").read(content, Asked(name="box.txt", settings=said))
+    return reader("nvidia-smi").read(content, Request(name="box.txt", settings=said))
 
 
 def topology(content, **said):

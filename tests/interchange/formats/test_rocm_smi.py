@@ -14,14 +14,14 @@ from ccl.errors import FormatError, ProblemError
 from ccl.problem import Problem
 from formulations import solve
 from interchange.formats.catalogue import reader, readers
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 
 RING = (Path(__file__).parent / "samples/rocm_smi_ring.txt").read_bytes()
 MB = 1e6
 
 
 def read(content, **said):
-    return reader("rocm-smi").read(content, Asked(name="box.txt", settings=said))
+    return reader("rocm-smi").read(content, Request(name="box.txt", settings=said))
 
 
 def topology(content, **said):

@@ -24,7 +24,7 @@ from ccl.serialization.conditions import Document, document
 from ccl.topology import Topology
 from gallery import open_cluster
 from interchange.formats.catalogue import reader, readers, writer, writers
-from interchange.formats.format import Asked, Written
+from interchange.formats.format import Request, Written
 from tests.interchange.formats.strategies import documents, drawings, forested, planned
 
 Survives = Callable[[Document, Document], bool]
@@ -178,7 +178,7 @@ PAIRS = {
 
 def trip(name: str, content: Document) -> tuple[Written, Document]:
     """Write and read; the topology is known beside the file."""
-    asked = Asked(name="file", topology=content.topology, settings=PAIRS[name].settings)
+    asked = Request(name="file", topology=content.topology, settings=PAIRS[name].settings)
     made = writer(name).write(content, make_options(writer(name).options, {}))
     first = next(iter(made.files.values()))
     assert reader(name).recognises(first)

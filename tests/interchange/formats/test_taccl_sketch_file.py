@@ -11,7 +11,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.serialization.sketches import Sketch, sketch_text
 from gallery.cube_mesh import ndv2
 from interchange.formats.catalogue import read_content, reader, readers
-from interchange.formats.format import Asked, Imported
+from interchange.formats.format import Imported, Request
 
 TACCL = {
     "nnodes": 2,
@@ -20,10 +20,10 @@ TACCL = {
     "symmetry_offsets": [[8, 16]],
     "hyperparameters": {"input_chunkup": 2},
 }
-OPEN = Asked(name="s.json", topology=ndv2(hosts=2))
+OPEN = Request(name="s.json", topology=ndv2(hosts=2))
 
 
-def read(value: dict[str, Any], asked: Asked = OPEN) -> Imported:
+def read(value: dict[str, Any], asked: Request = OPEN) -> Imported:
     return read_content(json.dumps(value).encode(), asked)
 
 
@@ -57,7 +57,7 @@ def test_a_sketch_of_our_own_comes_back():
 @pytest.mark.parametrize("value", [TACCL, {"chunks": 3}])
 def test_a_sketch_needs_a_topology(value):
     with pytest.raises(FormatError, match=r"^s\.json: .*none is open"):
-        read(value, Asked(name="s.json"))
+        read(value, Request(name="s.json"))
 
 
 def test_a_sketch_for_another_cluster_is_refused():

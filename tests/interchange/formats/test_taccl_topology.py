@@ -13,7 +13,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.topology import Link
 from gallery.cube_mesh import ndv2
 from gallery.nvidia import dgx_2_te_ccl
-from interchange.formats.format import Asked, Imported, Question
+from interchange.formats.format import Imported, Question, Request
 from interchange.formats.synthesizers.taccl.topology import READER
 
 NDV2 = {
@@ -47,7 +47,7 @@ CHAIN = {
 def read(value: dict[str, Any], **settings: str) -> Imported:
     content = json.dumps(value).encode()
     assert READER.recognises(content)
-    return READER.read(content, Asked(name="t.json", settings=settings))
+    return READER.read(content, Request(name="t.json", settings=settings))
 
 
 def test_an_ndv2_has_the_links_of_the_gallery_at_1_mb_over_beta():
@@ -183,7 +183,7 @@ def test_a_sum_that_contradicts_alpha_and_beta_is_reported():
 )
 def test_what_is_wrong_is_said_with_the_place(change, words):
     with pytest.raises(FormatError, match=rf"^t\.json: .*{words}"):
-        READER.read(json.dumps(DGX2 | change).encode(), Asked(name="t.json"))
+        READER.read(json.dumps(DGX2 | change).encode(), Request(name="t.json"))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_anything_is_read_or_refused_with_the_name_of_the_file(base, change):
     told = "t.json: "
     try:
         found = READER.read(
-            json.dumps(base | change).encode(), Asked(name="t.json", settings=settings)
+            json.dumps(base | change).encode(), Request(name="t.json", settings=settings)
         )
         links = found.document.topology.links
     except (FormatError, ProblemError) as error:

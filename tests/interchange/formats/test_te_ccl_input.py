@@ -15,12 +15,12 @@ from gallery.amd import amd_te_ccl
 from gallery.cube_mesh import dgx_1v, ndv2
 from gallery.nvidia import dgx_2_te_ccl
 from gallery.toys import mesh, ring
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.synthesizers.te_ccl.demand import Named, as_released, cluster
 from interchange.formats.synthesizers.te_ccl.input import READER, WRITER
 
 SAMPLE = Path(__file__).parent / "samples" / "te_ccl_input_ndv2.json"
-ASKED = Asked(name="in.json")
+ASKED = Request(name="in.json")
 
 
 def read(topology, **instance):

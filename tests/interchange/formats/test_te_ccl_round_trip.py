@@ -18,7 +18,7 @@ from ccl.topology import Link, Topology, device
 from ccl.verify import verify
 from formulations import solve
 from interchange.formats.catalogue import reader, writer
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.synthesizers.te_ccl.schedule import READER, WRITER
 from tests.ccl.clusters import line, ring, star
 from tests.ccl.planner import Planner, split, spread
@@ -31,7 +31,7 @@ MB = 1e6
 def again(content):
     """Write a document and read it on the same cluster."""
     written = WRITER.write(content, WRITER.options())
-    asked = Asked(name="again.json", topology=content.topology)
+    asked = Request(name="again.json", topology=content.topology)
     return READER.read(written.content, asked)
 
 
@@ -229,7 +229,7 @@ def test_broken_bytes_are_refused(place, some):
     READER.recognises(bytes(content))
     told = "x.json: "
     try:
-        READER.read(bytes(content), Asked(name="x.json"))
+        READER.read(bytes(content), Request(name="x.json"))
     except (FormatError, ProblemError) as error:
         told = str(error)
     assert told.startswith("x.json: ")

@@ -11,7 +11,7 @@ from ccl.simulate import simulate
 from ccl.topology import Topology, device, duplex
 from ccl.verify import verify
 from gallery.cube_mesh import ndv2
-from interchange.formats.format import Asked, Question
+from interchange.formats.format import Question, Request
 from interchange.formats.synthesizers.te_ccl.schedule import READER
 from tests.interchange.formats.te_ccl import (
     MB,
@@ -455,4 +455,4 @@ def test_a_device_is_a_gpu_or_a_switch():
 def test_nothing_else_is_recognised():
     assert not READER.recognises(b'{"7-Flows": []}')
     with pytest.raises(FormatError, match="it has no flows"):
-        READER.read(b'{"1-Epoch_Duration": 1, "7-Flows": []}', Asked(name="x.json"))
+        READER.read(b'{"1-Epoch_Duration": 1, "7-Flows": []}', Request(name="x.json"))

@@ -12,7 +12,7 @@ from msgspec import inspect
 
 import interchange.formats
 from ccl.errors import FormatError
-from interchange.formats.runtimes.mscclpp import puts_from_json
+from interchange.formats.runtimes.mscclpp import one_sided_from_json
 
 CHECKED_BY_HAND = {"PlanFile.min_message_size", "PlanFile.max_message_size"}
 """They go to 2^64 - 1, for which msgspec has no bound."""
@@ -60,4 +60,4 @@ def test_messages_of_more_bytes_than_are_counted_are_refused(key):
     plan = {"name": "x", "collective": "allgather", "protocol": "LL", "inplace": False, "gpus": []}
     content = json.dumps({**plan, key: 10**30}).encode()
     with pytest.raises(FormatError, match=r"^x: its messages have more than 18,446,744,073,709,"):
-        puts_from_json(content, "x")
+        one_sided_from_json(content, "x")

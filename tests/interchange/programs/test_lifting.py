@@ -249,7 +249,7 @@ def test_ranks_without_a_way_are_named():
         tuple(device("gpu", f"g{i}") for i in range(3)),
         (*duplex("g0", "g1", bandwidth=25.0), *duplex("g1", "g2", bandwidth=25.0)),
     )
-    with pytest.raises(FormatError, match=r"no way from rank 2 \(g2\) to rank 0 \(g0\)"):
+    with pytest.raises(FormatError, match=r"no path from rank 2 \(g2\) to rank 0 \(g0\)"):
         lift(gathered(3), line, 3 * MB)
     with pytest.raises(FormatError, match="for 2 ranks and line has 3 GPUs"):
         lift(gathered(2), line, 2 * MB)

@@ -23,7 +23,7 @@ from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
 from interchange.execution import execute
 from interchange.formats.catalogue import reader
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.runtimes.msccl_xml import program_from_xml, program_to_xml
 from interchange.programs import Program
 from interchange.programs.lint import EXECUTORS, lint
@@ -198,7 +198,7 @@ def test_programs_lift_back_to_verified_schedules_or_say_why_not(number, options
     """What the report says of the makespan is what replaying the schedule takes, to 4 digits."""
     problem, schedule = instance(number)
     program = lowered(problem, schedule, options)
-    asked = Asked(
+    asked = Request(
         name="x",
         topology=problem.topology,
         settings={"size": f"{problem.collective.size:.0f}"},

@@ -9,9 +9,9 @@ from ccl.errors import ProblemError
 from ccl.problem import Problem
 from formulations import formulation, solve
 from gallery import open_cluster
-from interchange.execution.one_sided import execute_puts
+from interchange.execution.one_sided import execute_one_sided
 from interchange.programs.lowering.cells import IN_PLACE
-from interchange.programs.one_sided import Cells, Channel, Op, Options, lower_puts
+from interchange.programs.one_sided import Cells, Channel, Op, Options, lower_one_sided
 from tests.ccl.clusters import mesh, ring
 
 KINDS = (
@@ -55,9 +55,9 @@ def test_plans_of_all_kinds_do_the_collective(cluster, kind):
     for name in methods:
         plan = planned(problem, name)
         for in_place in {False, kind in IN_PLACE}:
-            program = lower_puts(problem, plan, Options(in_place=in_place))
+            program = lower_one_sided(problem, plan, Options(in_place=in_place))
             assert program.in_place == in_place
-            assert execute_puts(program, interleavings=4).check().interleavings == 4
+            assert execute_one_sided(program, interleavings=4).check().interleavings == 4
 
 
 @pytest.mark.parametrize("kind", ["all-gather", "all-to-all", "reduce", "scatter"])
@@ -65,23 +65,23 @@ def test_channels_between_hosts_are_ports(kind):
     problem = asked("dgx-a100:hosts=2", kind)
     plan = planned(problem)
 
-    program = lower_puts(problem, plan)
+    program = lower_one_sided(problem, plan)
 
-    execute_puts(program, interleavings=3).check()
+    execute_one_sided(program, interleavings=3).check()
     host = [problem.topology.device(name).host for name in problem.topology.ranks]
     for number, rank in enumerate(program.ranks):
         for each in rank.channels:
             assert (each.kind == "port") == (host[number] != host[each.peer])
     assert any(each.kind == "port" for rank in program.ranks for each in rank.channels)
-    alone = lower_puts(problem, plan, Options(ports=False))
+    alone = lower_one_sided(problem, plan, Options(ports=False))
     assert all(each.kind == "memory" for rank in alone.ranks for each in rank.channels)
 
 
 @pytest.mark.parametrize(("cluster", "kind"), [("mi250", "broadcast"), ("dgx-1v", "all-gather")])
 def test_trees_with_shares_of_a_chunk_are_programs(cluster, kind):
     problem = asked(cluster, kind)
-    program = lower_puts(problem, planned(problem, "orbit-trees"))
-    execute_puts(program, interleavings=2).check()
+    program = lower_one_sided(problem, planned(problem, "orbit-trees"))
+    execute_one_sided(program, interleavings=2).check()
     assert {op.src[0].count for _, _, _, op in program.ops() if op.name == "put"} != {1}
 
 
@@ -94,7 +94,7 @@ def test_two_that_gather_put_straight_into_the_output():
     """
     problem = asked(mesh(2), "all-gather")
 
-    program = lower_puts(problem, planned(problem))
+    program = lower_one_sided(problem, planned(problem))
 
     for number, rank in enumerate(program.ranks):
         other = 1 - number
@@ -121,9 +121,9 @@ def test_two_that_gather_put_straight_into_the_output():
 def test_a_thread_block_is_never_longer_than_asked(most):
     problem = asked(ring(4), "all-reduce", chunks=8)
 
-    program = lower_puts(problem, planned(problem), Options(operations=most))
+    program = lower_one_sided(problem, planned(problem), Options(operations=most))
 
-    execute_puts(program, interleavings=3).check()
+    execute_one_sided(program, interleavings=3).check()
     longest = max(len(ops) for rank in program.ranks for ops in rank.blocks)
     assert most / 2 < longest <= most
 
@@ -135,7 +135,7 @@ def test_sums_land_in_scratch_of_their_own():
     """
     problem = asked(mesh(3), "reduce-scatter")
 
-    program = lower_puts(problem, planned(problem))
+    program = lower_one_sided(problem, planned(problem))
 
     landed = [op.dst[0] for _, _, _, op in program.ops() if op.name == "put"]
     assert {each.buffer for each in landed} == {"scratch"}
@@ -146,7 +146,9 @@ def test_sums_land_in_scratch_of_their_own():
 @pytest.mark.parametrize(("kind", "sizes"), [("scatter", (6, 2)), ("gather", (2, 6))])
 def test_no_buffer_has_no_chunks(kind, sizes):
     """The executor divides by both: also ranks that have nothing there say as many as the root."""
-    program = lower_puts(asked(mesh(3), kind, chunks=2), planned(asked(mesh(3), kind, chunks=2)))
+    program = lower_one_sided(
+        asked(mesh(3), kind, chunks=2), planned(asked(mesh(3), kind, chunks=2))
+    )
     assert {(rank.input, rank.output) for rank in program.ranks} == {sizes}
 
 
@@ -154,7 +156,7 @@ def test_limits_and_collectives_that_no_runtime_knows_are_refused():
     problem = asked(mesh(3), "all-gather")
     plan = planned(problem)
     with pytest.raises(ProblemError, match="which is no size"):
-        lower_puts(problem, plan, Options(smallest=2, largest=1))
+        lower_one_sided(problem, plan, Options(smallest=2, largest=1))
     demand = replace(problem, collective=custom(3, [Chunk(1e6, (0,), (1,))]))
     with pytest.raises(ProblemError, match="knows collectives by name alone"):
-        lower_puts(demand, planned(demand))
+        lower_one_sided(demand, planned(demand))

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
 from ccl.topology import Device, Link, Topology
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import choice, count
 from interchange.formats.machines.nccl.parts import (
     CPUS,
@@ -256,17 +256,17 @@ class _Shaping:
         return self.invented
 
 
-Way = tuple[str, ...]
+Route = tuple[str, ...]
 
 
-class Ways:
+class Routes:
     """Finds ways, each once."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self.known: dict[tuple[str, str], Way | None] = {}
+        self.known: dict[tuple[str, str], Route | None] = {}
 
-    def between(self, src: str, dst: str) -> Way | None:
+    def between(self, src: str, dst: str) -> Route | None:
         """Return the devices from `src` to `dst`, None if nothing leads there."""
         if (src, dst) not in self.known:
             self.known[src, dst] = self._shortest(src, dst, "switch", "memory") or self._shortest(
@@ -274,7 +274,7 @@ class Ways:
             )
         return self.known[src, dst]
 
-    def along(self, names: list[str]) -> Way | None:
+    def along(self, names: list[str]) -> Route | None:
         """Return the devices over several in order, None if a part has no way."""
         found = names[:1]
         for src, dst in itertools.pairwise(names):
@@ -284,7 +284,7 @@ class Ways:
             found += way[1:]
         return tuple(found)
 
-    def _shortest(self, src: str, dst: str, *through: str) -> Way | None:
+    def _shortest(self, src: str, dst: str, *through: str) -> Route | None:
         """Return the shortest way through devices of some kinds, by Dijkstra's method."""
         if src == dst:
             return (src,)
@@ -305,7 +305,7 @@ class Ways:
         return None
 
 
-def _traced(before: dict[str, str], dst: str) -> Way:
+def _traced(before: dict[str, str], dst: str) -> Route:
     way = [dst]
     while before[way[-1]]:
         way.append(before[way[-1]])
@@ -351,7 +351,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "graphs")
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read channels over the topology that is open.
 
     Raises
@@ -391,7 +391,7 @@ def _kind(graph: Element) -> str:
 
 class _Reading:
     def __init__(self, topology: Topology, host: str) -> None:
-        self.ways = Ways(topology)
+        self.ways = Routes(topology)
         self.topology = topology
         hosts: list[str | None] = [*topology.hosts] or [None]
         if host and host not in hosts:
@@ -404,7 +404,7 @@ class _Reading:
             place = each.host if topology.hosts else None
             if each.kind in ("gpu", "nic") and place in self.gpus:
                 (self.gpus if each.kind == "gpu" else self.nics)[place].append(each.name)
-        self.found: list[tuple[str, Way]] = []
+        self.found: list[tuple[str, Route]] = []
         self.told: list[str] = []
         self.titles: list[str] = []
         self.lost: Counter[tuple[str, str]] = Counter()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document
-from interchange.formats.format import Asked, Imported, Reader, Report, Writer
+from interchange.formats.format import Imported, Reader, Report, Request, Writer
 from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA, choice, count
 from interchange.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
 from interchange.formats.machines.nccl.parts import (
@@ -48,7 +48,7 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, "system")
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a system topology.
 
     Raises
@@ -76,7 +76,7 @@ def read(content: bytes, asked: Asked) -> Imported:
     return Imported(document(built.topology), report)
 
 
-def _hosts(asked: Asked) -> int:
+def _hosts(asked: Request) -> int:
     said = asked.settings.get("hosts", "").strip() or "1"
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
     if not 1 <= number <= MOST_GPUS:

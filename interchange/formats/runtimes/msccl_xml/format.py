@@ -31,10 +31,10 @@ from ccl.serialization.quantity import format_size, parse_size
 from ccl.timeline import busbw
 from ccl.topology import Topology
 from interchange.formats.format import (
-    Asked,
     Imported,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -198,7 +198,7 @@ __all__ = ["READER", "WRITER", "Options", "program_from_xml", "program_to_xml"]
 SIZE = 2.0**20
 """Bytes of the buffer unless the file is for larger or smaller ones."""
 
-MOST_TOLD = 3
+MOST_NAMED = 3
 """Complaints of a lint that an error lists."""
 
 SETTINGS = {
@@ -232,7 +232,7 @@ def program_from_xml(content: bytes, name: str = "program") -> Program:
     return read_program(content, name=name)[0]
 
 
-def _read(content: bytes, asked: Asked) -> Imported:
+def _read(content: bytes, asked: Request) -> Imported:
     program, report = read_program(
         content, name=asked.name, root=given_root(asked.settings, asked.name)
     )
@@ -248,7 +248,7 @@ def _read(content: bytes, asked: Asked) -> Imported:
     return Imported(made, report.joined(_outcome(lifted, made)), program=program)
 
 
-def _topology(program: Program, asked: Asked) -> tuple[Topology, tuple[str, ...]]:
+def _topology(program: Program, asked: Request) -> tuple[Topology, tuple[str, ...]]:
     """Return the cluster that is meant, and what is assumed of it."""
     chosen = asked.settings.get("topology", "open" if asked.topology else "mesh")
     if chosen not in ("open", "mesh"):
@@ -274,7 +274,7 @@ def _topology(program: Program, asked: Asked) -> tuple[Topology, tuple[str, ...]
     return mesh, (told,)
 
 
-def _size(program: Program, asked: Asked) -> tuple[float, tuple[str, ...]]:
+def _size(program: Program, asked: Request) -> tuple[float, tuple[str, ...]]:
     """Return the size of the buffer in bytes, and what is assumed of it."""
     if "size" in asked.settings:
         return parse_size(asked.settings["size"]), ()
@@ -327,8 +327,8 @@ def _write(content: Document, options: Options) -> Written:
     complaints = lint(program, options.executor)
     errors = [each.text for each in complaints if each.severe]
     if errors:
-        more = f"; and {len(errors) - MOST_TOLD} more" if len(errors) > MOST_TOLD else ""
-        told = "; ".join(errors[:MOST_TOLD])
+        more = f"; and {len(errors) - MOST_NAMED} more" if len(errors) > MOST_NAMED else ""
+        told = "; ".join(errors[:MOST_NAMED])
         msg = f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
         raise FormatError(msg)
     lost = (*program.notes, *(each.text for each in complaints))

@@ -30,11 +30,11 @@ from ccl.topology import Topology
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -199,13 +199,13 @@ def recognises(content: bytes) -> bool:
     return begins_with(content, *ROOTS, "tree") and b"<tree" in content[:4096]
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read trees and verify them."""
     with about(asked.name):
         return _read(parse_forest(content), asked)
 
 
-def _read(file: FileForest, asked: Asked) -> Imported:
+def _read(file: FileForest, asked: Request) -> Imported:
     kind = _kind(file, asked)
     _check_reach(file)
     topology, known, told = _cluster(file, asked, kind)
@@ -237,7 +237,7 @@ def _speed(problem: Problem, forest: Forest) -> str:
     )
 
 
-def _kind(file: FileForest, asked: Asked) -> CollectiveKind:
+def _kind(file: FileForest, asked: Request) -> CollectiveKind:
     """Return the collective that is asked for, all-gather or broadcast where nothing is said."""
     word = choice(asked, "collective", {str(kind): told for kind, told in _COLLECTIVES.items()})
     one = len(file.roots) == 1 < len(file.ends)
@@ -269,7 +269,7 @@ def _check_reach(file: FileForest) -> None:
 
 
 def _cluster(
-    file: FileForest, asked: Asked, kind: CollectiveKind
+    file: FileForest, asked: Request, kind: CollectiveKind
 ) -> tuple[Topology, dict[str, str], list[str]]:
     """Return the cluster, which device each name is, and what that assumes."""
     where = choice(asked, "cluster", _CLUSTERS)

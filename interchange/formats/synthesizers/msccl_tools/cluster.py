@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import FormatError
 from ccl.topology import Link, SharedLimit, Topology, device
-from interchange.formats.format import Asked
+from interchange.formats.format import Request
 from interchange.formats.synthesizers._asking import (
     counted,
     direction,
@@ -31,7 +31,7 @@ from interchange.formats.synthesizers.msccl_tools.file import (
     CollectiveFile,
     TopologyFile,
 )
-from interchange.formats.synthesizers.taccl.topology import Told
+from interchange.formats.synthesizers.taccl.topology import Remarks
 
 BANDWIDTH = 25.0
 """GB/s of a link that counts 1: an NVLink of the DGX-1, for which the program was made."""
@@ -40,7 +40,7 @@ MOST_GPUS = 4_096
 MOST_LINKS = 250_000
 """Of what copies of a host make."""
 
-MOST_JOINED = 1_100_000
+MOST_CONNECTED = 1_100_000
 """Pairs in a matrix: 1,024 GPUs, each with each."""
 
 MOST_COUNT = 10**9
@@ -50,7 +50,7 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def cluster(
-    file: TopologyFile, asked: Asked, told: Told, *, chunk: float, sends: set[tuple[int, int]]
+    file: TopologyFile, asked: Request, told: Remarks, *, chunk: float, sends: set[tuple[int, int]]
 ) -> Topology:
     """Make a topology.
 
@@ -82,13 +82,15 @@ def cluster(
     return _copied(file, asked, told, chunk)
 
 
-def _counted(file: TopologyFile, asked: Asked, told: Told, sends: set[tuple[int, int]]) -> Topology:
+def _counted(
+    file: TopologyFile, asked: Request, told: Remarks, sends: set[tuple[int, int]]
+) -> Topology:
     assert file.links is not None  # the caller looked
     side = len(file.links)
     _linked_right(file.links, "links", side)
     joined = sum(sum(map(bool, row)) for row in file.links)
-    if joined > MOST_JOINED:
-        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_JOINED:,} at most are read"
+    if joined > MOST_CONNECTED:
+        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
         raise FormatError(msg)
     fits: Callable[[bool], bool] | None = None
     if sends:
@@ -150,7 +152,7 @@ def _linked_right(links: list[list[int]], name: str, side: int) -> None:
 
 
 def _switches(
-    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, told: Told
+    file: TopologyFile, links: Iterable[Link], *, unit: float, side: int, told: Remarks
 ) -> tuple[SharedLimit, ...]:
     """Return the limits that the switches are."""
     out: dict[int, list[int]] = {}
@@ -186,7 +188,7 @@ def _switches(
     return tuple(limits)
 
 
-def _copied(file: TopologyFile, asked: Asked, told: Told, chunk: float) -> Topology:
+def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> Topology:
     """Make the hosts of TACCL's form."""
     assert file.node_links is not None  # the caller looked
     assert file.node_invbws is not None
@@ -388,7 +390,7 @@ class Placement:
         return found
 
 
-def placement(file: AlgorithmFile, ranks: int, told: Told) -> Placement:
+def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
     """Return the placement of a plan, from its maps where it has them.
 
     Raises

@@ -18,7 +18,7 @@ from ccl.serialization.text import decode_json
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify
-from interchange.formats.format import Asked, Imported, Reader, Report, Writer
+from interchange.formats.format import Imported, Reader, Report, Request, Writer
 from interchange.formats.synthesizers._asking import about, counted, nbytes
 from interchange.formats.synthesizers.msccl_tools.cluster import (
     cluster,
@@ -42,17 +42,17 @@ from interchange.formats.synthesizers.msccl_tools.plan import (
     schedule_of,
     write,
 )
-from interchange.formats.synthesizers.taccl.topology import Told
+from interchange.formats.synthesizers.taccl.topology import Remarks
 
 CHUNK = 1e6
 """Bytes of a chunk."""
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a topology, a plan, or the collective of one."""
     with about(asked.name):
         kind = kind_of(content)
-        told = Told()
+        told = Remarks()
         if kind == "topology":
             made = cluster(
                 decode_json(content, TopologyFile), asked, told, chunk=_chunk(asked), sends=set()
@@ -70,15 +70,15 @@ def read(content: bytes, asked: Asked) -> Imported:
         raise FormatError(msg)
 
 
-def _report(told: Told) -> Report:
+def _report(told: Remarks) -> Report:
     return Report(tuple(told.taken), tuple(told.assumed), tuple(told.left_out))
 
 
-def _chunk(asked: Asked) -> float:
+def _chunk(asked: Request) -> float:
     return nbytes(asked, "chunk_size", CHUNK)
 
 
-def _open(asked: Asked, what: str) -> Topology:
+def _open(asked: Request, what: str) -> Topology:
     if asked.topology is None:
         msg = f"{what} without a topology, and no cluster is open; open its cluster first"
         raise FormatError(msg)
@@ -89,7 +89,7 @@ def _ranks(file: TopologyFile) -> int:
     return len(file.links) if file.links is not None else file.copies * file.ngpus_per_node
 
 
-def _plan(file: AlgorithmFile, asked: Asked, told: Told) -> Imported:
+def _plan(file: AlgorithmFile, asked: Request, told: Remarks) -> Imported:
     chunk = _chunk(asked)
     if file.topology is None:
         topology = _open(asked, "it is a plan")
@@ -123,7 +123,9 @@ def _pipelined(file: AlgorithmFile) -> bool:
     return timed or (file.instance is not None and file.instance.pipeline is not None)
 
 
-def _tell_plan(file: AlgorithmFile, steps: tuple[FileStep, ...], asked: Asked, told: Told) -> None:
+def _tell_plan(
+    file: AlgorithmFile, steps: tuple[FileStep, ...], asked: Request, told: Remarks
+) -> None:
     rounds = sum(step.rounds for step in steps)
     timed = any(step.timed for step in steps)
     order = ", whose sends have times and are in their order" if timed else ""
@@ -144,7 +146,7 @@ def _tell_plan(file: AlgorithmFile, steps: tuple[FileStep, ...], asked: Asked, t
         )
 
 
-def _problem(file: CollectiveFile, asked: Asked, told: Told) -> Imported:
+def _problem(file: CollectiveFile, asked: Request, told: Remarks) -> Imported:
     topology = _open(asked, "it is a collective")
     placed = of_collective(file, len(topology.ranks))
     found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(asked), name=file.name)

@@ -32,7 +32,7 @@ from interchange.formats.synthesizers.msccl_tools.file import (
     StepFile,
     counted_links,
 )
-from interchange.formats.synthesizers.taccl.topology import Told
+from interchange.formats.synthesizers.taccl.topology import Remarks
 
 
 class FileSend(NamedTuple):
@@ -153,7 +153,7 @@ def schedule_of(
     numbers: dict[int, int],
     *,
     known: set[int],
-    told: Told,
+    told: Remarks,
 ) -> Schedule:
     """Return the schedule that steps are.
 
@@ -529,7 +529,7 @@ def _check(problem: Problem, links: Counted, steps: list[Sends], rounds: list[in
     try:
         copy = Problem(made, problem.collective)
         check_rounds(copy, file)
-        verify(copy, schedule_of(copy, file, numbers, known=set(numbers), told=Told()))
+        verify(copy, schedule_of(copy, file, numbers, known=set(numbers), told=Remarks()))
     except (FormatError, ProblemError, ScheduleError) as error:
         reason = f"in steps it would be another: {error}"
         raise _NoPlan(reason) from None

@@ -16,7 +16,7 @@ from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import decode_json
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.synthesizers._asking import counted
 
 
@@ -49,7 +49,7 @@ def recognises(content: bytes) -> bool:
         return False
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a sketch of either form for the topology that is open."""
     if asked.topology is None:
         msg = (

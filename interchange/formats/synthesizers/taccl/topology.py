@@ -36,7 +36,7 @@ from ccl.serialization.conditions import document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import Integer, decode_json
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Asked, Imported, Reader, Report
+from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.synthesizers._asking import (
     Matrix,
     about,
@@ -81,7 +81,7 @@ class TacclFile(Struct):
 
 
 @dataclass
-class Told:
+class Remarks:
     """Sentences of the report."""
 
     taken: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Join:
     medium: str = ""
 
 
-def listed(file: TacclFile, asked: Asked, told: Told) -> tuple[list[Join], float | None]:
+def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], float | None]:
     """Return the joins of a host whose kinds of links are listed, or the β of its hub."""
     inside = choice(asked, "inside", _INSIDE)
     betas = file.node_betas_list
@@ -145,7 +145,7 @@ def _mesh(gpus: int, beta: float) -> Iterator[Join]:
     return (Join(src, dst, beta) for src in range(gpus) for dst in range(gpus) if src != dst)
 
 
-def custom(file: TacclFile, asked: Asked, told: Told) -> list[Join]:
+def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     """Return the joins of a host of which the file has matrices."""
     side = file.gpus_per_node
     if file.links is None or (file.betas is None and file.invbws is None):
@@ -201,7 +201,7 @@ def _check_counts(
             raise FormatError(msg)
 
 
-def compare(place: str, said: list[float], pairs: list[tuple[float, float]], told: Told) -> None:
+def compare(place: str, said: list[float], pairs: list[tuple[float, float]], told: Remarks) -> None:
     """Report where a file's α + β is not what it says elsewhere; TACCL rounds these down."""
     if len(said) != len(pairs):
         msg = f"at {place}: it has {len(said)} values, and there are {len(pairs)} kinds of links"
@@ -283,17 +283,17 @@ def recognises(content: bytes) -> bool:
     return None not in (head.gpus_per_node, head.alpha) and any(each is not None for each in times)
 
 
-def read(content: bytes, asked: Asked) -> Imported:
+def read(content: bytes, asked: Request) -> Imported:
     """Read a topology."""
     with about(asked.name):
         return _read(decode_json(content, TacclFile), asked)
 
 
-def _read(file: TacclFile, asked: Asked) -> Imported:
+def _read(file: TacclFile, asked: Request) -> Imported:
     if not 2 <= file.gpus_per_node <= MOST_GPUS:
         msg = f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}"
         raise FormatError(msg)
-    told = Told()
+    told = Remarks()
     units = _units(file, asked, told)
     hosts = _hosts(file, asked, told)
     if file.node_betas_list is None and file.node_invbws_list is None:
@@ -326,7 +326,7 @@ def _read(file: TacclFile, asked: Asked) -> Imported:
     return Imported(document(topology), _report(topology, told, alpha))
 
 
-def _report(topology: Topology, told: Told, alpha: float) -> Report:
+def _report(topology: Topology, told: Remarks, alpha: float) -> Report:
     slowest = min((each.bandwidth for each in topology.links), default=1.0)
     if slowest < 1:
         told.assumed.append(
@@ -340,7 +340,7 @@ def _report(topology: Topology, told: Told, alpha: float) -> Report:
     return Report((first, *told.taken), tuple(told.assumed), tuple(told.left_out))
 
 
-def _units(file: TacclFile, asked: Asked, told: Told) -> _Units:
+def _units(file: TacclFile, asked: Request, told: Remarks) -> _Units:
     named = _SIZE.search(file.name[-20:])
     if named and not named[1].strip("0 ")[:1].isdigit():
         named = None
@@ -354,7 +354,7 @@ def _units(file: TacclFile, asked: Asked, told: Told) -> _Units:
     return _Units(chunk, number(asked, "scale", 1.0, most=1e9))
 
 
-def _hosts(file: TacclFile, asked: Asked, told: Told) -> int:
+def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
     """Return how many hosts to make: two where the file says how they are joined."""
     joined = file.nics_per_node > 0
     hosts = count(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)

@@ -24,7 +24,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
-from interchange.formats.format import Asked, Imported, Reader, Report, Writer, Written, one_file
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.synthesizers.te_ccl.demand import CLUSTERS, Named, cluster, out_of_range
 
 Seconds = Annotated[float, Meta(ge=0.0, le=1e6)]
@@ -93,7 +93,7 @@ def _recognises(content: bytes) -> bool:
     return begins and b'"TopologyParams"' in content
 
 
-def _read(content: bytes, asked: Asked) -> Imported:
+def _read(content: bytes, asked: Request) -> Imported:
     try:
         return _imported(content)
     except (FormatError, ProblemError) as error:

@@ -112,7 +112,7 @@ def moves_of(output: Output, cluster: Cluster, wanted: Wanted) -> Moves:
     return made
 
 
-def fifo_ways(
+def fifo_routes(
     hops: Iterable[Hop], source: int, short: list[str]
 ) -> dict[int, list[tuple[float, tuple[Hop, ...]]]]:
     """Follow amounts of one chunk from its source: what came first leaves first.
@@ -236,7 +236,7 @@ def _ways_of(
         made.apart.append(piece)
         ways = []
     if abs(sum(amount for amount, _ in ways) - 1) > NEARLY:
-        followed = fifo_ways(lines, piece.source, made.short)
+        followed = fifo_routes(lines, piece.source, made.short)
         ways = [each for end in ends for each in followed.get(end, [])]
     total = sum(amount for amount, _ in ways)
     if total < 1 - NEARLY:

@@ -28,12 +28,12 @@ from ccl.simulate.plan import plan_sends
 from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from interchange.formats.format import (
-    Asked,
     Imported,
     NoOptions,
     Question,
     Reader,
     Report,
+    Request,
     Writer,
     Written,
     one_file,
@@ -64,7 +64,7 @@ from interchange.formats.synthesizers.te_ccl.input import SETTINGS, Settings, se
 from interchange.formats.synthesizers.te_ccl.moves import (
     Moves,
     Rules,
-    fifo_ways,
+    fifo_routes,
     moves_of,
     plain_sends,
 )
@@ -249,7 +249,7 @@ class _Writer:
             for _, e in sends
         ]
         names = [each.name for each in self.problem.topology.devices]
-        followed = fifo_ways(hops, at[self.source[number]], [])
+        followed = fifo_routes(hops, at[self.source[number]], [])
         return {
             names[end]: [
                 [[hop.epoch, self._text(self._part(hop, number, amount))] for hop in way]
@@ -288,7 +288,7 @@ _LAST_ROUND = "; of several rounds TE-CCL's A* writes the flows of the last only
 """What may be wrong with a file that has neither Demand_Met nor Chunk paths."""
 
 
-def _read(content: bytes, asked: Asked) -> Imported:
+def _read(content: bytes, asked: Request) -> Imported:
     try:
         return _imported(content, asked)
     except Question as question:
@@ -302,7 +302,7 @@ def _read(content: bytes, asked: Asked) -> Imported:
         raise type(error)(msg) from None
 
 
-def _imported(content: bytes, asked: Asked) -> Imported:
+def _imported(content: bytes, asked: Request) -> Imported:
     output = parse_output(content)
     if not output.flows:
         msg = "it has no flows, so there is no plan in it"

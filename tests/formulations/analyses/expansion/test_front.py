@@ -12,7 +12,7 @@ from ccl.problem import Problem
 from ccl.topology import Topology, device, duplex
 from formulations import cheapest_upgrade, cost_front
 from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
-from formulations.analyses.expansion.offers import sale_of
+from formulations.analyses.expansion.offers import offers_of
 from formulations.analyses.expansion.rates import rates_of
 from gallery import open_cluster
 
@@ -83,7 +83,7 @@ def test_in_steps_the_front_is_what_brute_force_leaves():
     front = cost_front(problems, costs, most=2)
     assert (front.kind, front.complete) == ("steps", True)
 
-    sale = sale_of(problems[0].topology, costs)
+    sale = offers_of(problems[0].topology, costs)
     engines = [rates_of(each, sale) for each in problems]
     now = [each.at(np.zeros(2)).algbw for each in engines]
     tried: dict[float, float] = {}

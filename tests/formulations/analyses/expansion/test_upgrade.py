@@ -14,7 +14,7 @@ from ccl.topology import SharedLimit, Topology, device, duplex
 from formulations import cheapest_upgrade
 from formulations.analyses.best_rate import optimum
 from formulations.analyses.expansion.costs import EVEN, Costs, Price, read_costs
-from formulations.analyses.expansion.offers import sale_of
+from formulations.analyses.expansion.offers import offers_of
 from formulations.analyses.expansion.rates import CutRates, ProgramRates, TreeRates, rates_of
 from formulations.engines.orbit_lp.lp import orbit_program
 from gallery import open_cluster
@@ -116,7 +116,7 @@ ANY = Costs(links=(Price(cost=3, medium="a"), Price(cost=2, medium="b")))
 def test_brute_force_over_a_grid_finds_nothing_cheaper(seed):
     """Two media in steps of 1 GB/s: every cheaper pair of amounts misses a target."""
     problems = asked(small(seed), "all-gather", "all-to-all")
-    sale = sale_of(problems[0].topology, STEPS)
+    sale = offers_of(problems[0].topology, STEPS)
     now = reached(sale, problems, [0, 0])
     best = cheapest_upgrade(problems, STEPS, target="1.4x")
 
@@ -136,7 +136,7 @@ def test_any_amount_is_no_dearer_than_steps_and_no_amount_at_random_is_cheaper(s
     best = cheapest_upgrade(problems, ANY, target="1.4x")
     assert best.cost <= cheapest_upgrade(problems, STEPS, target="1.4x").cost * (1 + 1e-6)
 
-    sale = sale_of(problems[0].topology, ANY)
+    sale = offers_of(problems[0].topology, ANY)
     now = reached(sale, problems, [0, 0])
     dice = np.random.default_rng(seed)
     for _ in range(5):
@@ -152,7 +152,7 @@ def test_cuts_come_to_what_one_linear_program_with_capacities_in_it_does(seed, k
     """Time is fixed by the target, so busy[i] W <= (1 + y[i] / b[i]) T is linear in W and y."""
     (problem,) = asked(small(seed), kind)
     best = cheapest_upgrade(problem, ANY, target="1.6x")
-    sale = sale_of(problem.topology, ANY)
+    sale = offers_of(problem.topology, ANY)
     program = orbit_program(problem, classes=sale.labels, copies="exact").program
     time = problem.collective.size / (1.6 * best.gains[0].before) * 1e-3
     rows = np.unique(program.rows, return_index=True)[1]
@@ -263,7 +263,7 @@ def test_named_links_alone_get_more_and_what_was_declared_alike_is_no_longer():
     topology = open_cluster("dgx-a100:hosts=2")
     ends = ("g0", "rail0")
     price = Price(cost=1, between=(ends,), step="link")
-    sale = sale_of(topology, Costs(links=(price,)))
+    sale = offers_of(topology, Costs(links=(price,)))
     grown = sale.upgraded(np.array([25.0]))
 
     assert [each.count for each in sale.goods] == [1]
@@ -288,7 +288,7 @@ def test_named_links_alone_get_more_and_what_was_declared_alike_is_no_longer():
 def test_cuts_hold_everywhere_and_are_met_where_they_were_found(kind, engine):
     """What `expansion.rates` says of its cuts, at amounts of which it knows nothing."""
     (problem,) = asked("dgx-1v", kind)
-    sale = sale_of(problem.topology, EVEN)
+    sale = offers_of(problem.topology, EVEN)
     rates = engine(problem, sale)
     dice = np.random.default_rng(1)
     first, second = (dice.uniform(0, 20, len(sale.goods)).round(2) for _ in range(2))
@@ -305,7 +305,7 @@ def test_cuts_hold_everywhere_and_are_met_where_they_were_found(kind, engine):
 def test_an_engine_is_chosen_by_what_decides_and_what_is_small():
     kinds = ("all-gather", "all-to-all", "all-reduce")
     problems = asked("mi250:hosts=2", *kinds)
-    chosen = [rates_of(each, sale_of(each.topology, EVEN)) for each in problems]
+    chosen = [rates_of(each, offers_of(each.topology, EVEN)) for each in problems]
     assert [type(each) for each in chosen] == [CutRates, ProgramRates, TreeRates]
 
 

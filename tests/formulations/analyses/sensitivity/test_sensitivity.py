@@ -24,7 +24,7 @@ from formulations.analyses.sensitivity.cutting_planes import (
     classes_of,
     link_classes,
 )
-from formulations.analyses.sensitivity.sensitivity import Slopes, told
+from formulations.analyses.sensitivity.sensitivity import Slopes, described
 from gallery import open_cluster
 
 STEP = Fraction(1, 1000)
@@ -297,7 +297,7 @@ def test_derivatives_of_another_rate_than_the_best_are_refused():
     rates = BestRates(problem, classes_of(problem.topology))
 
     with pytest.raises(ProblemError, match="only bounds their rate"):
-        told(problem, replace(best, algbw=0.9 * best.algbw), rates)
+        described(problem, replace(best, algbw=0.9 * best.algbw), rates)
 
 
 class Today(Rates):

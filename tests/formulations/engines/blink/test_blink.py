@@ -235,5 +235,5 @@ def test_what_it_cannot_take_is_told_in_words():
 
     assert "blink-switch removes them" in (formulation("blink").why_not(star) or "")
     assert formulation("blink-switch").why_not(star) is None
-    with pytest.raises(ProblemError, match="does not solve all-gather"):
+    with pytest.raises(ProblemError, match="it supports all-reduce"):
         solved("ring", "all-gather")

@@ -154,4 +154,4 @@ def test_the_same_question_has_the_same_answer_over_relays(kind):
 def test_what_is_not_one_tree_to_all_is_refused_in_words():
     why = formulation(NAME).why_not(asked("star:gpus=4", "all-gather"))
 
-    assert "it does not solve all-gather" in (why or "")
+    assert "it supports all-reduce" in (why or "")

@@ -7,7 +7,7 @@ import pytest
 from ccl.problem import Problem
 from formulations import formulation
 from formulations.engines.closed_forms.hosts import arranged
-from formulations.engines.closed_forms.routing import joined
+from formulations.engines.closed_forms.routing import reachability
 from formulations.engines.closed_forms.trees import partners
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (
@@ -108,7 +108,7 @@ def test_a_replay_meets_either_term(name, kind, steps, vectors):
 def test_partners_are_neighbours_where_an_order_makes_them(cluster):
     """A torus of 4x4 is a hypercube of 4 dimensions, and a cube mesh has one of 3 in it."""
     topology = open_cluster(cluster)
-    ways = joined(topology)
+    ways = reachability(topology)
 
     order = arranged(topology, partners(len(topology.ranks)))
 
@@ -125,9 +125,9 @@ def test_partners_that_are_not_joined_go_over_others_or_are_refused():
 
     assert arranged(spread.topology, partners(8)) is None
     result = solved("recursive-doubling", spread)
-    assert "longer ways" in result.closed_form.why(result.makespan)
+    assert "longer paths" in result.closed_form.why(result.makespan)
     why = formulation("recursive-doubling").why_not(exchanged)
-    assert "no way without a GPU joins" in why
+    assert "no path without a GPU joins" in why
     assert "would add its own contribution" in why
     assert formulation("halving-doubling").why_not(exchanged) is None
 

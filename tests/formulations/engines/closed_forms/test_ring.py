@@ -12,7 +12,7 @@ from ccl.result import Status
 from ccl.topology import Link, Topology, device
 from formulations import formulation
 from formulations.engines.closed_forms.rings import side_by_side
-from formulations.engines.closed_forms.routing import joined, ring_of
+from formulations.engines.closed_forms.routing import reachability, ring_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import (
     BETA,
@@ -139,10 +139,10 @@ def test_what_has_no_ring_is_refused_in_words():
 
     assert why["ring"](line) == "no ring through all GPUs was found in it"
     assert why["multi-ring"](line) == why["ring"](line)
-    assert "can be gone around both ways" in why["bidirectional-ring"](ahead)
+    assert "can be gone around in both directions" in why["bidirectional-ring"](ahead)
     assert why["ring"](ahead) is None
     assert "ring of 2 GPUs" in why["bidirectional-ring"](asked("star:gpus=2", "all-gather"))
-    with pytest.raises(Infeasible, match="both ways"):
+    with pytest.raises(Infeasible, match="both directions"):
         solved("ring", ahead, directions="both")
 
 
@@ -249,7 +249,7 @@ def test_a_ring_through_1024_gpus_leaves_each_host_once():
 
     assert ring is not None
     places = ring.tolist()
-    ways = joined(topology)
+    ways = reachability(topology)
     assert sorted(places) == list(range(1024))
     assert all(ways.has(src, dst) for src, dst in pairwise([*places, places[0]]))
     assert sum(a // 8 != b // 8 for a, b in pairwise([*places, places[0]])) == 128

@@ -14,8 +14,8 @@ from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations import available, formulation, solve
 from formulations.engines.closed_forms.hosts import arranged, fitted
-from formulations.engines.closed_forms.routing import Joined, joined, levels, nearest
-from formulations.engines.closed_forms.steps import Walk, Ways, walked
+from formulations.engines.closed_forms.routing import Reachability, levels, nearest, reachability
+from formulations.engines.closed_forms.steps import MovesByPair, Walk, walked
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.list_scheduling.timed import moves_of
 from gallery import open_cluster
@@ -46,7 +46,7 @@ def laid(topology: Topology, rows: list[tuple[int, int, int, int]], nbytes: list
     place = np.array([topology.index[name] for name in topology.ranks])
     there = np.full((len(nbytes), len(topology.devices)), np.inf)
     there[np.arange(len(nbytes)), place[: len(nbytes)]] = 0.0
-    ways = Ways(moves_of(topology), max(nbytes))
+    ways = MovesByPair(moves_of(topology), max(nbytes))
     return walked(ways, Messages.of(rows), place, nbytes=np.array(nbytes), there=there)
 
 
@@ -70,12 +70,12 @@ class TestJoined:
             switches=("s",),
         )
 
-        ways = joined(topology)
+        ways = reachability(topology)
 
         assert ways.has(0, 1)
         assert ways.has(1, 2)
         assert not ways.has(0, 2)
-        assert not joined(topology, 15.0).has(0, 1)
+        assert not reachability(topology, 15.0).has(0, 1)
         assert [each.has(0, 1) for each in levels(topology, 0.0)] == [False, True]
 
     def test_fast_ways_come_first_and_short_ones_among_them(self):
@@ -93,17 +93,17 @@ class TestJoined:
         both = SharedLimit("bus", (("g0", "s"), ("s", "g1")), 10.0)
         limited = Topology("limited", pair.devices, pair.links, (both,))
 
-        assert joined(pair).has(0, 1)
-        assert not joined(limited).has(0, 1)
-        assert joined(limited).has(1, 0)
+        assert reachability(pair).has(0, 1)
+        assert not reachability(limited).has(0, 1)
+        assert reachability(limited).has(1, 0)
 
     def test_all_are_reached_in_both_directions_or_it_is_not_strong(self):
         cycle = [(0, 1), (1, 2), (2, 0)]
 
-        assert Joined.of(3, cycle).strong
-        assert not Joined.of(3, cycle[:2]).strong
-        assert Joined.of(3, [*cycle, (1, 0)]).mutual.has(1, 0)
-        assert not Joined.of(3, [*cycle, (1, 0)]).mutual.has(1, 2)
+        assert Reachability.of(3, cycle).strong
+        assert not Reachability.of(3, cycle[:2]).strong
+        assert Reachability.of(3, [*cycle, (1, 0)]).mutual.has(1, 0)
+        assert not Reachability.of(3, [*cycle, (1, 0)]).mutual.has(1, 2)
 
 
 class TestOrders:
@@ -133,8 +133,10 @@ class TestOrders:
 
     def test_too_few_neighbours_are_seen_at_once(self):
         """Sixty places of 5 neighbours each on a ring: no search could end."""
-        ring = Joined.of(60, ((i, (i + d) % 60) for i in range(60) for d in (1, 59)))
-        cube = Joined.of(60, ((i, (i + d) % 60) for i in range(60) for d in (1, 7, 11, 59, 53)))
+        ring = Reachability.of(60, ((i, (i + d) % 60) for i in range(60) for d in (1, 59)))
+        cube = Reachability.of(
+            60, ((i, (i + d) % 60) for i in range(60) for d in (1, 7, 11, 59, 53))
+        )
 
         assert fitted(ring, cube) is None
 
@@ -147,7 +149,7 @@ class TestWays:
             Link("g0", "g2", 100.0), Link("g2", "g3", 5.0),
             Link("g3", "g0", 1.0),
         )  # fmt: skip
-        ways = Ways(moves_of(topology), 1e6)
+        ways = MovesByPair(moves_of(topology), 1e6)
 
         chain, begins = ways.chains(np.array([0, 0]), np.array([3, 1]))
 
@@ -159,7 +161,7 @@ class TestWays:
 
     def test_without_a_way_it_says_where_to(self):
         topology = cluster(*duplex("g0", "g1", bandwidth=1.0), Link("g2", "g0", 1.0))
-        ways = Ways(moves_of(topology), 1.0)
+        ways = MovesByPair(moves_of(topology), 1.0)
 
         with pytest.raises(Infeasible, match="leads to g2"):
             ways.chains(np.array([0]), np.array([2]))
@@ -171,7 +173,7 @@ class TestSteps:
         topology = cluster(*duplex("g0", "g1", bandwidth=1.0, alpha=5.0))
         rows = [(1, 0, 1, 0), (0, 0, 0, 1), (0, 1, 0, 1)]
         place = np.arange(2)
-        ways = Ways(moves_of(topology), 2e6)
+        ways = MovesByPair(moves_of(topology), 2e6)
 
         walk = walked(
             ways, Messages.of(rows), place, nbytes=np.array([2e6, 1e6]), there=np.empty((0, 0))
@@ -201,7 +203,7 @@ class TestSteps:
         links = [one for s in ("s", "t") for g in ("g0", "g1") for one in duplex(g, s, bandwidth=1)]
         topology = cluster(*links, switches=("s", "t"))
         place = np.array([topology.index[name] for name in topology.ranks])
-        ways = Ways(moves_of(topology), 1e6)
+        ways = MovesByPair(moves_of(topology), 1e6)
         messages = Messages.of([(0, 0, 0, 1), (0, 1, 0, 1)])
 
         walk = walked(ways, messages, place, nbytes=np.full(2, 1e6), there=np.empty((0, 0)))

@@ -17,7 +17,7 @@ from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import in_epochs, moves_of
 from formulations.engines.sccl.asking import Decided, Solver, on_time
-from formulations.engines.sccl.instance import Puzzle, rooms
+from formulations.engines.sccl.instance import Instance, capacities
 from formulations.engines.sccl.search import named
 from gallery import open_cluster
 
@@ -284,7 +284,7 @@ def test_least_steps_are_those_of_enumeration(seed, solver):
     """Neither bounds nor list scheduling are asked: the program alone says yes and no."""
     problem = drawn(seed)
     side = Side(moves_of(problem.topology), problem.collective)
-    puzzle = Puzzle(side.task(), rooms(problem.topology))
+    puzzle = Instance(side.task(), capacities(problem.topology))
     least = enumerated(problem)
 
     enough = solver.decide(puzzle, least, least, effort=Effort(seconds=20))

@@ -160,7 +160,7 @@ def test_other_chunks_than_the_sketch_has_are_refused_in_words():
 def test_what_a_sketch_cuts_off_is_named():
     line = open_cluster("line:gpus=3")
 
-    with pytest.raises(Infeasible, match="no way from g0 to g1"):
+    with pytest.raises(Infeasible, match="no path from g0 to g1"):
         taccl(line, broadcast(3, MB), Sketch(without=(("g0", "g1"),)))
 
 

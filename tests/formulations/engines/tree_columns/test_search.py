@@ -261,5 +261,5 @@ def test_what_no_forest_holds_is_refused_in_words():
 
     assert "together" in (trees.why_not(Problem(line, custom(3, mixed))) or "")
     assert "different data" in (trees.why_not(Problem(line, custom(3, apart))) or "")
-    with pytest.raises(ProblemError, match="does not solve all-to-all"):
+    with pytest.raises(ProblemError, match="it supports all-gather"):
         solve(ask(line, "all-to-all"), "orbit-trees")
