@@ -8,8 +8,8 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-# The canvas is built by its own rule here, which knows when its sources changed.
-PIP := SKIP_JUPYTER_BUILDER=1 $(PY) -m pip --disable-pip-version-check -qq
+# uv with the lock as constraints; the canvas is built by its own rule, which knows when its sources changed.
+INSTALL := $(PY) tools/packages.py install
 LOCK := requirements.lock
 BUNDLE := widgets/static/canvas.js
 BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/package*.json)
@@ -44,7 +44,7 @@ lint: $(VENV)/.for-test $(BUNDLE) ## ruff, mypy, import-linter, licences
 	$(call say,import-linter)
 	@$(BIN)/lint-imports --no-logo
 	$(call say,licences)
-	@$(PY) tools/audit.py licences
+	@$(PY) tools/audit.py
 
 js: $(VENV)/.for-test $(BUNDLE) ## the tests of the canvas that need no browser
 	$(call say,node --test)
@@ -67,7 +67,7 @@ browser: $(VENV)/.for-test $(BUNDLE) ## the tests in Chromium and JupyterLab, an
 		printf '\n== %s\n' "pytest against time" && $(PY) -m pytest --all -m alone $(TESTS)
 
 extras: $(VENV)/.for-test ## install PyTorch, to run plans over gloo, and PyAV, for films as WebM (large)
-	@$(PIP) install -c $(LOCK) --no-build-isolation -e '.[gloo,video]'
+	@$(INSTALL) --no-build-isolation -e '.[gloo,video]'
 
 fuzz: $(VENV)/.for-test ## feed every reader broken files for ten minutes
 	@$(PY) tools/fuzz.py --seconds 600
@@ -85,10 +85,10 @@ bench: $(VENV)/.for-run ## our figures beside the published ones
 	$(PY) -m benchmarks table8
 
 lock: $(VENV)/.for-test ## pin the newest set that pyproject.toml allows
-	$(PY) tools/lock.py
+	$(PY) tools/packages.py lock
 
 licences: $(VENV)/.for-test ## write the table of licences anew
-	@$(PY) tools/audit.py licences --write
+	@$(PY) tools/audit.py --write
 
 clean: ## remove what was built, the environment too
 	rm -rf $(VENV) $(BUNDLE) $(BUNDLE).map build dist widgets/js/node_modules .mypy_cache \
@@ -97,20 +97,18 @@ clean: ## remove what was built, the environment too
 $(PY): | tools/venv.sh
 	@sh tools/venv.sh $(VENV)
 
-# The lock is used as constraints: whatever a platform needs of it gets the version that CI ran.
+# The searches are compiled beside the designer's first page, and here before the tests.
 $(VENV)/.for-run: pyproject.toml $(LOCK) $(LAB) | $(PY)
-	$(call say,installing (a minute or two the first time))
-	@$(PIP) install -c $(LOCK) --report $(VENV)/build.json hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
-	@$(PIP) install -c $(LOCK) --report $(VENV)/run.json --no-build-isolation -e .
-	@$(PY) tools/audit.py files $(VENV)/build.json $(VENV)/run.json
-	$(call say,compiling the searches)
-	@$(PY) -m formulations.solving.compile_kernels
+	$(call say,installing)
+	@$(INSTALL) hatchling hatch-jupyter-builder editables $$($(PY) tools/bundle.py --requirement)
+	@$(INSTALL) --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.for-test: pyproject.toml $(LOCK) $(VENV)/.for-run
+$(VENV)/.for-test: $(VENV)/.for-run
 	$(call say,installing what the tests need)
-	@$(PIP) install -c $(LOCK) --report $(VENV)/test.json --no-build-isolation -e '.[test]'
-	@$(PY) tools/audit.py files $(VENV)/test.json
+	@$(INSTALL) --no-build-isolation -e '.[test]'
+	$(call say,compiling the searches)
+	@$(PY) -m formulations.solving.compile_kernels
 	@touch $@
 
 $(BUNDLE): $(BUNDLE_SOURCES) | $(VENV)/.for-run

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from formulations.analyses.sensitivity.sensitivity import sensitivity
     from formulations.bounds import lower_bounds, quick_bounds
     from formulations.campaigns.sweeps.running import sweep
+    from formulations.core.preparing import prepare_searches
     from formulations.core.registry import Speed
     from formulations.core.run import Progress
     from formulations.core.weighted_objectives import prioritised
@@ -69,6 +70,7 @@ __all__ = [
     "memory_each",
     "option_fields",
     "pareto",
+    "prepare_searches",
     "prices",
     "prioritised",
     "quick_bounds",
@@ -101,6 +103,7 @@ _LATER = {
     "lower_bounds": "formulations.bounds",
     "memory_each": "formulations.jobs.child",
     "pareto": "formulations.analyses.chunk_counts",
+    "prepare_searches": "formulations.core.preparing",
     "prices": "formulations.analyses.explanation",
     "prioritised": "formulations.core.weighted_objectives",
     "quick_bounds": "formulations.bounds",

@@ -144,9 +144,9 @@ def test_the_version_stands_in_one_place():
 
 
 def pins():
-    """Return name -> version of the lock file."""
-    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
-    return dict(line.split("==") for line in lines if not line.startswith("#"))
+    """Return name and version of each line of the lock; some systems have another version."""
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    return set(re.findall(r"^([a-z0-9-]+)==([\w.]+)", text, re.MULTILINE))
 
 
 def closure(names):
@@ -175,17 +175,16 @@ def test_the_lock_pins_exactly_what_runs_here():
     runs = closure(["topoloom[test]", *SETTINGS["build-system"]["requires"]])
     del runs["topoloom"]
 
-    assert runs.items() <= pins().items()
+    assert runs.items() <= pins()
 
 
-def test_every_line_of_the_lock_is_a_name_and_a_version():
+def test_the_lock_holds_no_address():
     """An address would tie it to one machine's index."""
-    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
-    pinned = [line for line in lines if not line.startswith("#")]
+    text = (ROOT / "requirements.lock").read_text("utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pin = r"[a-z0-9-]+==[0-9][\w.]*( ; .+)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?"
 
-    assert len(pinned) > 100
-    assert [line for line in pinned if not re.fullmatch(r"[a-z0-9.-]+==[0-9][\w.]*", line)] == []
-    assert pinned == sorted(pinned)
+    assert [line for line in lines if not re.fullmatch(pin, line)] == []
 
 
 def test_the_notices_name_what_the_bundle_carries():

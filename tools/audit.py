@@ -1,36 +1,24 @@
-"""Whether what is installed is what was locked, and under which licences it is.
+"""Under which licences what is installed is.
 
-``python tools/audit.py files REPORT ...`` reads pip's reports of what it has installed and compares
-each file with `requirements.sha256`: a file of a listed name with another content fails the build.
-A file that is not listed (another platform, another Python, an older pin) is told, and fails in CI.
-
-``python tools/audit.py licences`` reads the licence of every pinned package that is installed and
-compares the table in `docs/licences.md`: a package without a row, a row without a package and a
-licence that is not the row's fail; ``--write`` writes the table anew. Nothing is asked of anybody
-outside: known weaknesses of packages are not looked up.
+``python tools/audit.py`` reads the licence of every pinned package that is installed and compares
+the table in `docs/licences.md`: a package without a row, a row without a package and a licence
+that is not the row's fail; ``--write`` writes the table anew. Nothing is asked of anybody outside:
+known weaknesses of packages are not looked up.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "requirements.lock"
-HASHES = ROOT / "requirements.sha256"
 TABLE = ROOT / "docs" / "licences.md"
 
-HASHES_HEADER = """\
-# sha256 of the files that CI installs (CPython 3.11, Linux, x86-64), made by `make lock`.
-"""
 TABLE_HEADER = """\
 # Licences of what is installed
 
@@ -38,7 +26,7 @@ Topoloom is under the MIT License; what it carries in itself stands in `THIRD_PA
 packages are installed beside it, to run it, for its tests or for an extra. The table is made from
 their own metadata (`make licences`) and compared with it in every run of the tests. `igraph` is
 under the GNU GPL: Topoloom calls it as a library of its own, and whoever passes on both as one
-passes on the whole under that licence.
+passes on the whole under that licence. PyTorch, an extra that is not pinned, is under BSD-3-Clause.
 
 | package | licence |
 |---|---|
@@ -64,47 +52,9 @@ def plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def file_hashes(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and sha256 of each file that a report of pip installs from an index.
-
-    Local builds (``torch 2.13.0+cpu``) are other files on each machine, so they are left out, and
-    so is what is installed from a folder.
-    """
-    for entry in report["install"]:
-        archive = entry["download_info"].get("archive_info")
-        if archive is None or "+" in entry["metadata"]["version"]:
-            continue
-        name = unquote(urlsplit(entry["download_info"]["url"]).path).rpartition("/")[2]
-        yield name, archive["hashes"]["sha256"]
-
-
-def write_hashes(report: Mapping[str, Any]) -> None:
-    """Write the file of hashes from pip's report of an installation into nothing."""
-    rows = sorted(f"{digest}  {name}" for name, digest in file_hashes(report))
-    rows.sort(key=lambda row: row.partition("  ")[2].lower())
-    HASHES.write_text(HASHES_HEADER + "\n".join(rows) + "\n", "utf-8")
-
-
-def read_hashes() -> dict[str, str]:
-    """Return file name -> sha256 of what is locked."""
-    lines = HASHES.read_text("utf-8").splitlines()
-    pairs = (line.split("  ", 1) for line in lines if line and not line.startswith("#"))
-    return {name: digest for digest, name in pairs}
-
-
-def check_files(reports: Iterable[Mapping[str, Any]], locked: Mapping[str, str]) -> tuple[int, ...]:
-    """Print which files of some reports are not locked; count those right, wrong and unknown."""
-    right = wrong = unknown = 0
-    for name, digest in (pair for report in reports for pair in file_hashes(report)):
-        if name not in locked:
-            unknown += 1
-            print(f"{name}: not among the locked files")
-        elif locked[name] != digest:
-            wrong += 1
-            print(f"{name}: sha256 {digest}, and {locked[name]} is locked; do not use it")
-        else:
-            right += 1
-    return right, wrong, unknown
+def pinned() -> set[str]:
+    """Return the names in the lock."""
+    return set(re.findall(r"^([a-z0-9-]+)==", LOCK.read_text("utf-8"), re.MULTILINE))
 
 
 def licence(package: metadata.PackageMetadata) -> str:
@@ -128,7 +78,7 @@ def _short(words: str) -> str:
 
 def licences() -> dict[str, str]:
     """Return name -> licence of every pinned package that is installed."""
-    pins = {line.partition("==")[0] for line in LOCK.read_text("utf-8").splitlines()}
+    pins = pinned()
     packages = [each.metadata for each in metadata.distributions()]
     found = {plain(each["Name"]): licence(each) for each in packages}
     return {name: found[name] for name in sorted(found) if name in pins}
@@ -142,7 +92,7 @@ def read_table() -> dict[str, str]:
 
 def check_licences(found: Mapping[str, str], table: Mapping[str, str]) -> list[str]:
     """Return what the table says otherwise than the packages that are installed."""
-    pins = {line.partition("==")[0] for line in LOCK.read_text("utf-8").splitlines()}
+    pins = pinned()
     wrong = [f"{name} is pinned and has no row" for name in found if name not in table]
     wrong += [f"{name} has a row and is not pinned" for name in table if name not in pins]
     wrong += [
@@ -157,15 +107,8 @@ def check_licences(found: Mapping[str, str], table: Mapping[str, str]) -> list[s
 def main() -> int:
     """Do what the command line asks; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("files").add_argument("reports", nargs="+", type=Path)
-    commands.add_parser("licences").add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    if asked.command == "files":
-        reports = [json.loads(each.read_text("utf-8")) for each in asked.reports if each.exists()]
-        right, wrong, unknown = check_files(reports, read_hashes())
-        print(f"{right} files are those that were locked, {wrong} are not, {unknown} are unknown")
-        return int(wrong > 0 or (unknown > 0 and bool(os.environ.get("CI"))))
     found = licences()
     if asked.write:
         kept = read_table() if TABLE.exists() else {}

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+import formulations
 from ccl import text
 from ccl.errors import SolverMissing
 from designer.cli.browse import USUAL
@@ -154,8 +155,14 @@ def design(  # noqa: PLR0913  one for each flag
         fragment=fragment,
         allowed=allowed,
         offer=Offer(limits=limits, queue=queue, sweeps=sweep or (), catalog=store),
-        ready=lambda page: remark(f"Topoloom is at {page} and Ctrl-C ends it"),
+        ready=_ready,
     )
+
+
+def _ready(page: str) -> None:
+    """Say where the page is, and compile the searches beside it, where nobody has."""
+    remark(f"Topoloom is at {page} and Ctrl-C ends it")
+    formulations.prepare_searches()
 
 
 def _fragment(cluster: str) -> str:

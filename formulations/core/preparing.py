@@ -44,7 +44,8 @@ TURNS = 2
 _SOURCES = Path(__file__).parents[1] / "engines" / "kernels"
 
 _APART = """
-import subprocess, sys
+import os, subprocess, sys
+getattr(os, "nice", abs)(5)
 child = subprocess.Popen(
     [sys.executable, "-m", "formulations.solving.compile_kernels"],
     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -149,7 +150,7 @@ def compiling() -> Iterator[None]:
                 _STATE.since = None
 
 
-def begin() -> None:
+def prepare_searches() -> None:
     """Let a process that belongs to nobody compile the searches, unless one does or has."""
     if ready() or at_work() or (_STATE.process is not None and _alive(_STATE.process)):
         return
@@ -221,7 +222,7 @@ def done() -> None:
 
 def _prepared_elsewhere() -> bool:
     """Wait for a process that prepares, begun here or by others; return whether it was done."""
-    begin()
+    prepare_searches()
     while not ready():
         alive = _STATE.process is not None and _alive(_STATE.process)
         if not alive and not at_work():

@@ -41,7 +41,7 @@ from ccl.options import option_fields
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
-from formulations.core.preparing import begin, compiling, interpreted, ready
+from formulations.core.preparing import compiling, interpreted, prepare_searches, ready
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
 from formulations.engines.reverse_time import halves
@@ -59,7 +59,7 @@ def first_plan(run: Run) -> None:
     """Offer what can be made without compiled searches; nothing where they are compiled."""
     if ready():
         return
-    begin()
+    prepare_searches()
     most = sum(len(chunk.destinations) for chunk in run.problem.collective.chunks)
     tried = (*FORMS, *((SEARCH,) if most <= TINY else ())) if most <= LARGE else ()
     with compiling(), interpreted():

@@ -30,7 +30,7 @@ def cold(monkeypatch):
     """Nothing is compiled yet, as far as this process knows, and no process is begun for it."""
     monkeypatch.setattr(preparing._STATE, "ready", False)
     monkeypatch.setattr(preparing, "_stamp", lambda: Path("/nowhere"))
-    monkeypatch.setattr(preparing, "begin", lambda: None)
+    monkeypatch.setattr(preparing, "prepare_searches", lambda: None)
     monkeypatch.setattr(preparing, "at_work", lambda: False)
 
 
