@@ -1,6 +1,6 @@
 """The Designer as a Dash application, and serving it.
 
-Where solves run: in child processes of the server, or on workers through a queue.
+Where solves run: in child processes of the server, or on the workers of a Dask scheduler.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 def jobs_at(
-    queue: str | None, limits: Limits | None = None, *, catalog: Catalog | None = None
+    scheduler: str | None, limits: Limits | None = None, *, catalog: Catalog | None = None
 ) -> Jobs:
     """Return where the pages of a server solve.
 
     Parameters
     ----------
-    queue
-        URL of the Redis through which workers are reached, or None to solve on this machine.
+    scheduler
+        Address of the Dask scheduler whose workers solve, or None to solve on this machine.
     limits
         What solves of this machine may take; workers have limits of their own.
     catalog
@@ -56,13 +56,19 @@ def jobs_at(
     Raises
     ------
     ProblemError
-        If no Redis answers there.
+        If it is no such address.
+    SolveError
+        If no scheduler is there.
     """
-    if queue is None:
+    if scheduler is None:
         return Jobs(answering(start, catalog), limits)
-    from designer.queue.sent import Queue, QueuedJobs  # noqa: PLC0415  Celery and Redis: an extra
+    from formulations.campaigns.remote import Remote  # noqa: PLC0415  it loads Dask
 
-    return QueuedJobs(Queue(queue), catalog)
+    return Jobs(answering(Remote(scheduler).start, catalog), Limits(at_once=SENT))
+
+
+SENT = 32
+"""Solves of one server that a scheduler has at once; others wait in the server, in fair turns."""
 
 
 HOME_CLUSTER = "ndv2:hosts=2"
@@ -145,8 +151,8 @@ class Offer:
     ----------
     limits
         What pages may take of this machine.
-    queue
-        URL of the Redis through which workers solve, None to solve on this machine.
+    scheduler
+        Address of the Dask scheduler whose workers solve, None to solve on this machine.
     sweeps
         Folders of sweeps whose rows are shown.
     catalog
@@ -154,7 +160,7 @@ class Offer:
     """
 
     limits: Limits | None = None
-    queue: str | None = None
+    scheduler: str | None = None
     sweeps: Sequence[Path] = ()
     catalog: Catalog | None = None
 
@@ -192,7 +198,7 @@ def serve(
     Raises
     ------
     ProblemError
-        If the address is taken or not this machine's, a name is none, or no Redis answers.
+        If the address is taken or not this machine's, a name is none, or no scheduler answers.
     FormatError
         If a folder is not one of a sweep.
     """
@@ -217,7 +223,7 @@ def serve(
 def _places(offer: Offer, ends: ExitStack) -> dict[str, Any]:
     """Return where the long work of all pages runs; it ends with `ends`."""
     places: dict[str, Any] = {
-        "jobs": jobs_at(offer.queue, offer.limits, catalog=offer.catalog),
+        "jobs": jobs_at(offer.scheduler, offer.limits, catalog=offer.catalog),
         "comparisons": Comparisons(keeping(start_comparison, offer.catalog), offer.limits),
         "studies": Studies(limits=offer.limits),
         "apart": Apart(),

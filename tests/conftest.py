@@ -8,7 +8,6 @@ from hypothesis import settings
 
 ANNOUNCED_SKIPS: dict[str, str] = {
     "tests/interchange/running/test_running.py": "PyTorch, an extra, may not be had where CI runs",
-    "tests/designer/queue/": "Celery is an extra, and not every Python here has a redis-server",
     "tests/widgets/test_pictures_pixels.py::test_a_webm_has": "PyAV is an extra",
 }
 """Start of a test's id -> why it may be skipped in CI."""

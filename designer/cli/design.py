@@ -1,11 +1,12 @@
 """``topoloom design``: the application in a browser.
 
-``topoloom worker``: solves what a server sends through a queue.
+``topoloom worker``: solves what servers send through a Dask scheduler.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 
 import formulations
 from ccl import text
-from ccl.errors import SolverMissing
+from ccl.errors import ProblemError
 from designer.cli.browse import USUAL
 from designer.cli.browse import opened as opened_catalog
 from designer.cli.request import MemoryOption, SolvesOption, memory_in, open_document, remark
@@ -22,45 +23,58 @@ from designer.server.address import LOOPBACK, bound, names
 from formulations import memory_each
 from interchange.formats.own.fragment import fragment_of, is_link, share_of
 
-URL = "redis://127.0.0.1:6379/0"
-"""A Redis of this machine, as an example."""
+ADDRESS = "tcp://127.0.0.1:8786"
+"""A scheduler of this machine, as an example."""
+
+QueueOption = Annotated[str | None, typer.Option("--queue", hidden=True)]
+"""What was there before `--scheduler`."""
 
 
 def worker(
-    queue: Annotated[
-        str,
-        typer.Option("--queue", metavar="URL", help=f"The Redis to take solves from, as {URL}."),
-    ],
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help=f"The Dask scheduler to take solves from, such as {ADDRESS}.",
+            show_default=False,
+        ),
+    ] = None,
     solves: SolvesOption = None,
     memory: MemoryOption = None,
+    queue: QueueOption = None,
 ) -> None:
-    """Solve what `topoloom design --queue` sends, until Ctrl-C."""
-    installed()
-    from designer.queue.broker import connect, place  # noqa: PLC0415  an extra
-    from designer.queue.worker import run_worker  # noqa: PLC0415
+    """Solve what `topoloom design --scheduler` sends, until Ctrl-C."""
+    no_queue(queue)
+    if scheduler is None:
+        msg = f"a worker needs --scheduler, such as {ADDRESS}; dask scheduler starts one"
+        raise ProblemError(msg)
+    from formulations.campaigns.remote import MEMORY  # noqa: PLC0415  it loads Dask
+    from formulations.campaigns.sweeps.pool import connected  # noqa: PLC0415
 
     many = solves or Limits().solves
     each = memory_in(memory) or memory_each(many)
-    connect(queue).close()
+    connected(scheduler).close()
     remark(
-        f"takes {text.count(many, 'solve')} at once from {place(queue)}, each up to "
+        f"takes {text.count(many, 'solve')} at once from {scheduler}, each up to "
         f"{each / 1e9:.3g} GB of memory; Ctrl-C gives them back and ends it"
     )
-    run_worker(queue, solves=many, memory=each)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler, "--no-nanny"]
+    command += ["--nthreads", str(many), "--memory-limit", "0", "--no-dashboard"]
+    os.execve(sys.executable, command, {**os.environ, MEMORY: str(each)})
 
 
-def installed() -> None:
-    """Refuse a queue where what it needs is not installed.
+def no_queue(queue: str | None) -> None:
+    """Say what has come instead of a queue.
 
     Raises
     ------
-    SolverMissing
-        If Celery or its client of Redis is not there.
+    ProblemError
+        If one is given.
     """
-    missing = [name for name in ("celery", "redis") if find_spec(name) is None]
-    if missing:
-        msg = f"a queue needs {' and '.join(missing)}; install with: pip install topoloom[queue]"
-        raise SolverMissing(msg)
+    if queue is not None:
+        msg = f"--queue is gone: start a Dask scheduler and give --scheduler, such as {ADDRESS}"
+        raise ProblemError(msg)
 
 
 ClusterOption = Annotated[
@@ -86,12 +100,12 @@ AllowedOption = Annotated[
         show_default=False,
     ),
 ]
-QueueOption = Annotated[
+SchedulerOption = Annotated[
     str | None,
     typer.Option(
-        "--queue",
-        metavar="URL",
-        help="The Redis through which topoloom worker solves, instead of this machine.",
+        "--scheduler",
+        metavar="ADDRESS",
+        help="The Dask scheduler whose workers solve (topoloom worker), instead of this machine.",
         show_default=False,
     ),
 ]
@@ -127,6 +141,7 @@ def design(  # noqa: PLR0913  one for each flag
     ] = False,
     solves: SolvesOption = None,
     memory: MemoryOption = None,
+    scheduler: SchedulerOption = None,
     queue: QueueOption = None,
     sweep: SweepOption = None,
     catalog: CatalogOption = None,
@@ -139,8 +154,7 @@ def design(  # noqa: PLR0913  one for each flag
     bound(host, port).close()  # what cannot be listened on is said before anything is loaded
     limits = Limits(at_once=solves, memory=memory_in(memory))
     store = None if catalog is None else opened_catalog(catalog)
-    if queue is not None:
-        installed()
+    no_queue(queue)
     from designer.app import Offer, serve  # noqa: PLC0415  it loads Dash
     from designer.views.draw.files import drawing_of  # noqa: PLC0415
 
@@ -154,7 +168,7 @@ def design(  # noqa: PLR0913  one for each flag
         open_browser=not no_browser,
         fragment=fragment,
         allowed=allowed,
-        offer=Offer(limits=limits, queue=queue, sweeps=sweep or (), catalog=store),
+        offer=Offer(limits=limits, scheduler=scheduler, sweeps=sweep or (), catalog=store),
         ready=_ready,
     )
 

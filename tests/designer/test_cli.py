@@ -377,14 +377,6 @@ def test_the_designer_opens_what_it_is_given(run, saved, monkeypatch):
     }
 
 
-def test_a_queue_without_what_it_needs_says_what_to_install(run, monkeypatch):
-    monkeypatch.setattr("designer.cli.design.find_spec", lambda _name: None)
-    for command in ("design --no-browser --port 8953", "worker"):
-        code, _, err = run(*command.split(), "--queue", "redis://127.0.0.1:1/0")
-        assert code == 2
-        assert "a queue needs celery and redis; install with: pip install topoloom[queue]" in err
-
-
 def test_the_designer_opens_what_it_had_when_it_is_given_nothing(run, monkeypatch):
     served = []
     monkeypatch.setattr("designer.app.serve", lambda drawing, **_: served.append(drawing))

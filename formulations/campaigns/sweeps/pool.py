@@ -23,6 +23,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from distributed import Client, Scheduler, SpecCluster, Worker
@@ -238,8 +239,13 @@ class _Tried:
         return f"{self.words}{tries}"
 
 
+SCHEMES = ("tcp", "tls")
+
+ANSWER = 10.0
+"""Seconds to wait for a scheduler."""
+
 PATIENCE = 30.0
-"""Seconds to wait for a scheduler and its first worker."""
+"""Seconds to wait for its first worker."""
 
 
 class _Pageless:
@@ -317,14 +323,29 @@ def _local(workers: int) -> Iterator[Client]:
             yield client
 
 
-@contextmanager
-def _remote(scheduler: str) -> Iterator[Client]:
+def connected(scheduler: str) -> Client:
+    """Return a client of the Dask scheduler at an address.
+
+    Raises
+    ------
+    ProblemError
+        If it is no such address.
+    SolveError
+        If no scheduler is there.
+    """
+    if urlsplit(scheduler).scheme not in SCHEMES:
+        msg = f"the scheduler is at {scheduler!r}; give an address such as tcp://127.0.0.1:8786"
+        raise ProblemError(msg)
     try:
-        client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
+        return Client(scheduler, timeout=ANSWER, set_as_default=False)
     except (TimeoutError, OSError, ValueError) as error:
         msg = f"there is no Dask scheduler at {scheduler}: {str(error).splitlines()[0]}"
         raise SolveError(msg) from None
-    with client:
+
+
+@contextmanager
+def _remote(scheduler: str) -> Iterator[Client]:
+    with connected(scheduler) as client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
