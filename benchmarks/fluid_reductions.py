@@ -29,7 +29,7 @@ from formulations.engines.forestcoll.search import forest_rate
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """A cluster, and the share that is saved there: what the notes say, or what has to be."""
 
     cluster: str
@@ -37,15 +37,15 @@ class Asked:
 
 
 GAINING = (
-    Asked("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10,alpha=0", "40 %"),
-    Asked("star:gpus=8,bandwidth=1,wide=2,wide_bandwidth=4,alpha=0", "43 %"),
-    Asked("random:gpus=6,switches=2"),
-    Asked("random:gpus=16,switches=4"),
-    Asked("random:gpus=32,switches=8"),
-    Asked("random:gpus=64,switches=16"),
+    Request("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10,alpha=0", "40 %"),
+    Request("star:gpus=8,bandwidth=1,wide=2,wide_bandwidth=4,alpha=0", "43 %"),
+    Request("random:gpus=6,switches=2"),
+    Request("random:gpus=16,switches=4"),
+    Request("random:gpus=32,switches=8"),
+    Request("random:gpus=64,switches=16"),
 )
 EVEN = tuple(
-    Asked(cluster, "0 %")
+    Request(cluster, "0 %")
     for cluster in (
         "thesis-dgx-a100:hosts=2",
         "thesis-dgx-a100:hosts=16",

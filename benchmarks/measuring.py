@@ -39,7 +39,7 @@ class Goal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Request:
     """One row.
 
     Parameters
@@ -96,7 +96,7 @@ class Settings:
     time_limit: float | None = None
     only: str = ""
 
-    def chosen(self, rows: Iterable[Asked]) -> list[Asked]:
+    def chosen(self, rows: Iterable[Request]) -> list[Request]:
         """Return the rows that are run, with their limits."""
         return [
             row if self.time_limit is None else replace(row, time_limit=self.time_limit)
@@ -121,7 +121,7 @@ class Measured:
         Why there is none.
     """
 
-    asked: Asked
+    asked: Request
     result: Result | None
     seconds: float
     failure: str = ""
@@ -145,7 +145,7 @@ class Measured:
         )
 
 
-def measured(asked: Asked, settings: Settings) -> Measured:
+def measured(asked: Request, settings: Settings) -> Measured:
     """Solve a row as often as asked for."""
     seconds: list[float] = []
     results: list[Result] = []
@@ -172,7 +172,7 @@ def measured(asked: Asked, settings: Settings) -> Measured:
     return done
 
 
-def warm_up(row: Asked) -> None:
+def warm_up(row: Request) -> None:
     """Solve once what is like `row`: nobody waits twice for what the first solve loads."""
     measured(replace(row, size=WARM_UP, goal=None), Settings(repeat=1))
 
@@ -207,7 +207,7 @@ def table(title: str, ours: Sequence[str], published: Sequence[str] = ()) -> Tab
 
 
 def filled(
-    title: str, rows: Sequence[Asked], settings: Settings, *, published: Sequence[str] = ()
+    title: str, rows: Sequence[Request], settings: Settings, *, published: Sequence[str] = ()
 ) -> Table:
     """Measure `rows` and return their table, with how many came to what was asked for."""
     made = table(title, ("cluster", "size", *FIGURES, "as asked"), published)

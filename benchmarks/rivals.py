@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import Asked, Measured, Settings, measured, table, warm_up
+from benchmarks.measuring import Measured, Request, Settings, measured, table, warm_up
 from ccl.collective import CollectiveKind
 
 CLUSTERS = ("dgx-1v", "mi250:hosts=2", "dgx-a100:hosts=2", "ndv2:hosts=2", "torus")
@@ -72,11 +72,11 @@ def main(
 def rates(settings: Settings) -> Iterator[Table]:
     """All methods on all clusters; what a method refuses is left out."""
     for method in ("forestcoll", "tacos"):
-        warm_up(Asked(cluster="ring", size="1MB", formulation=method))
+        warm_up(Request(cluster="ring", size="1MB", formulation=method))
     for cluster in CLUSTERS:
         made = table(f"{cluster}, 1 GB", HEADINGS)
         for kind in KINDS:
-            _rows(made, Asked(cluster=cluster, size="1GB", kind=kind), settings)
+            _rows(made, Request(cluster=cluster, size="1GB", kind=kind), settings)
         yield made
 
 
@@ -93,7 +93,7 @@ HEADINGS = (
 )
 
 
-def _rows(made: Table, asked: Asked, settings: Settings) -> None:
+def _rows(made: Table, asked: Request, settings: Settings) -> None:
     first: Measured | None = None
     for name, formulation, options in METHODS:
         if "halves" in options and asked.kind != "all-reduce":
@@ -129,14 +129,14 @@ def _figures(done: Measured, first: Measured) -> list[str]:
 
 def tacos(settings: Settings) -> Iterator[Table]:
     """As many trials as the published program had, by its rule and with what is ours."""
-    warm_up(Asked(cluster="ring", size="1MB", formulation="tacos"))
+    warm_up(Request(cluster="ring", size="1MB", formulation="tacos"))
     made = table(
         "TACOS, all-gather of 1 GB",
         ("cluster", "chunks", "trials", "its rule µs", "s", "ours µs", "s", "bound µs"),
         ("published program µs", "s"),
     )
     for cluster, chunks, trials, published, seconds in PUBLISHED:
-        asked = Asked(
+        asked = Request(
             cluster=cluster,
             size="1GB",
             chunks=chunks,

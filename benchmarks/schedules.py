@@ -29,9 +29,9 @@ from rich.table import Table
 
 from benchmarks.measuring import (
     FIGURES,
-    Asked,
     Goal,
     Measured,
+    Request,
     Settings,
     figures,
     filled,
@@ -81,9 +81,9 @@ def main(
 
 def all_gathers(settings: Settings) -> Iterator[Table]:
     """Eleven sizes on two, four and two hosts: to be proved within a second, or near within 60."""
-    warm_up(Asked(cluster="ndv2:hosts=2", size="1MB"))
+    warm_up(Request(cluster="ndv2:hosts=2", size="1MB"))
     rows = settings.chosen(
-        Asked(
+        Request(
             cluster="ndv2:hosts=2",
             size=row.size,
             goal=Goal(_allowed(row.size, row.slow, row.fast), PROOF_TOLERANCE, 1.0),
@@ -100,16 +100,17 @@ def all_gathers(settings: Settings) -> Iterator[Table]:
         ("dgx-2-te-ccl", near),
     ):
         rows = settings.chosen(
-            Asked(cluster=cluster, size=size, goal=goal, time_limit=LIMIT * 60.0) for size in SIZES
+            Request(cluster=cluster, size=size, goal=goal, time_limit=LIMIT * 60.0)
+            for size in SIZES
         )
         yield filled(f"all-gather, {cluster}", rows, settings)
 
 
 def all_to_alls(settings: Settings) -> Iterator[Table]:
     """Table 8 within 20 s, and 128 GPUs within 60 s."""
-    warm_up(Asked(cluster="ndv2:hosts=2", kind="all-to-all", size="1MB", time_limit=20.0))
+    warm_up(Request(cluster="ndv2:hosts=2", kind="all-to-all", size="1MB", time_limit=20.0))
     rows = settings.chosen(
-        Asked(
+        Request(
             cluster="ndv2:hosts=2",
             kind="all-to-all",
             size=row.size,
@@ -121,7 +122,7 @@ def all_to_alls(settings: Settings) -> Iterator[Table]:
     )
     yield filled("all-to-all, NDv2 x 2", rows, settings, published=TABLE8)
     rows = settings.chosen(
-        Asked(
+        Request(
             cluster="dgx-a100:hosts=16",
             kind="all-to-all",
             size=size,
@@ -144,7 +145,7 @@ def chunk_counts(settings: Settings) -> Iterator[Table]:
     """More chunks per shard, against the bound that holds for every number of them."""
     for cluster, most in (("ndv2:hosts=2", 40_300.0), ("dgx-1v", math.inf)):
         rows = settings.chosen(
-            Asked(
+            Request(
                 cluster=cluster,
                 size="1GB",
                 chunks=count,
@@ -159,7 +160,7 @@ def chunk_counts(settings: Settings) -> Iterator[Table]:
             yield _front(cluster, rows, settings, most=most)
 
 
-def _front(cluster: str, rows: list[Asked], settings: Settings, *, most: float) -> Table:
+def _front(cluster: str, rows: list[Request], settings: Settings, *, most: float) -> Table:
     done = [measured(row, settings) for row in rows]
     found = [each.result for each in done if each.result is not None]
     made = table(
@@ -185,14 +186,14 @@ REDUCED = ("dgx-1v", "ndv2:hosts=2", "dgx-2-te-ccl", "amd-te-ccl:hosts=1", "toru
 
 def reductions(settings: Settings) -> Iterator[Table]:
     """All-reduce is never worse than its two halves one after the other."""
-    warm_up(Asked(cluster="dgx-1v", kind="all-reduce", size="1MB", time_limit=20.0))
+    warm_up(Request(cluster="dgx-1v", kind="all-reduce", size="1MB", time_limit=20.0))
     for cluster in REDUCED:
         made = table(
             f"reductions, {cluster}",
             ("collective", "size", *FIGURES, "reduce-scatter + all-gather µs", "not worse"),
         )
         for row in settings.chosen(
-            Asked(cluster=cluster, kind="all-reduce", size=size, time_limit=20.0)
+            Request(cluster=cluster, kind="all-reduce", size=size, time_limit=20.0)
             for size in ("1KB", "64KB", "1MB", "1GB")
         ):
             halves = [
@@ -209,14 +210,14 @@ def reductions(settings: Settings) -> Iterator[Table]:
 
 def large(settings: Settings) -> Iterator[Table]:
     """64 and 128 GPUs within 30 s, 1,024 within 120 s."""
-    warm_up(Asked(cluster="ndv2:hosts=2", size="1MB", time_limit=20.0))
+    warm_up(Request(cluster="ndv2:hosts=2", size="1MB", time_limit=20.0))
     clusters = ("ndv2:hosts=8", "ndv2:hosts=16", "mi250:hosts=4", "mi250:hosts=8")
     for names, seconds in (
         ((*clusters, "torus:shape=8x8"), 30.0),
         (("dgx-a100:hosts=128",), 120.0),
     ):
         rows = settings.chosen(
-            Asked(cluster=name, size=size, time_limit=LIMIT * seconds, goal=Goal(seconds=seconds))
+            Request(cluster=name, size=size, time_limit=LIMIT * seconds, goal=Goal(seconds=seconds))
             for name in names
             for size in ("1GB", "1MB")
         )
@@ -224,15 +225,15 @@ def large(settings: Settings) -> Iterator[Table]:
 
 
 COMPARED = (
-    Asked(cluster="ndv2:hosts=2", size="1MB"),
-    Asked(cluster="dgx-2-te-ccl", size="256KB"),
-    Asked(cluster="dgx-1v", size="25KB"),
-    Asked(cluster="ndv2:hosts=2", kind="all-to-all", size="1MB"),
-    Asked(cluster="dgx-1v", kind="all-to-all", size="1MB"),
-    Asked(cluster="amd-te-ccl:hosts=1", kind="reduce-scatter", size="64KB"),
-    Asked(cluster="torus", kind="all-reduce", size="1MB"),
-    Asked(cluster="ring", kind="all-reduce", size="1GB"),
-    Asked(cluster="torus", kind="broadcast", size="1MB", chunks=4),
+    Request(cluster="ndv2:hosts=2", size="1MB"),
+    Request(cluster="dgx-2-te-ccl", size="256KB"),
+    Request(cluster="dgx-1v", size="25KB"),
+    Request(cluster="ndv2:hosts=2", kind="all-to-all", size="1MB"),
+    Request(cluster="dgx-1v", kind="all-to-all", size="1MB"),
+    Request(cluster="amd-te-ccl:hosts=1", kind="reduce-scatter", size="64KB"),
+    Request(cluster="torus", kind="all-reduce", size="1MB"),
+    Request(cluster="ring", kind="all-reduce", size="1GB"),
+    Request(cluster="torus", kind="broadcast", size="1MB", chunks=4),
 )
 
 
@@ -246,7 +247,7 @@ def methods(settings: Settings) -> Iterator[Table]:
         yield _compared(row, done)
 
 
-def _compared(row: Asked, done: dict[str, Measured]) -> Table:
+def _compared(row: Request, done: dict[str, Measured]) -> Table:
     made = table(f"{row.kind} of {row.size}, {row.cluster}", ("method", *FIGURES, "than auto"))
     auto = done["auto"].makespan
     for name, each in done.items():

@@ -95,7 +95,7 @@ def _stores(drawing: dict[str, Any], *, chosen: bool) -> list[Any]:
         *(dcc.Store(id=each) for each in (ids.COPY, ids.LINK_COPY, ids.LINK_FILE)),
         *(dcc.Store(id=each) for each in (ids.LINKED, ids.LINK_REFUSED)),
         dcc.Store(id=ids.PATHS, storage_type="session"),
-        dcc.Store(id=ids.WAYS_MARKS),
+        dcc.Store(id=ids.PATHS_MARKS),
         *(dcc.Store(id=each) for each in (ids.RESULT, ids.PERSISTED, ids.SUMMARY, ids.LOAD_DATA)),
         *(dcc.Store(id=each) for each in (ids.REMEDY, ids.OTHER)),
         dcc.Store(id=ids.SCHEME_NOW),

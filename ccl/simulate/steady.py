@@ -86,7 +86,7 @@ class Orbits:
         at = list(links)
         return tuple(self.number[at].tolist()), tuple(self.bundle[at].tolist())
 
-    def told(self, timeline: Timeline) -> Timeline:
+    def annotated(self, timeline: Timeline) -> Timeline:
         """Return the timeline of representatives with what it stands for."""
         return replace(timeline, images=self.images, orbits=self.names)
 
@@ -359,7 +359,7 @@ def _in_parts(
     crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
     after = _after(way for _, way, _, _ in cut)
     timeline = _timeline(problem, parts, crossed=crossed, after=after, chunks=chunks)
-    return timeline if orbits is None else orbits.told(timeline)
+    return timeline if orbits is None else orbits.annotated(timeline)
 
 
 def _track(way: _Way, orbits: Orbits | None) -> Track:

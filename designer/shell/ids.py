@@ -206,8 +206,8 @@ PATHS_BOX = "ways-box"
 PATHS_TITLE = "ways-title"
 PATHS_CHOICE = "ways-choice"
 PATHS_FACTS = "ways-facts"
-WAYS_MARKS = "ways-marks"
-WAYS_CLOSE = "ways-close"
+PATHS_MARKS = "ways-marks"
+PATHS_CLOSE = "ways-close"
 
 # Sweeps.
 SWEEP_NAME = "sweep-name"

@@ -180,7 +180,7 @@ class QuickestPaths:
             np.minimum(earliest[:, number], times[:, vertex], out=earliest[:, number])
         return earliest
 
-    def shown(self, start: int, stop: int) -> Path:
+    def example(self, start: int, stop: int) -> Path:
         """Return a quickest way from rank to rank."""
         graph, costs = self.graph
         src, dst = int(self.network.gpus[start]), int(self.network.gpus[stop])
@@ -235,7 +235,7 @@ def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
     return Bound(
         best,
         "path",
-        slowest.shown(*worst),
+        slowest.example(*worst),
         "the quickest path of a whole chunk" if whole_chunks else "latencies of the shortest path",
         whole_chunks,
     )

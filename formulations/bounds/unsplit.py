@@ -307,7 +307,9 @@ class _Search:
         """Return what the best cut proves."""
         best, cut = 0.0, None
         for inside in self._few[: self._affordable]:
-            makespan = cut_makespan(self.network, self.ways, self.kinds, inside=inside, beaten=best)
+            makespan = cut_makespan(
+                self.network, self.paths, self.kinds, inside=inside, beaten=best
+            )
             if makespan > best:
                 best, cut = makespan, inside
         if cut is None:
@@ -322,7 +324,7 @@ class _Search:
         pairs = list(self._pairs())[: self._affordable]
         for backwards in (False, True):
             kinds = self.kinds.turned() if backwards else self.kinds
-            stages = Stages(Direction(self.network, self.ways, kinds, backwards))
+            stages = Stages(Direction(self.network, self.paths, kinds, backwards))
             tried: list[tuple[float, Mask, Mask | None]]
             tried = [(stages.makespan(*pair), *pair) for pair in pairs]
             tried += [(stages.spread(each), ~each, None) for each in self._around]
@@ -357,7 +359,7 @@ class _Search:
             return None
         best, what = 0.0, ""
         for groups in groupings(self.network):
-            makespan = group_makespan(self.network, self.ways, groups, chunks=chunks)
+            makespan = group_makespan(self.network, self.paths, groups, chunks=chunks)
             if makespan > best:
                 names = "GPUs" if len(groups) == len(self.network.gpus) else "hosts"
                 best = makespan
@@ -365,7 +367,7 @@ class _Search:
         return Bound(best, "group", None, what, whole_chunks=True) if best else None
 
     @cached_property
-    def ways(self) -> QuickestPaths:
+    def paths(self) -> QuickestPaths:
         """The quickest ways of these chunks."""
         return QuickestPaths(self.network, self.nbytes)
 

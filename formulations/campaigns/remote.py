@@ -274,7 +274,7 @@ def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
     """Solve what was asked under a key, on the worker that runs this."""
     worker = get_worker()
     news = _News(key)
-    news.tell({"event": "begin"})
+    news.put({"event": "begin"})
     try:
         job = start(
             problem_from_json(request["problem"]),
@@ -289,7 +289,7 @@ def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
             last = {"event": "result", "result": result_to_json(job.result())}
     except CclError as error:
         last = {"event": "error", "kind": type(error).__name__, "message": str(error)}
-    news.tell(last)
+    news.put(last)
 
 
 class _News:
@@ -298,7 +298,7 @@ class _News:
     def __init__(self, key: str) -> None:
         self._queue = Queue(key)
 
-    def tell(self, event: Mapping[str, Any]) -> None:
+    def put(self, event: Mapping[str, Any]) -> None:
         """Tell an event; a scheduler that is gone hears nothing, and forgets its workers."""
         with contextlib.suppress(OSError):
             self._queue.put(json.dumps(event))
@@ -318,7 +318,7 @@ class _News:
                 "message": each.message,
                 "result": None if each.result is None else result_to_json(each.result),
             }
-            self.tell(told)
+            self.put(told)
 
 
 @contextlib.contextmanager

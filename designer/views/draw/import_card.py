@@ -377,7 +377,7 @@ def _taken(found: Found, now: Topology | None, sketches: Json | None, formulatio
         return {"formulation": name, "sketches": kept, **chunks}
     if imported.overlay is not None:
         return {"ways": importing.overlays_of(imported.overlay), "layer": "ways"}
-    return shown(importing.opened(found, now))
+    return opened_changes(importing.opened(found, now))
 
 
 def _added(found: Found, drawing: Json, name: str) -> Json:
@@ -393,7 +393,7 @@ def _added(found: Found, drawing: Json, name: str) -> Json:
     }
 
 
-def shown(opened: Opened) -> Json:
+def opened_changes(opened: Opened) -> Json:
     """Return the changes of a topology, a problem or a plan that is opened."""
     asked = opened.settings
     changes: Json = {key: asked[key] for key in SETTINGS if key in asked}
@@ -462,7 +462,7 @@ def opened(result: Result, *, redrawn: bool = True) -> dict[str, Any]:
     )
     point = (result.solve_time, result.makespan, result.bound.makespan)
     return {
-        **shown(found),
+        **opened_changes(found),
         "formulation": result.formulation,
         "course": course((point,), seconds=result.solve_time, running=False),
         "view": "canvas",

@@ -271,7 +271,7 @@ def changes_of(fragment: str, options: Json | None, *, sketches: Json | None) ->
         found = linked(fragment)
     except CclError as error:
         return _refused(fragment, error)
-    changes = import_card.shown(found.opened)
+    changes = import_card.opened_changes(found.opened)
     name = found.formulation
     if name is not None:
         own = {**found.options, **found.sketches.get(name, {})}

@@ -380,6 +380,6 @@ def _layers(app: Dash) -> None:
         Input(ids.PRICES, "data"),
         Input(ids.DUALS, "data"),
         Input(ids.TREE, "data"),
-        Input(ids.WAYS_MARKS, "data"),
+        Input(ids.PATHS_MARKS, "data"),
         Input({"layer": ALL}, "id"),
     )

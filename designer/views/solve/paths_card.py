@@ -29,7 +29,7 @@ def paths_section() -> html.Section:
     """Return the section; it is hidden where there are none."""
     close = html.Button(
         icon("close"),
-        id=ids.WAYS_CLOSE,
+        id=ids.PATHS_CLOSE,
         type="button",
         className="ds-close",
         title="Hide the paths",
@@ -119,7 +119,7 @@ def register(app: Dash) -> None:
         return False, ways["title"], choices(ways), ALL, no_update
 
     @app.callback(
-        Output(ids.WAYS_MARKS, "data"),
+        Output(ids.PATHS_MARKS, "data"),
         Output(ids.PATHS_FACTS, "children"),
         Input(ids.PATHS, "data"),
         Input(ids.PATHS_CHOICE, "value"),
@@ -129,7 +129,7 @@ def register(app: Dash) -> None:
 
     @app.callback(
         Output(ids.PATHS, "data", allow_duplicate=True),
-        Input(ids.WAYS_CLOSE, "n_clicks"),
+        Input(ids.PATHS_CLOSE, "n_clicks"),
         prevent_initial_call=True,
     )
     def on_close(_clicks: int) -> None:

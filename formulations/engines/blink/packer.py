@@ -28,8 +28,8 @@ from formulations.engines.blink.roots import (
     chosen,
     from_root,
     of_root,
-    same_both_ways,
     shared_halves,
+    symmetric_links,
     turned_round,
     weighted,
 )
@@ -253,7 +253,7 @@ def _all_reduce(packer: Packer) -> Forest:
         f"{float(root.out):.6g} GB/s down; {float(nbytes / root.into + nbytes / root.out):.6g} µs "
         "if each half had the links alone, one after the other"
     )
-    back = same_both_ways(network)
+    back = symmetric_links(network)
     rates = _alone(network, root.rank)
     whole = None
     if packer.options.halves == "at once":

@@ -91,7 +91,7 @@ def turned_round(network: Network) -> Network:
     return replace(network, src=network.dst, dst=network.src)
 
 
-def same_both_ways(network: Network) -> np.ndarray | None:
+def symmetric_links(network: Network) -> np.ndarray | None:
     """Return the number of the link back of each, None where one lacks or has another bandwidth."""
     many = len(network.weight)
     keys, back = network.src * many + network.dst, network.dst * many + network.src
@@ -110,7 +110,7 @@ def best_root(network: Network, rank: int | None) -> Root:
     if rank is not None:
         return _root(network, rank)
     far = _far(network)
-    if same_both_ways(network) is not None:
+    if symmetric_links(network) is not None:
         return _root(network, int(np.argmin(far)))
     roots = [_root(network, each) for each in range(len(network.gpus))]
     return min(roots, key=lambda each: (1 / each.out + 1 / each.into, far[each.rank]))
@@ -387,7 +387,7 @@ class _HalvesProgram:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.capacity = network.capacity / network.capacity.max()
-        self.back = same_both_ways(network)
+        self.back = symmetric_links(network)
         self.sides = [_Side(network, up=False)]
         if self.back is None:
             self.sides.append(_Side(turned_round(network), up=True))

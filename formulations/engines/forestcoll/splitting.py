@@ -147,7 +147,7 @@ def split(load: Load) -> Connections:
         left.remove(hub)
         found = _split_off(network, found, hub, steps=_Steps(place, ways, load.bundle))
     return Connections(
-        found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.ways()
+        found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.routes()
     )
 
 
@@ -345,7 +345,7 @@ class _Log:
                 self._ways[u, t].append((_short(first + then[1:]), part))
             amount -= part
 
-    def ways(self) -> Routes:
+    def routes(self) -> Routes:
         """Return the ways of all that is left."""
         return {ends: list(ways) for ends, ways in self._ways.items() if ways}
 

@@ -344,7 +344,7 @@ def _tree(side: Side, column: Column, *, rank: int, weight: Fraction) -> Tree:
     routes = []
     for vertex in column.order:
         before = brought[int(column.parents[vertex])]
-        route = (*before, *(topology.links[link].dst for link in column.way(vertex)))
+        route = (*before, *(topology.links[link].dst for link in column.links_to(vertex)))
         if topology.device(names[vertex]).stores:
             routes.append(route)
             route = route[-1:]

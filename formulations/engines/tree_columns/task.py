@@ -73,7 +73,7 @@ class Column:
         order = np.repeat(np.arange(len(self.parents)), np.diff(self.first))
         return self.root, order.astype(np.int32).tobytes() + self.links.tobytes()
 
-    def way(self, vertex: int) -> list[int]:
+    def links_to(self, vertex: int) -> list[int]:
         """Return the links of the way into a vertex, in order."""
         found: list[int] = self.links[self.first[vertex] : self.first[vertex + 1]].tolist()
         return found
@@ -104,7 +104,7 @@ class Priced:
 
     def __init__(self, side: Side, length: Floats) -> None:
         self.side, self.length = side, length
-        self.costs, self._near, self._before = arborescence.closure(side.ways, length)
+        self.costs, self._near, self._before = arborescence.closure(side.adjacency, length)
 
     def cost(self, parents: Ints) -> Floats:
         """Return what trees cost; parents are those of each, shape (trees, vertices)."""
@@ -127,7 +127,7 @@ class Priced:
     def column(self, root: int, parents: Ints) -> Column:
         """Write a tree out as links."""
         links, first = arborescence.unfold(
-            self.side.ways, self.length, self.costs, self._near, self._before, parents
+            self.side.adjacency, self.length, self.costs, self._near, self._before, parents
         )
         return Column(root, parents, links, first)
 
@@ -164,7 +164,7 @@ class Side:
         return place[[self.topology.index[name] for name in self.topology.ranks]]
 
     @cached_property
-    def ways(self) -> Adjacency:
+    def adjacency(self) -> Adjacency:
         """Links between vertices and relays."""
         graph = graph_of(self.topology)
         copies = graph.copies

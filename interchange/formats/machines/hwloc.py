@@ -297,8 +297,8 @@ class _Reading:
         for i, gpu in enumerate(gpus):
             self.make(gpu, "gpu", f"gpu{i}")
         self.lay(top)
-        self.told(top, gpus, chains)
-        self.told_beside(found)
+        self.describe(top, gpus, chains)
+        self.described_beside(found)
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "hwloc"
         topology = Topology(name, tuple(self.devices), tuple(self.links), tuple(self.limits))
         report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
@@ -390,7 +390,7 @@ class _Reading:
         self.links += pair
         return tuple(each.ends for each in pair)
 
-    def told(self, top: Part, gpus: list[Part], chains: int) -> None:
+    def describe(self, top: Part, gpus: list[Part], chains: int) -> None:
         """Say what was drawn and what was assumed of it."""
         sorts = [each.sort for each in top.everything()]
         parts = {
@@ -425,7 +425,7 @@ class _Reading:
         if len({gpu.rank[0] for gpu in gpus}) > 1 or gpus[0].rank[0] > 1:
             self.assumed.append("GPUs are numbered by CUDA, or else by PCI address")
 
-    def told_beside(self, found: Found) -> None:
+    def described_beside(self, found: Found) -> None:
         """Say what else the file has."""
         tables = {
             each.attributes.get("name", "")

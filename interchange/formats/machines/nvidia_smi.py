@@ -291,7 +291,7 @@ class _Reading:
         made = [*self.through(switched, links, rates), *self.straight(switched, links, rates)]
         devices += [device("switch", _switch(i), host=HOST) for i in range(len(switched))]
         devices += [device("nic", name, host=HOST) for name in self.nics]
-        self.taken.insert(0, self.devices_told())
+        self.taken.insert(0, self.devices_described())
         tree = self.tree(groups, links, rates)
         self.said_beside()
         topology = self.topology([*devices, *tree.devices], [*made, *tree.links])
@@ -303,7 +303,7 @@ class _Reading:
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip()
         return Topology(name or "nvidia-smi", tuple(devices), tuple(links))
 
-    def devices_told(self) -> str:
+    def devices_described(self) -> str:
         """Return how many devices there are."""
         nics = f" and {count(len(self.nics), 'network adapter')}" if self.nics else ""
         return f"{count(len(self.gpus), 'GPU')}{nics} of one host"
@@ -440,7 +440,7 @@ class _Reading:
             host=HOST,
             numa={name: told for name, told in numa.items() if told.isdigit()},
         )
-        self.tree_told(tree, wrong, rates)
+        self.tree_described(tree, wrong, rates)
         return tree
 
     def apart(self) -> dict[Pair, int]:
@@ -496,7 +496,7 @@ class _Reading:
             )
         return guessed
 
-    def tree_told(self, tree: Tree, wrong: int, rates: _Rates) -> None:
+    def tree_described(self, tree: Tree, wrong: int, rates: _Rates) -> None:
         """Say what the tree is made of."""
         sorts = {"pcie": "PCIe switch", "bridge": "host bridge", "numa": "NUMA domain"}
         many = {"pcie": "PCIe switches"}
