@@ -188,7 +188,7 @@ def test_a_way_that_one_chunk_alone_overloads_is_no_move():
 def test_too_many_ways_are_refused_in_words(monkeypatch):
     monkeypatch.setattr(moves_module, "MOST_MOVES", 11)
 
-    with pytest.raises(SolveError, match=r"more than 11 ways .* fewer levels of switches"):
+    with pytest.raises(SolveError, match=r"more than 11 paths .* fewer levels of switches"):
         moves_of(open_cluster("star:gpus=4"))
 
 

@@ -1,6 +1,6 @@
 """Studies that take longer than a slider's move: losses, stragglers, budgets.
 
-As with solves (`designer.jobs.solving`) each runs in a process that is ended when it is stopped
+As with solves (`designer.jobs`) each runs in a process that is ended when it is stopped
 or its page is gone, and tells what it finds as soon as it is there.
 """
 
