@@ -74,7 +74,7 @@ def open_two_mi250(page):
 def solve(page):
     """Press Solve and wait for the verdict."""
     page.get_by_role("button", name="Solve", exact=True).click()
-    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    page.locator("#schedule .ds-banner").wait_for(timeout=SLOW)
     page.locator("#solve").wait_for(state="visible", timeout=SLOW)
 
 
@@ -385,7 +385,7 @@ def test_absurd_settings_are_told_in_a_sentence_and_can_be_put_right(designer):
 def test_the_inspector_edits_a_link_and_refuses_what_cannot_be(designer):
     page = designer.page
     designer.do("select", links=[["g0", "g1"]])
-    field = page.locator("#inspector").get_by_label("Bandwidth")
+    field = page.locator("#inspector").get_by_label("Bandwidth", exact=True)
     field.fill("75")
     field.press("Enter")
     page.wait_for_function(
@@ -449,8 +449,8 @@ def test_a_gallery_cluster_opens_with_its_parameters_and_can_be_undone(designer)
 def test_a_formulation_that_refuses_says_why(designer):
     page = designer.page
     page.get_by_role("textbox", name="Formulation").click()
-    option = page.get_by_role("option").filter(has_text="Not here").first
-    expect(option).to_contain_text("all-gather")
+    option = page.get_by_role("option").filter(has_text="Unavailable").first
+    expect(option).to_contain_text("it supports")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="About", exact=True).click()
     expect(page.locator(".ds-mathematics")).to_contain_text("epoch")

@@ -56,7 +56,7 @@ def press(page, name):
 def solve(page):
     """Press Solve and wait for the end."""
     page.get_by_role("button", name="Solve", exact=True).click()
-    page.locator("#schedule .ds-stats").wait_for(timeout=SLOW)
+    page.locator("#schedule .ds-banner").wait_for(timeout=SLOW)
     page.locator("#solve").wait_for(state="visible", timeout=SLOW)
 
 

@@ -34,7 +34,7 @@ def told(field):
 def test_a_field_says_what_it_understood_and_marks_what_it_refuses(designer):
     page = designer.page
     designer.do("select", links=[["g0", "g1"]])
-    field = page.locator("#inspector").get_by_label("Bandwidth")
+    field = page.locator("#inspector").get_by_label("Bandwidth", exact=True)
     field.fill("600 Gb/s")
     assert told(field) == "600 Gb/s = 75 GB/s"
     field.press("Enter")
