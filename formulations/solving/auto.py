@@ -21,15 +21,17 @@ that hold for every plan count.
 A first plan on a machine that has not compiled the searches yet, while that is done.
 
 Closed forms, and one pass of list scheduling where the problem is small, are made by the searches
-as they are written (`formulations.core.preparing.interpreted`): a second for 16 GPUs, beside a
-minute for compiling. The clock of the solve stands still, as no solve would take this time
-otherwise.
+as they are written (`formulations.core.preparing.interpreted`): a second for 16 GPUs, beside half
+a minute for compiling. The clock of the solve stands still, as no solve would take this time
+otherwise. Then small problems are searched as the searches are written until they are compiled;
+larger ones wait for it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -191,7 +193,8 @@ def run(run: Run, options: Options) -> Result:
         without_windows(FORMULATION, run, options, rest=1)
     search = Search(run, options)
     try:
-        search.all()
+        with interpreted() if search.tiny else nullcontext():
+            search.all()
     finally:
         search.end()
     if run.best is None and search.failed and not run.expired:
@@ -250,6 +253,11 @@ class Search:
         """Stop what still goes on elsewhere."""
         if self._aside is not None:
             self._aside.close()
+
+    @property
+    def tiny(self) -> bool:
+        """Whether searches are quick enough as they are written, while they are being compiled."""
+        return self._pairs <= TINY
 
     @property
     def _done(self) -> bool:

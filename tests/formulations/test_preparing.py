@@ -173,3 +173,16 @@ def test_the_first_solve_after_an_installation(tmp_path, monkeypatch, record_pro
     )
     assert done.returncode == 0
     assert time.perf_counter() - begun < 10
+
+
+def test_a_small_problem_is_searched_while_the_searches_are_compiled(cold, monkeypatch):
+    """List scheduling and trees as they are written take seconds for 16 GPUs; nothing waits."""
+
+    def waits():
+        pytest.fail("it waits for the compiler")
+
+    monkeypatch.setattr(arrays, "wait", waits)
+    result = solve(Problem(open_cluster("ndv2:hosts=2"), all_gather(16, 1e6)), time_limit=5)
+
+    assert result.found_by in {"orbit-trees", "forestcoll"}
+    assert result.makespan < 43
