@@ -79,7 +79,8 @@ def install(arguments: list[str]) -> int:
     environment = {**os.environ, "SKIP_JUPYTER_BUILDER": "1"}
     if "cert" in settings:
         environment.setdefault("SSL_CERT_FILE", settings["cert"])
-    command = [uv(), "pip", "install", "--quiet", "--python", sys.executable, "-c", str(LOCK)]
+    command = [uv(), "pip", "install", "--quiet", "--compile-bytecode"]
+    command += ["--python", sys.executable, "-c", str(LOCK)]
     done = subprocess.run([*command, *places(settings), *arguments], env=environment, check=False)
     return done.returncode
 

@@ -5,6 +5,27 @@ standard error. Bad input ends with exit code 2 and one sentence, a plan that br
 ``verify`` with 1, and an interrupted solve ends with 130 after its best plan was printed and kept.
 """
 
-from designer.cli.entry import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ccl import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave; the console script ``topoloom``.
+
+    Parameters
+    ----------
+    arguments
+        What stands after the name of the program; by default what the system gave.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:  # asked by programs, which need not wait for the commands
+        sys.stdout.write(f"topoloom {__version__}\n")
+        sys.exit(0)
+    from designer.cli.entry import run  # noqa: PLC0415  it loads every command
+
+    run(given)

@@ -34,15 +34,8 @@ INTERRUPTED = 130
 UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave; the console script ``topoloom``.
-
-    Parameters
-    ----------
-    arguments
-        What stands after the name of the program; by default what the system gave.
-    """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+def run(given: Sequence[str]) -> NoReturn:
+    """Run the command that stands after the name of the program, and leave."""
     try:
         code = application(given)(given or ["--help"], prog_name="topoloom", standalone_mode=False)
     except CclError as error:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from designer.cli.entry import main
+from designer.cli import main
 
 
 def run(capsys, *arguments):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ccl.serialization.conditions import document, read_document, write_document
-from designer.cli.entry import main
+from designer.cli import main
 from gallery import open_cluster
 from interchange.formats.own.fragment import share_of
 

@@ -15,7 +15,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import document, read_document, write_document
 from ccl.serialization.sketches import Sketch, sketch_from_json, sketch_to_json
 from ccl.serialization.topoloom import topology_to_json
-from designer.cli.entry import main
+from designer.cli import main
 from designer.views.solve import forms
 from designer.views.solve import sketch as drawn
 from formulations import Formulation, formulation
