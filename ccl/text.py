@@ -11,6 +11,8 @@ NONE = "–"
 DIGITS = 6
 """Significant digits of a number in a sentence."""
 
+_TIMES = ("µs", "ms", "s")
+
 MOST_LINES = 40
 """Lines of one kind that are told; how many are left out is said."""
 
@@ -19,7 +21,7 @@ def duration(microseconds: float | None) -> str:
     """Write a time given in µs, such as ``9.8 µs`` or ``1.24 ms``."""
     if microseconds is None or not math.isfinite(microseconds):
         return NONE
-    return scaled(microseconds, ("µs", "ms", "s"))
+    return scaled(microseconds, _TIMES)
 
 
 def bandwidth(gigabytes: float | None) -> str:
@@ -60,6 +62,18 @@ def digits(value: float) -> str:
     places = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:.{min(places, 6)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def moment(microseconds: float, whole: float) -> str:
+    """Write a moment of something that takes `whole` µs, such as ``28.0 of 42.8 µs``.
+
+    It has the whole's unit and as many places, so that a clock does not jump.
+    """
+    factor, shown, units = 1.0, whole, list(_TIMES)
+    while abs(shown) >= 999.5 and len(units) > 1:
+        factor, shown, units = factor * 1000, shown / 1000, units[1:]
+    places = 0 if not shown or abs(shown) >= 100 else 2 - math.floor(math.log10(abs(shown)))
+    return f"{microseconds / factor:.{min(places, 6)}f} of {digits(shown)} {units[0]}"
 
 
 def scaled(value: float, units: tuple[str, ...]) -> str:
@@ -127,12 +141,3 @@ def bounded(lines: Sequence[str], what: str, most: int = MOST_LINES) -> list[str
     if len(lines) <= most:
         return list(lines)
     return [*lines[:most], f"  and {count(len(lines) - most, what)} more"]
-
-
-def bytes_text(nbytes: float) -> str:
-    """Write a number of bytes with a decimal prefix, in four digits."""
-    units = ("B", "kB", "MB", "GB", "TB")
-    power = 0
-    while nbytes >= 1000 and power < len(units) - 1:
-        nbytes, power = nbytes / 1000, power + 1
-    return f"{number(nbytes, 4)} {units[power]}"

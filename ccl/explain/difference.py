@@ -17,7 +17,7 @@ from ccl.explain.narration import MOST_UNFOLDED, PlanReport, report
 from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Result
-from ccl.text import bounded, bytes_text, count, enumerated, number
+from ccl.text import bounded, count, enumerated, number, size
 
 _SAME_TIME = 1e-6
 """Times closer than this share of the makespan are the same."""
@@ -128,7 +128,7 @@ class Difference:
         if self.links:
             lines.append("Bytes of links:")
             sent = [
-                f"  {src} → {dst}: {bytes_text(first)}, {self.names[1]}: {bytes_text(second)}"
+                f"  {src} → {dst}: {size(first)}, {self.names[1]}: {size(second)}"
                 for (src, dst), (first, second) in self.links.items()
             ]
             lines += bounded(sent, "link")
@@ -228,7 +228,7 @@ def _same_problem(one: Problem, other: Problem) -> None:
     if one is other or one.fingerprint == other.fingerprint:
         return
     told = [
-        f"{each.collective.kind} of {bytes_text(each.collective.size)} on {each.topology}"
+        f"{each.collective.kind} of {size(each.collective.size)} on {each.topology}"
         for each in (one, other)
     ]
     unlike = " and ".join(told) if told[0] != told[1] else f"two that are both {told[0]}"

@@ -18,7 +18,7 @@ from ccl.errors import ProblemError
 from ccl.explain.narration import Plan, PlanReport, breakdown, rank_name, report
 from ccl.plans import Flow, Forest, paths
 from ccl.problem import Problem
-from ccl.text import bounded, bytes_text, count, enumerated, number
+from ccl.text import bounded, count, enumerated, number, size
 from ccl.timeline import Reason, Timeline
 from ccl.tree_embedding import routes
 
@@ -49,7 +49,7 @@ def path_of(told: PlanReport, chunk: int, those: Sequence[int]) -> list[str]:
     wanted = enumerated([ranks[rank] for rank in asked.destinations])
     where = f"a part of it at {holders}" if asked.reduced else f"at {holders} from the start"
     lines = [
-        f"{told.labels[chunk]}, {bytes_text(asked.size)}: {where}, needed at {wanted}.",
+        f"{told.labels[chunk]}, {size(asked.size)}: {where}, needed at {wanted}.",
         *planned_paths(told, chunk),
     ]
     whole = _whole_way(told, those)
@@ -223,7 +223,7 @@ def row_of(told: PlanReport, link: tuple[str, str], those: Sequence[int]) -> lis
     share = f" ({number(100 * busy / makespan, 3)} %)" if makespan else ""
     head = (
         f"{own.src} → {own.dst}, {number(own.bandwidth, 4)} GB/s, alpha {number(own.alpha, 4)} µs: "
-        f"{count(len(those), 'transfer')}, {bytes_text(sum(each.nbytes for each in every))}, "
+        f"{count(len(those), 'transfer')}, {size(sum(each.nbytes for each in every))}, "
         f"busy {number(busy)} of {number(makespan)} µs{share}."
     )
     rows = [_run(told, run, free) for run, free in _runs(told, those)]
@@ -369,7 +369,7 @@ def devices_of(told: PlanReport, host: str) -> frozenset[str]:
 
 
 def _bytes(told: PlanReport, those: Sequence[int]) -> str:
-    return bytes_text(sum(told.transfers[i].nbytes for i in those))
+    return size(sum(told.transfers[i].nbytes for i in those))
 
 
 def _links(told: PlanReport, those: Sequence[int]) -> str:
@@ -469,7 +469,7 @@ def _chosen(
 def _whole(told: PlanReport) -> list[str]:
     collective, timeline = told.problem.collective, told.timeline
     head = (
-        f"{collective.kind} of {bytes_text(collective.size)} on {told.problem.topology}: "
+        f"{collective.kind} of {size(collective.size)} on {told.problem.topology}: "
         f"{count(len(told.transfers), 'transfer')} in {number(timeline.makespan)} µs."
     )
     lines = [

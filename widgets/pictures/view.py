@@ -80,19 +80,8 @@ def when(moment: Moment) -> str:
     playback = moment.playback
     done = moment.time >= playback.makespan * (1 - 1e-9)
     epoch = playback.epochs if done else playback.epoch_at(moment.time) + 1
-    whole = duration(playback.makespan)
-    return f"Epoch {epoch} / {playback.epochs} · {duration(moment.time)} of {whole}"
-
-
-def duration(time: float) -> str:
-    """Return µs for people, in µs, ms or s."""
-    if time >= 1e6:
-        return f"{time / 1e6:.4g} s"
-    if time >= 1e4:
-        return f"{time / 1e3:.4g} ms"
-    if time == 0:
-        return "0 µs"
-    return f"{time:.1f} µs" if time >= 100 else f"{time:.3g} µs"
+    clock = text.moment(moment.time, playback.makespan)
+    return f"Epoch {epoch} / {playback.epochs} · {clock}"
 
 
 def _legend(

@@ -3,7 +3,7 @@
 import { GIFEncoder, applyPalette, quantize } from "gifenc";
 import { EditError } from "./model.js";
 import { FONT } from "./style.js";
-import { duration } from "./units.js";
+import { moment } from "./units.js";
 
 /** @typedef {import("./canvas.js").Canvas} Canvas */
 
@@ -39,7 +39,7 @@ class Composer {
     ctx.textBaseline = "alphabetic";
     const { title } = canvas.playback.scene;
     const epoch = `epoch ${canvas.playback.epochsDone(canvas.clock.time)} of ${canvas.playback.epochs}`;
-    ctx.fillText(`${title}  ·  ${epoch}  ·  ${duration(canvas.clock.time)}`, 16, 26);
+    ctx.fillText(`${title}  ·  ${epoch}  ·  ${moment(canvas.clock.time, canvas.playback.makespan)}`, 16, 26);
   }
 
   #pill(label) {

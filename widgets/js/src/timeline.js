@@ -7,7 +7,7 @@ import { drawBars, wiped } from "./bars.js";
 import { h, iconButton, icons } from "./dom.js";
 import { run } from "./commands.js";
 import { FONT } from "./style.js";
-import { duration } from "./units.js";
+import { duration, moment } from "./units.js";
 
 /** Speeds that a film may have; 1 is normal. */
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
@@ -138,7 +138,7 @@ export class Timeline {
     const epoch = `Epoch ${done} / ${playback.epochs}`;
     const [first, second] = canvas.stale
       ? ["Out of date", "solve again"]
-      : [epoch, `${duration(clock.time)} of ${duration(playback.makespan)}`];
+      : [epoch, moment(clock.time, playback.makespan)];
     const text = `${first}\n${second}`;
     if (this.shownText === text) return;
     this.shownText = text;

@@ -177,10 +177,10 @@ test("the list has a chunk's way, a link's sends, a rank's arrivals, a host's, o
     const { title, facts, sends } = tell(plan, whole(focus));
     return [title, facts, sends.map(({ i }) => i)];
   };
-  assert.deepEqual(told({ chunk: 0 }), ["Path of chunk 0 of a", "80 kB, at first in a; 2 sends until 20.0 µs", [0, 2]]);
+  assert.deepEqual(told({ chunk: 0 }), ["Path of chunk 0 of a", "80 KB, at first in a; 2 sends until 20 µs", [0, 2]]);
   assert.deepEqual(told({ link: ["a", "b"] }), ["a → b", "2 sends, busy 80 % of the time", [0, 1]]);
   assert.deepEqual(told({ rank: 1 }), ["Arrivals at b", "2 chunks in 2 sends, as they arrive", [0, 1]]);
   assert.deepEqual(told({ host: "h1" }), ["Into h1", "1 chunk in 1 send from elsewhere, as they arrive", [2]]);
   assert.deepEqual(told({ transfer: 1 })[0], "Path of chunk 1 of a");
-  assert.deepEqual(told(null), ["Critical path", "2 sends that make the makespan of 20.0 µs", [0, 2]]);
+  assert.deepEqual(told(null), ["Critical path", "2 sends that make the makespan of 20 µs", [0, 2]]);
 });
