@@ -225,8 +225,8 @@ def _steady(summary: Mapping[str, Any]) -> list[Any]:
         return []
     rate = summary["size"] / steady / 1e3
     return [
-        " Repeated again and again it takes ",
-        html.B(f"{text.duration(steady)} each, {text.bandwidth(rate)}"),
+        " In steady state a call takes ",
+        html.B(f"{text.duration(steady)}, {text.bandwidth(rate)}"),
         ".",
     ]
 
