@@ -10,7 +10,7 @@ from benchmarks import fluid_agree, fluid_forests, fluid_reductions, fluid_table
 from benchmarks.__main__ import app
 from benchmarks.fluid_agree import ENGINES, RANDOM, TOLERANCE, compared, random_network
 from benchmarks.fluid_forests import Wanted
-from benchmarks.fluid_reductions import Asked
+from benchmarks.fluid_reductions import Request
 from benchmarks.fluid_tables import Large, closed_form
 from benchmarks.fluid_toys import rows
 from benchmarks.thesis_tables import CELLS, SLIPS, agrees
@@ -113,7 +113,7 @@ def test_a_forest_is_found_and_described(monkeypatch):
 
 def test_an_all_reduce_is_compared_with_two_all_gathers(monkeypatch):
     """Five shards into a GPU of 1 GB/s, twice, are 10 s; 6 GB through it once are 6 s."""
-    star = Asked("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10", "40 %")
+    star = Request("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10", "40 %")
     monkeypatch.setattr(fluid_reductions, "GAINING", (star,))
     monkeypatch.setattr(fluid_reductions, "EVEN", ())
     made, empty = fluid_reductions.all_reduces(1)

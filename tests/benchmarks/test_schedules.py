@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from benchmarks import measuring, schedules
 from benchmarks.__main__ import app
-from benchmarks.measuring import Asked, Goal, Measured, Settings, measured
+from benchmarks.measuring import Goal, Measured, Request, Settings, measured
 
-RING = Asked(cluster="ring:gpus=3,bandwidth=50,alpha=0", size="3MB")
+RING = Request(cluster="ring:gpus=3,bandwidth=50,alpha=0", size="3MB")
 """Each GPU takes in 1 MB over each of its two links of 50 GB/s: 20 µs."""
 
 
@@ -50,20 +50,20 @@ def test_a_row_is_solved_as_often_as_asked_and_timed():
     ],
 )
 def test_what_was_asked_for_is_compared(goal, reached):
-    row = Asked(cluster=RING.cluster, size=RING.size, goal=goal)
+    row = Request(cluster=RING.cluster, size=RING.size, goal=goal)
 
     assert measured(row, Settings(repeat=1)).reached is reached
 
 
 def test_a_gap_above_the_goal_is_not_reached():
     """The ring that goes one way leaves every second link idle, so it is far from the bound."""
-    row = Asked(cluster=RING.cluster, size=RING.size, formulation="ring", goal=Goal(gap=0.01))
+    row = Request(cluster=RING.cluster, size=RING.size, formulation="ring", goal=Goal(gap=0.01))
 
     assert measured(row, Settings(repeat=1)).reached is False
 
 
 def test_a_row_that_cannot_be_solved_says_why_and_does_not_end_the_part():
-    row = Asked(cluster=RING.cluster, size="3MB", formulation="te-ccl-lp", goal=Goal())
+    row = Request(cluster=RING.cluster, size="3MB", formulation="te-ccl-lp", goal=Goal())
     done = measured(row, Settings(repeat=1))
 
     assert done.result is None
@@ -73,7 +73,7 @@ def test_a_row_that_cannot_be_solved_says_why_and_does_not_end_the_part():
 
 
 def test_only_some_rows_are_run_and_with_another_limit():
-    rows = [RING, Asked(cluster="torus", size="1KB", time_limit=20.0)]
+    rows = [RING, Request(cluster="torus", size="1KB", time_limit=20.0)]
 
     assert [row.cluster for row in Settings(only="torus").chosen(rows)] == ["torus"]
     assert [row.time_limit for row in Settings(time_limit=3.0).chosen(rows)] == [3.0, 3.0]
