@@ -146,7 +146,7 @@ def test_a_steady_state_is_told_with_its_rate():
     met = {"throughput": True, "verdict": str(Status.THROUGHPUT), "stop": "no plan is better"}
     shown = str(results.schedule_panel({**told, **met}))
     assert "Optimal throughput (steady state): no plan is better." in shown
-    assert "30 µs each, 133 GB/s" in shown
+    assert "30 µs, 133 GB/s" in shown
 
 
 def test_prices_of_links_are_drawn_with_their_unit():
