@@ -261,6 +261,7 @@ def own_lines(function):
 
 HEAVY = {
     "ccl": ("cvxpy", "highspy", "scipy", "networkx", "igraph", "dash", "anywidget", "plotly"),
+    "formulations.bounds": ("cvxpy", "highspy", "networkx", "matplotlib"),
     "gallery": ("cvxpy", "highspy", "scipy", "dash", "anywidget", "plotly"),
     "formulations": ("cvxpy", "highspy", "dash", "anywidget", "plotly"),
     "widgets": ("cvxpy", "highspy", "dash", "anywidget", "plotly"),

@@ -48,11 +48,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import igraph
 import numpy as np
 
 from ccl.bound import Bound, BoundKind, Cut
 from ccl.problem import Problem
+from ccl.symmetry.graphs import igraph
 from ccl.topology import SharedLimit
 from formulations.bounds.demand import Demand, Floats, Mask, demand_of
 

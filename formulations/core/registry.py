@@ -43,6 +43,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from ccl.collective import CollectiveKind
@@ -182,14 +183,26 @@ def formulation(name: str) -> Formulation:
     ProblemError
         If there is none.
     """
-    for each in available():
-        if each.name == name:
-            return each
+    found = _of_module(name) or next((each for each in available() if each.name == name), None)
+    if found is not None:
+        return found
     names = [each.name for each in available()]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
     msg = f"no formulation is called {name!r}; {hint}"
     raise ProblemError(msg)
+
+
+@cache
+def _of_module(name: str) -> Formulation | None:
+    """Return the formulation whose module has its name, as most have, without loading others."""
+    for room in ROOMS:
+        place = f"{room}.{name.replace('-', '_')}"
+        if name.replace("-", "").isalnum() and find_spec(place) is not None:
+            found: Formulation | None = getattr(import_module(place), "FORMULATION", None)
+            if found is not None and found.name == name:
+                return found
+    return None
 
 
 Kind = Literal["none", "several", "lp", "milp", "columns", "cp"]

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import networkx as nx
 import numpy as np
 
 from ccl.collective import COLLECTIVES
@@ -127,6 +126,8 @@ def _find(run: Run, _: Options) -> Stop:
 
 def _quickest(topology: Topology, size: float) -> dict[str, dict[str, list[str]]]:
     """Return the ways between devices that take a chunk of `size` bytes the shortest time."""
+    import networkx as nx  # noqa: PLC0415  only paths over other devices need it
+
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(topology.index)
     for link in topology.links:

@@ -171,8 +171,12 @@ class Options:
 def refuses(problem: Problem) -> str | None:
     """Refuse what every method refuses, with the reason of the first."""
     names = (LISTS, *CONSTRUCTIONS, CHANCE, *EXACT)
-    reasons = [formulation(name).why_not(problem) for name in names]
-    return None if None in reasons else reasons[0]
+    reasons = []
+    for name in names:
+        reasons.append(formulation(name).why_not(problem))
+        if reasons[-1] is None:
+            return None
+    return reasons[0]
 
 
 def run(run: Run, options: Options) -> Result:
@@ -217,6 +221,7 @@ class Search:
         self.failed: list[SolveError] = []
         self.stop = Stop.PASSES
         self._plans: dict[int, Result] = {}
+        self._unsplit: dict[int, list[Bound]] = {}
         self._remarks = list(run.log)
         self._aside: Aside | None = None
         self._pairs = sum(len(each.destinations) for each in run.problem.collective.chunks)
@@ -409,9 +414,12 @@ class Search:
         from formulations.bounds import quick_bounds  # noqa: PLC0415  menus need no bounds
 
         every = [each for each in self.run.bounds if not each.whole_chunks]
-        if whole and len(problem.collective.chunks) <= MANY // 10:
-            proved = quick_bounds(problem, whole_chunks=True)
-            every += [each for each in proved if each.whole_chunks]
+        chunks = len(problem.collective.chunks)
+        if whole and chunks <= MANY // 10:
+            if chunks not in self._unsplit:
+                proved = quick_bounds(problem, whole_chunks=True)
+                self._unsplit[chunks] = [each for each in proved if each.whole_chunks]
+            every += self._unsplit[chunks]
         return tuple(sorted(every, key=lambda each: -each.makespan))
 
     def _heard(self, name: str) -> Callable[[Progress], None]:
