@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ccl import __version__
 from ccl.errors import CclError
-from designer.cli import (
-    bound,
-    browse,
-    catalog,
-    compare,
-    conditions,
-    design,
-    execute,
-    explain,
-    files,
-    limits,
-    solve,
-    sweep,
-)
 from designer.cli.request import complain
+
+COMMANDS = {
+    "design": "design.design",
+    "gallery": "browse.gallery",
+    "solve": "solve.command",
+    "bound": "bound.bound",
+    "optimum": "bound.optimum",
+    "upgrade": "limits.upgrade",
+    "limits": "limits.limits",
+    "failures": "conditions.failures",
+    "stragglers": "conditions.stragglers",
+    "formulation": "conditions.formulation",
+    "compare": "compare.compare",
+    "sweep": "sweep.sweep",
+    "catalog": "catalog.commands",
+    "verify": "files.verify",
+    "explain": "explain.explain",
+    "diff": "explain.diff",
+    "execute": "execute.execute",
+    "lint": "execute.lint_",
+    "run": "execute.run_",
+    "export": "files.export",
+    "import": "files.import_",
+    "formats": "files.formats",
+    "link": "files.link",
+    "worker": "design.worker",
+}
+"""Command -> module and function; a module is loaded when its command is given, or all for help."""
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -52,7 +67,9 @@ def run(given: Sequence[str]) -> NoReturn:
 
 
 def application(arguments: Sequence[str] = ()) -> typer.Typer:
-    """Return the commands; `solve` takes the options of the formulation that `arguments` name.
+    """Return the commands, or the one that `arguments` begin with.
+
+    `solve` takes the options of the formulation that they name.
 
     Raises
     ------
@@ -67,31 +84,22 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_about)
-    app.command("design")(design.design)
-    app.command("gallery")(browse.gallery)
-    app.command("solve")(solve.command(solve.formulation_in(arguments)))
-    app.command("bound")(bound.bound)
-    app.command("optimum")(bound.optimum)
-    app.command("upgrade")(limits.upgrade)
-    app.command("limits")(limits.limits)
-    app.command("failures")(conditions.failures)
-    app.command("stragglers")(conditions.stragglers)
-    app.command("formulation")(conditions.formulation)
-    app.command("compare")(compare.compare)
-    app.command("sweep")(sweep.sweep)
-    app.add_typer(catalog.commands(), name="catalog")
-    app.command("verify")(files.verify)
-    app.command("explain")(explain.explain)
-    app.command("diff")(explain.diff)
-    app.command("execute")(execute.execute)
-    app.command("lint")(execute.lint_)
-    app.command("run")(execute.run_)
-    app.command("export")(files.export)
-    app.command("import")(files.import_)
-    app.command("formats")(files.formats)
-    app.command("link")(files.link)
-    app.command("worker")(design.worker)
+    for name in [each for each in arguments[:1] if each in COMMANDS] or COMMANDS:
+        if name == "catalog":
+            app.add_typer(_part(COMMANDS[name])(), name=name)
+        elif name == "solve":
+            chosen = _part("solve.formulation_in")(arguments)
+            app.command(name)(_part(COMMANDS[name])(chosen))
+        else:
+            app.command(name)(_part(COMMANDS[name]))
     return app
+
+
+def _part(place: str) -> Callable[..., Any]:
+    """Return what is called ``module.function`` among the commands."""
+    module, name = place.split(".")
+    found: Callable[..., Any] = getattr(import_module(f"designer.cli.{module}"), name)
+    return found
 
 
 def _version(asked: bool) -> None:
@@ -111,10 +119,9 @@ def _about(
 def _usage(error: Exception, arguments: Sequence[str]) -> str:
     """Say in one sentence what is wrong with the arguments."""
     unknown = getattr(error, "option_name", None)
-    chosen = solve.formulation_in(arguments)
+    chosen = _part("solve.formulation_in")(arguments) if "solve" in arguments[:1] else None
     if unknown and chosen is not None and "No such option" in str(error):
-        return solve.unknown_option(unknown, chosen)
+        return str(_part("solve.unknown_option")(unknown, chosen))
     told = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
-    known = {each.name for each in application().registered_commands}
-    command = [each for each in arguments[:1] if each in known]
+    command = [each for each in arguments[:1] if each in COMMANDS]
     return f"{told.rstrip('.')}; see {' '.join(['topoloom', *command, '--help'])}"

@@ -61,6 +61,9 @@ ROOMS = ("formulations.models", CONSTRUCTIONS)
 PORTFOLIO = "formulations.solving.auto"
 """It tries the others, so it lies beside their rooms."""
 
+MODULES = {"list": "list_scheduling"}
+"""Name of a formulation -> its module, where that has another name."""
+
 SOLVERS: Mapping[str, str] = {
     "none": "closed form",
     "lp": "HiGHS",
@@ -196,9 +199,9 @@ def formulation(name: str) -> Formulation:
 @cache
 def _of_module(name: str) -> Formulation | None:
     """Return the formulation whose module has its name, as most have, without loading others."""
-    for room in ROOMS:
-        place = f"{room}.{name.replace('-', '_')}"
-        if name.replace("-", "").isalnum() and find_spec(place) is not None:
+    module = MODULES.get(name, name.replace("-", "_"))
+    for place in (PORTFOLIO, *(f"{room}.{module}" for room in ROOMS)):
+        if place.endswith(f".{module}") and module.isidentifier() and find_spec(place) is not None:
             found: Formulation | None = getattr(import_module(place), "FORMULATION", None)
             if found is not None and found.name == name:
                 return found

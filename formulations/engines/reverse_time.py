@@ -21,7 +21,6 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.result import Plan, Result, Stop
 from ccl.topology import Topology
-from formulations.bounds import lower_bounds
 from formulations.core.run import Progress, Run
 from formulations.engines.epoch_grid.arcs import hyper_edges, link_arcs
 from formulations.engines.epoch_grid.epochs import EpochGrid
@@ -190,6 +189,8 @@ def _joint_stop(first: Stop, second: Stop) -> Stop:
 
 
 def _half(run: Run, problem: Problem, share: float) -> Run:
+    from formulations.bounds import lower_bounds  # noqa: PLC0415  menus need no bounds
+
     limit = None if run.left is None else run.left * share
     return Run(
         problem=problem,

@@ -46,7 +46,6 @@ from ccl.result import PROOF_TOLERANCE, Plan, Result, Stop
 from formulations.core.preparing import compiling, interpreted, prepare_searches, ready
 from formulations.core.registry import Formulation, formulation
 from formulations.core.run import Progress, Run
-from formulations.engines.reverse_time import halves
 from formulations.jobs.solve_job import Aside
 
 TINY, LARGE = 500, 20_000
@@ -354,6 +353,8 @@ class Search:
 
     def _in_two(self) -> bool:
         """Whether sums are added up, then spread: a search for each half and one for both."""
+        from formulations.engines.reverse_time import halves  # noqa: PLC0415  menus need no bounds
+
         collective = self.run.problem.collective
         return collective.reduces and None not in halves(collective)
 
