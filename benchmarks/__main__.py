@@ -9,45 +9,37 @@ from __future__ import annotations
 import typer
 
 from benchmarks import (
-    astar,
-    auto,
-    build,
-    catalog,
-    classes,
-    compare,
-    figures,
+    campaigns,
     fluid,
     formats,
-    player,
-    rivals,
-    sccl,
+    methods,
+    model_costs,
+    responses,
     schedules,
-    sweep,
-    table8,
-    taccl,
+    synthesizers,
+    te_ccl,
     truth,
-    whatif,
 )
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
-app.command("table8")(table8.main)
-app.command("auto")(auto.main)
-app.command("build")(build.main)
-app.command("catalog")(catalog.main)
-app.command("classes")(classes.main)
-app.command("figures")(figures.main)
-app.command("astar")(astar.main)
+app.command("table8")(te_ccl.table8)
+app.command("figures")(te_ccl.figures)
+app.command("astar")(te_ccl.astar)
+app.command("auto")(methods.auto)
+app.command("compare")(methods.compare)
 app.command("schedules")(schedules.main)
 app.command("fluid")(fluid.main)
-app.command("taccl")(taccl.main)
-app.command("sccl")(sccl.main)
-app.command("compare")(compare.main)
-app.command("rivals")(rivals.main)
+app.command("taccl")(synthesizers.taccl)
+app.command("sccl")(synthesizers.sccl)
+app.command("rivals")(synthesizers.rivals)
+app.command("build")(model_costs.build)
+app.command("classes")(model_costs.classes)
+app.command("catalog")(campaigns.catalog)
+app.command("sweep")(campaigns.sweep)
 app.command("formats")(formats.main)
-app.command("player")(player.main)
-app.command("sweep")(sweep.main)
+app.command("player")(responses.player)
+app.command("whatif")(responses.whatif)
 app.command("truth")(truth.main)
-app.command("whatif")(whatif.main)
 
 if __name__ == "__main__":
     app()

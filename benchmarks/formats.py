@@ -12,16 +12,13 @@ Seconds on a clock on the wall, the median of three.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
 
-import typer
-from rich.console import Console
+from rich.table import Table
 
-from benchmarks.measuring import table
+from benchmarks.measuring import PartArgument, median_of, parts_named, show, table
 from ccl.collective import CollectiveKind, make_collective
 from ccl.problem import Problem
 from ccl.serialization.conditions import document
@@ -66,26 +63,8 @@ PROGRAMS: tuple[tuple[str, CollectiveKind, str], ...] = (
 """Cluster, collective and formulation."""
 
 
-def main(part: Annotated[str, typer.Argument(help="reading, programs or all")] = "all") -> None:
-    """Files read; plans made programs and executed."""
-    console = Console()
-    if part in ("reading", "all"):
-        _reading(console)
-    if part in ("programs", "all"):
-        _programs(console)
-
-
-def _median(do: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the median of the seconds of several calls, and what the last one gave."""
-    seconds, got = [], None
-    for _ in range(TIMES):
-        began = time.perf_counter()
-        got = do()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds), got
-
-
-def _reading(console: Console) -> None:
+def _reading() -> Table:
+    """Return the seconds of reading each file."""
     rails = open_cluster("dgx-a100:hosts=128,fabric=rail")
     names = [f"gpu{rank}" for rank in range(1024)]
     mesh = Topology(
@@ -104,11 +83,11 @@ def _reading(console: Console) -> None:
         read = reader(name).read
         asked = Request(name=what, settings=settings)
 
-        seconds, found = _median(partial(read, content, asked))
+        found, seconds = median_of(TIMES, partial(read, content, asked))
         topology = found.document.topology
         counts = f"{len(topology.ranks):,}", f"{len(topology.links):,}"
-        rows.add_row(name, what, f"{len(content) / 1e6:.2f}", *counts, f"{seconds:.2f}")
-    console.print(rows)
+        rows.add_row(name, what, f"{len(content) / 1e6:.2f}", *counts, f"{seconds.wall:.2f}")
+    return rows
 
 
 def _system(hosts: int) -> bytes:
@@ -127,7 +106,8 @@ def _through_xml(program: Program) -> Program:
     return program_from_xml(program_to_xml(program).encode())
 
 
-def _programs(console: Console) -> None:
+def _programs() -> Table:
+    """Return the seconds of making programs of plans, and of what is done with them."""
     rows = table(
         "Programs", ("cluster", "collective", "plan", "steps", "lower s", "XML s", "lint", "100 s")
     )
@@ -135,14 +115,22 @@ def _programs(console: Console) -> None:
         topology = open_cluster(cluster)
         problem = Problem(topology, make_collective(kind, len(topology.ranks), 1e6))
         plan = solve(problem, method, time_limit=1).plan
-        lowered, program = _median(partial(lower, problem, plan))
-        text, loaded = _median(partial(_through_xml, program))
+        program, lowered = median_of(TIMES, partial(lower, problem, plan))
+        loaded, text = median_of(TIMES, partial(_through_xml, program))
         complaints = [each for each in lint(loaded) if each.severe]
         began = time.perf_counter()
         done = execute(loaded, interleavings=100)
         took = time.perf_counter() - began
         verdict = f"{took:.1f}" if done.ok else "wrong"
         clean = "clean" if not complaints else f"{len(complaints)} limits"
-        cells = f"{program.steps:,}", f"{lowered:.2f}", f"{text:.2f}", clean, verdict
+        cells = f"{program.steps:,}", f"{lowered.wall:.2f}", f"{text.wall:.2f}", clean, verdict
         rows.add_row(cluster, kind, method, *cells)
-    console.print(rows)
+    return rows
+
+
+PARTS: dict[str, Callable[[], Table]] = {"reading": _reading, "programs": _programs}
+
+
+def main(part: PartArgument = "all") -> None:
+    """Files read; plans made programs and executed."""
+    show(each() for each in parts_named(part, PARTS))

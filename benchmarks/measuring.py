@@ -1,4 +1,4 @@
-"""Rows of the benchmarks: what is asked, whole solves of it, and how they look in a table.
+"""The runner of the benchmarks: rows, whole solves of them, seconds, tables and parts.
 
 Seconds are those of whole solves on a clock on the wall: bounds, search, verification and replay,
 and the last verification and replay of what is handed over. Every solve gets a problem of its
@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +25,12 @@ from ccl.result import Result
 from ccl.serialization.quantity import parse_size
 from formulations import solve
 from gallery import open_cluster
+
+GB = 1e9
+"""Bytes."""
+
+WIDTH = 160
+"""Characters of a line."""
 
 WARM_UP = "1MB"
 """Size of the solve before all others, which loads solvers and compiled functions."""
@@ -165,11 +172,13 @@ def measured(asked: Request, settings: Settings) -> Measured:
         results.append(found)
     middle = sorted(results, key=lambda each: each.makespan)[len(results) // 2]
     done = Measured(asked, middle, statistics.median(seconds))
-    # A part takes minutes, and its table comes at the end.
-    Console(stderr=True, highlight=False).print(
-        f"{asked}: {middle.makespan:.6g} µs, {middle.gap:.2%}, {done.seconds:.2f} s", style="dim"
-    )
+    progress(f"{asked}: {middle.makespan:.6g} µs, {middle.gap:.2%}, {done.seconds:.2f} s")
     return done
+
+
+def progress(*words: object) -> None:
+    """Say on the error output what is done: a part takes minutes, its table comes at the end."""
+    Console(stderr=True, highlight=False).print(*words, style="dim")
 
 
 def warm_up(row: Request) -> None:
@@ -226,3 +235,57 @@ def filled(
 def said(true: bool) -> str:
     """Return a truth as a word."""
     return "yes" if true else "no"
+
+
+PartArgument = Annotated[str, typer.Argument(help="One part, or all of them.")]
+
+T = TypeVar("T")
+
+
+def parts_named(part: str, parts: Mapping[str, T]) -> Iterator[T]:
+    """Yield one part of a benchmark, or all of them.
+
+    Raises
+    ------
+    typer.BadParameter
+        If there is no such part.
+    """
+    if part != "all" and part not in parts:
+        msg = f"there is no part {part!r}; choose all or one of {', '.join(parts)}"
+        raise typer.BadParameter(msg)
+    return iter(parts.values()) if part == "all" else iter((parts[part],))
+
+
+def output() -> Console:
+    """Return where tables and what is said of them are printed."""
+    return Console(width=WIDTH, highlight=False)
+
+
+def show(tables: Iterable[Table]) -> None:
+    """Print tables as they come, but those that no row was chosen for."""
+    console = output()
+    for each in tables:
+        if each.row_count:
+            console.print(each)
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Medians: on the wall's clock, and of the processor, which a busy machine does not stretch."""
+
+    wall: float
+    processor: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:.3g}"
+
+
+def median_of(repeat: int, act: Callable[[], T]) -> tuple[T, Seconds]:
+    """Return what `act` returns at last, and the medians of the seconds it takes."""
+    walls, processors = [], []
+    for _ in range(repeat):
+        begin, work = time.perf_counter(), time.process_time()
+        found = act()
+        walls.append(time.perf_counter() - begin)
+        processors.append(time.process_time() - work)
+    return found, Seconds(statistics.median(walls), statistics.median(processors))

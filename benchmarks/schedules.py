@@ -24,23 +24,25 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measuring import (
     FIGURES,
     Goal,
     Measured,
+    PartArgument,
     Request,
     Settings,
     figures,
     filled,
     measured,
+    parts_named,
     said,
+    show,
     table,
     warm_up,
 )
-from benchmarks.table8 import ALL_GATHER, ALL_TO_ALL
+from benchmarks.te_ccl import ALL_GATHER, ALL_TO_ALL, TABLE8
 from ccl.result import PROOF_TOLERANCE
 from ccl.serialization.quantity import parse_size
 from formulations import available
@@ -59,7 +61,7 @@ DROPPED_FROM = 16e6
 
 
 def main(
-    part: Annotated[str, typer.Argument(help="One part, or all of them.")] = "all",
+    part: PartArgument = "all",
     *,
     repeat: Annotated[int, typer.Option(min=1, help="Solves of each row; seconds: median.")] = 3,
     time_limit: Annotated[
@@ -68,15 +70,9 @@ def main(
     only: Annotated[str, typer.Option(help="Rows that have this text in them.")] = "",
 ) -> None:
     """Print makespan, bound, gap, who found the plan and seconds of whole solves by ``auto``."""
-    if part != "all" and part not in PARTS:
-        msg = f"there is no part {part!r}; choose all or one of {', '.join(PARTS)}"
-        raise typer.BadParameter(msg)
     settings = Settings(repeat=repeat, time_limit=time_limit, only=only)
-    console = Console(width=160)
-    for name in PARTS if part == "all" else (part,):
-        for each in PARTS[name](settings):
-            if each.row_count:
-                console.print(each)
+    for each in parts_named(part, PARTS):
+        show(each(settings))
 
 
 def all_gathers(settings: Settings) -> Iterator[Table]:
@@ -87,7 +83,7 @@ def all_gathers(settings: Settings) -> Iterator[Table]:
             cluster="ndv2:hosts=2",
             size=row.size,
             goal=Goal(_allowed(row.size, row.slow, row.fast), PROOF_TOLERANCE, 1.0),
-            published=_table8(row.slow, row.slow_seconds, row.fast, row.fast_seconds),
+            published=row.published,
         )
         for row in ALL_GATHER
     )
@@ -116,7 +112,7 @@ def all_to_alls(settings: Settings) -> Iterator[Table]:
             size=row.size,
             time_limit=LIMIT * 20.0,
             goal=Goal(makespan=min(row.slow, row.fast), seconds=20.0),
-            published=_table8(row.slow, row.slow_seconds, row.fast, row.fast_seconds),
+            published=row.published,
         )
         for row in ALL_TO_ALL
     )
@@ -257,13 +253,6 @@ def _compared(row: Request, done: dict[str, Measured]) -> Table:
     best = min(each.makespan for name, each in done.items() if name != "auto")
     made.caption = f"auto is not worse than any: {said(auto <= best * (1 + 1e-9))}"
     return made
-
-
-TABLE8 = ("slowest-link µs", "s", "fastest-link µs", "s")
-
-
-def _table8(slow: float, slow_seconds: float, fast: float, fast_seconds: float) -> tuple[str, ...]:
-    return f"{slow:.6g}", f"{slow_seconds:.2f}", f"{fast:.6g}", f"{fast_seconds:.2f}"
 
 
 def _allowed(size: str, slow: float, fast: float) -> float:

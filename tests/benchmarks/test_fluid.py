@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import fluid_agree, fluid_forests, fluid_reductions, fluid_tables
+from benchmarks import forests, thesis
 from benchmarks.__main__ import app
-from benchmarks.fluid_agree import ENGINES, RANDOM, TOLERANCE, compared, random_network
-from benchmarks.fluid_forests import Wanted
-from benchmarks.fluid_reductions import Request
-from benchmarks.fluid_tables import Large, closed_form
-from benchmarks.fluid_toys import rows
-from benchmarks.thesis_tables import CELLS, SLIPS, agrees
+from benchmarks.fluid import ENGINES, RANDOM, TOLERANCE, compared, random_network
+from benchmarks.forests import Reduced, Wanted
+from benchmarks.thesis import CELLS, SLIPS, Large, agrees, closed_form, rows
+from gallery import open_cluster
 
 GOLDEN = Path(__file__).parents[1] / "golden/thesis_tables_6_3_to_6_20_dgx_a100.csv"
 NAMES = {"allgather": "all-gather", "alltoall": "all-to-all", "all-links": "all"}
@@ -63,7 +61,7 @@ def test_a_value_agrees_if_it_rounds_to_what_is_printed(value, printed, digits, 
 
 
 def test_the_examples_of_the_thesis_give_the_numbers_of_its_text():
-    """Each number's derivation stands where it is made, in `benchmarks.fluid_toys`."""
+    """Each number's derivation stands where it is made, in `benchmarks.thesis`."""
     found = list(rows())
 
     assert {row.figure for row in found} == {f"2.{number}" for number in range(1, 8)}
@@ -92,7 +90,7 @@ def _agree(seeds):
 @pytest.mark.parametrize("cluster", ["thesis-2.3", "thesis-2.7", "pcie-server"])
 def test_who_cannot_take_a_cluster_says_so_and_the_others_agree(cluster):
     """Memories copy and limits are shared: no cut is the truth there."""
-    found = compared(cluster, fluid_agree.open_cluster(cluster))
+    found = compared(cluster, open_cluster(cluster))
 
     assert "cut" in found.refused
     assert len(found.makespans) >= 2
@@ -102,9 +100,9 @@ def test_who_cannot_take_a_cluster_says_so_and_the_others_agree(cluster):
 def test_a_forest_is_found_and_described(monkeypatch):
     """All of two MI250 less two dies of a package: 30 shards into 332 GB/s, 15/166 s/GB."""
     wanted = (Wanted("mi250:hosts=2", 1e6),)
-    monkeypatch.setattr(fluid_forests, "FORESTS", wanted)
-    monkeypatch.setattr(fluid_forests, "PIPELINE", wanted)
-    for part in (fluid_forests.forests, fluid_forests.pipeline):
+    monkeypatch.setattr(forests, "FORESTS", wanted)
+    monkeypatch.setattr(forests, "PIPELINE", wanted)
+    for part in (forests.forests, forests.pipeline):
         (made,) = part(1)
         cells = [next(iter(each.cells)) for each in made.columns]
         assert cells[:4] == ["mi250:hosts=2", "32", "15/166 = 0.0903614", "yes"]
@@ -113,10 +111,10 @@ def test_a_forest_is_found_and_described(monkeypatch):
 
 def test_an_all_reduce_is_compared_with_two_all_gathers(monkeypatch):
     """Five shards into a GPU of 1 GB/s, twice, are 10 s; 6 GB through it once are 6 s."""
-    star = Request("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10", "40 %")
-    monkeypatch.setattr(fluid_reductions, "GAINING", (star,))
-    monkeypatch.setattr(fluid_reductions, "EVEN", ())
-    made, empty = fluid_reductions.all_reduces(1)
+    star = Reduced("star:gpus=6,bandwidth=1,wide=1,wide_bandwidth=10", "40 %")
+    monkeypatch.setattr(forests, "GAINING", (star,))
+    monkeypatch.setattr(forests, "EVEN", ())
+    made, empty = forests.all_reduces(1)
     cells = [next(iter(each.cells)) for each in made.columns]
 
     assert cells[1:7] == ["6", "10", "6", "40.0%", "40.0%", "yes"]
@@ -130,8 +128,8 @@ def test_a_large_cluster_has_the_rate_of_its_closed_form(declared, monkeypatch):
         Large("nvlink-only", 8, kind, declared=declared, weighted=True, limit=1e6)
         for kind in ("all-gather", "all-to-all")
     )
-    monkeypatch.setattr(fluid_tables, "LARGE", rows)
-    (made,) = fluid_tables.scale(1)
+    monkeypatch.setattr(thesis, "LARGE", rows)
+    (made,) = thesis.scale(1)
     found = {each.header: list(each.cells) for each in made.columns}
 
     assert closed_form(8, "all-gather") == pytest.approx(0.28)

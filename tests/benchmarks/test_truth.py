@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from benchmarks import truth
 from benchmarks.__main__ import app
 from benchmarks.random_problems import random_problem
-from benchmarks.replays import faults
-from benchmarks.truth import KINDS, Answer, Examination, Seen, examined
+from benchmarks.truth import KINDS, Answer, Examination, Seen, examined, faults
 from ccl.bound import Bound
 from ccl.collective import Chunk, custom, make_collective
 from ccl.problem import Problem

@@ -103,6 +103,20 @@ class TestABus:
 
         assert timeline.makespan == pytest.approx(2 * MB / 30e3 + 1)
 
+    @pytest.mark.parametrize("turn", [1, -1])
+    def test_a_link_under_two_limits_keeps_both(self, turn):
+        """g0->g1 and g1->g2 have 60 GB/s together, 6 MB each in 200 µs; the bus alone would let
+        g0->g1 have 60. It does not matter which limit is listed first."""
+        pair = SharedLimit("pair", (("g0", "g1"), ("g1", "g2")), 60)
+        links = (*self.links[:2], Link("g1", "g2", 60))
+        topology = Topology("t", gpus(3), links, (self.limit, pair)[::turn])
+        chunks = [Chunk(6 * MB, (0,), (1,)), Chunk(6 * MB, (1,), (2,))]
+        sends = Send(0, 0, "g0", "g1"), Send(0, 1, "g1", "g2")
+
+        timeline = replay(Problem(topology, custom(3, chunks)), Schedule(sends, 200, 1))
+
+        assert [each.sent for each in timeline.transfers] == pytest.approx([200, 200])
+
     def test_promises_are_spread_over_long_sends(self):
         """4.5 MB take 75 µs or two epochs of 50 µs, at 45 GB/s; beside it 2.75 MB take 55 GB/s
         in each of the two."""
@@ -150,6 +164,19 @@ class TestWays:
 
         assert [each.start for each in timeline.transfers] == pytest.approx([0, 0, 20])
         assert timeline.makespan == pytest.approx(40)
+
+    def test_ways_beside_a_limit_keep_their_latencies(self):
+        """g1 to g0 is under no limit: 3 µs to the switch, and 1 MB in 20 µs that follow at once."""
+        links = (*self.topology(alpha=3).links, Link("s", "g0", 50, 5))
+        topology = replace(self.topology(), links=links)
+        chunks = [Chunk(MB, (1,), (0,)), Chunk(MB, (0,), (2,))]
+        ways = Send(0, 0, "g1", "g0", ("s",)), Send(0, 1, "g0", "g2", ("s",))
+
+        timeline = replay(Problem(topology, custom(4, chunks)), Schedule(ways, 50, 2))
+
+        first, second = (each for each in timeline.transfers if each.chunk == 0)
+        assert (first.start, first.sent, first.end) == pytest.approx((0, 20, 23))
+        assert (second.start, second.sent, second.end) == pytest.approx((3, 23, 28))
 
     def test_it_waits_for_the_link_that_the_limit_slows_down(self):
         """Both exits have 30 GB/s, so the ways take 33.3 µs, and what follows starts then."""

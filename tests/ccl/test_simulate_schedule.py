@@ -192,6 +192,20 @@ class TestWaiting:
 
         assert replay(problem, Schedule(sends, 40, 2)).makespan == pytest.approx(60)
 
+    def test_a_sum_waits_for_all_even_if_another_comes_last_in_the_replay(self):
+        """In the schedule g0's comes at 80 µs, g3's an epoch later; in the replay both start at
+        once, and g3's is there at 20 µs: g1 still waits until 80 µs, and then takes 20."""
+        links = (Link("g0", "g1", 50, alpha=60), Link("g3", "g1", 50), Link("g1", "g2", 50))
+        problem = Problem(
+            Topology("t", gpus(4), links), custom(4, [Chunk(MB, (0, 1, 3), (2,), reduced=True)])
+        )
+        sends = Send(0, 0, "g0", "g1"), Send(1, 0, "g3", "g1"), Send(2, 0, "g1", "g2")
+
+        timeline = replay(problem, Schedule(sends, 100, 3))
+
+        assert [each.end for each in timeline.transfers if each.dst == "g1"] == [80, 20]
+        assert timeline.makespan == pytest.approx(100)
+
     def test_a_sum_does_not_wait_for_what_comes_later_in_the_schedule(self):
         """g1 sends its own contribution first; g0's follows and is sent on for itself."""
         problem = Problem(

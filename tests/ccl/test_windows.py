@@ -208,6 +208,16 @@ class TestReplays:
         slow = replace(fast, sent=25.0, end=25.0)
         verify_timeline(problem, Timeline((slow,), 25.0))
 
+    def test_of_two_windows_at_once_the_least_share_is_let_through(self):
+        """A quarter until 40 µs and half until 60: 10 and 10 of 20 µs at full bandwidth, not 20."""
+        problem = slowed(send_one(line(2)), (0, 60, 0.5), (0, 40, 0.25))
+        fast = Transfer(0, *LINK, 0.0, 40.0, 40.0, MB)
+
+        for end in (40.0, 59.9):
+            with pytest.raises(ScheduleError, match="more than its windows let through"):
+                verify_timeline(problem, Timeline((replace(fast, sent=end, end=end),), end))
+        verify_timeline(problem, Timeline((replace(fast, sent=60.0, end=60.0),), 60.0))
+
     def test_a_steady_plan_is_slowed_down(self):
         """Half is through after 10 µs; the other half takes 20 µs at half of the bandwidth."""
         problem = Problem(line(2), broadcast(2, MB))

@@ -299,6 +299,25 @@ def test_a_shared_limit_narrows_a_cut():
     assert cut_of(bound).bandwidth == 10
 
 
+def test_a_link_under_two_limits_counts_in_one_of_them():
+    """Three links of 10 GB/s out of g0, under 12 GB/s the first two and the last two.
+
+    10 + 2 + 10 fit both limits, 12 + 12 would count the middle one twice: 1 MB takes 1/22 ms.
+    """
+    devices = tuple(device("gpu", f"g{i}") for i in range(4))
+    links = tuple(Link(a.name, b.name, 10) for a in devices for b in devices if a != b)
+    limits = tuple(
+        SharedLimit(name, (("g0", one), ("g0", other)), 12)
+        for name, one, other in (("first", "g1", "g2"), ("second", "g2", "g3"))
+    )
+    topology = Topology("two limits", devices, links, limits)
+    bounds = lower_bounds(Problem(topology, make_collective("broadcast", 4, MB)))
+    bound = next(each for each in bounds if each.kind == "injection")
+
+    assert bound.makespan == pytest.approx(1000 / 22)
+    assert cut_of(bound).bandwidth == pytest.approx(22)
+
+
 def test_a_memory_is_bound_by_what_is_read_and_written_together():
     """Thesis, figure 2.3: 4 shards are written once and read 3 times each, 4 MB at 96 GB/s."""
     bound = best_bound(problem("thesis-2.3", "all-gather", MB))
@@ -352,6 +371,42 @@ def test_a_chunk_with_two_holders_need_not_leave_either():
 
     assert bound.makespan == pytest.approx(100)
     assert cut_of(bound).inside == ("g0", "g1")
+
+
+def two_holders() -> Problem:
+    """Line g0 - g1 - g2 of 1 and 10 GB/s, 30 and 5 µs: g2 needs 1 MB that g0 and g1 have."""
+    devices = tuple(device("gpu", f"g{i}") for i in range(3))
+    links = (
+        *duplex("g0", "g1", bandwidth=1, alpha=30),
+        *duplex("g1", "g2", bandwidth=10, alpha=5),
+    )
+    return Problem(Topology("uneven line", devices, links), custom(3, [Chunk(MB, (0, 1), (2,))]))
+
+
+def test_a_slow_link_out_of_one_of_two_holders_proves_nothing():
+    """g1 sends 1 MB at 10 GB/s and 5 µs, 105 µs; out of g0 alone it would be 1,000 µs."""
+    assert best_bound(two_holders()).makespan == pytest.approx(105)
+    assert best_bound(two_holders(), whole_chunks=True).makespan == pytest.approx(105)
+
+
+def test_the_path_of_a_chunk_begins_at_the_nearest_of_its_holders():
+    """From g1 it is 5 µs to g2, and with all of 1 MB 105; from g0 it would be 35 and 1,135."""
+    bounds = lower_bounds(two_holders(), whole_chunks=True)
+    ways = [each for each in bounds if each.kind == "path"]
+
+    assert [each.makespan for each in ways] == pytest.approx([105, 5])
+    assert {each.witness for each in ways} == {Path(("g1", "g2"))}
+
+
+def test_the_path_of_a_sum_begins_at_the_farthest_of_its_holders():
+    """A sum needs what g0 gives: 30 and 5 µs on the way, and with all of 1 MB 1,000 and 100."""
+    asked = two_holders()
+    summed = replace(asked, collective=custom(3, [Chunk(MB, (0, 1), (2,), reduced=True)]))
+    bounds = lower_bounds(summed, whole_chunks=True)
+
+    ways = [each for each in bounds if each.kind == "path"]
+    assert [each.makespan for each in ways] == pytest.approx([1135, 35])
+    assert {each.witness for each in ways} == {Path(("g0", "g1", "g2"))}
 
 
 @pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter", "all-reduce"])

@@ -69,6 +69,31 @@ def test_a_link_takes_no_half_chunks():
     assert best_bound(problem, whole_chunks=True).makespan == pytest.approx(200)
 
 
+def test_a_cut_is_like_another_only_if_it_needs_as_much():
+    """Four GPUs on two rails of 10 GB/s: the last gathers three chunks over its two links, 200 µs.
+
+    Of cuts that look alike a few are tried; around the first GPUs each has one chunk to let out.
+    """
+    devices = (
+        *(device("gpu", f"g{i}") for i in range(4)),
+        *(device("switch", f"s{i}") for i in range(2)),
+    )
+    links = [
+        link
+        for i, rail in itertools.product(range(4), ("s0", "s1"))
+        for link in duplex(f"g{i}", rail, bandwidth=10)
+    ]
+    problem = Problem(
+        Topology("rails", devices, tuple(links)), make_collective("gather", 4, 4 * MB, root=3)
+    )
+
+    bounds = lower_bounds(problem, whole_chunks=True)
+
+    assert best_bound(problem).makespan == pytest.approx(150)
+    assert bounds[0].makespan == pytest.approx(200)
+    assert bounds[0].kind == "ejection"
+
+
 def test_links_of_unequal_speed_and_latency_take_what_they_can():
     """A link of 10 GB/s done at 100, 200, 300 and one of 4 GB/s, 60 µs long, at 310: 4th is 310."""
     devices = (device("gpu", "a"), device("switch", "s"), device("gpu", "b"))

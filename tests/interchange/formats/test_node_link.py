@@ -89,6 +89,8 @@ def test_places_in_the_list_name_the_ends_and_gigabits_are_divided_by_8():
         ("bandwidth_gbps", 200, 25.0),
         ("linkSpeed_MBps", 25_000, 25.0),
         ("throughput_Tbps", 0.2, 25.0),
+        ("bandwidth_kB/s", 25e6, 25.0),
+        ("speed_kbps", 200e6, 25.0),
         ("rate_bytes/s", 25e9, 25.0),
     ],
 )
@@ -98,7 +100,14 @@ def test_the_unit_in_a_name_counts(name, value, bandwidth):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("alpha", 0.7), ("latency", 0.7), ("latency_us", 0.7), ("Delay_ns", 700), ("lat [ms]", 7e-4)],
+    [
+        ("alpha", 0.7),
+        ("latency", 0.7),
+        ("latency_us", 0.7),
+        ("Delay_ns", 700),
+        ("lat [ms]", 7e-4),
+        ("delay_s", 7e-7),
+    ],
 )
 def test_latencies_are_read_in_their_units(name, value):
     found = links(read(graph(("a", "b", {"bandwidth": 1, name: value}))))

@@ -120,6 +120,21 @@ def test_hops_tell_the_sockets_where_numa_is_not_told():
     }
 
 
+def test_a_pair_whose_weight_is_not_told_is_linked_and_so_are_those_of_the_least():
+    """Of three pairs one weighs 15, one link, one 30, two; no number of the third is not 0."""
+    made = topology(
+        as_json(
+            3,
+            lambda _i, _j: "XGMI",
+            weight=lambda i, j: "N/A" if (i, j) == (0, 2) else 15 + 15 * (i == 1),
+        )
+    )
+
+    assert {link.ends for link in made.links} == {
+        (f"gpu{i}", f"gpu{j}") for i, j in ((0, 1), (1, 0), (0, 2), (2, 0))
+    }
+
+
 def test_several_hops_of_xgmi_are_no_link():
     made = topology(
         as_json(3, lambda _i, _j: "XGMI", hops=lambda i, j: 2 if (i, j) == (0, 2) else 1)

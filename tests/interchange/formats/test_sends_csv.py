@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from ccl.collective import all_gather
 from ccl.errors import FormatError, ScheduleError
@@ -16,6 +16,8 @@ from tests.ccl.clusters import mesh, ring, ring_all_gather
 from tests.interchange.formats.strategies import planned
 
 WRITE = writer("sends-csv").write
+SIGNS = "=+-@\t\r\n\uff0b\uff0d\uff1d\uff20"
+"""What a formula begins with, also after white space."""
 
 
 def rows(content):
@@ -62,8 +64,13 @@ def test_every_send_is_a_row():
 @given(planned())
 @settings(max_examples=30, deadline=None)
 def test_the_table_has_all_of_every_send(content):
-    """Whatever is in a name: the lists are read as CSV again."""
+    """Whatever is in a name: the lists are read as CSV again.
+
+    But names that begin as formulas get an apostrophe (`tests.interchange.formats.test_tables`).
+    """
     schedule = content.plan
+    names = [each.name for each in content.topology.devices]
+    assume(not any({name[:1], name.lstrip()[:1]} & {*SIGNS} for name in names))
     read = tuple(
         Send(
             int(each["epoch"]),

@@ -39,6 +39,12 @@ test("a device copied out of its host stays in it, without the links to others",
   assert.equal(drawing.topology.links.length, 4);
 });
 
+test("a limit is copied only with all of its links", () => {
+  const { drawing } = paste(host(), clip(host(), { devices: ["gpu0", "switch0"], hosts: [] }), [40, 40]);
+  assert.equal(drawing.topology.links.length, 6);
+  assert.deepEqual(drawing.topology.limits.map((limit) => limit.name), ["bus0"]);
+});
+
 test("names that begin with the host's follow it", () => {
   let d = edit.addDevice(edit.EMPTY, { kind: "gpu", position: [0, 0], name: "a0/gpu3", host: "a0" });
   d = paste(d, clip(d, { devices: [], hosts: ["a0"] }), [0, 200]).drawing;

@@ -54,6 +54,16 @@ test("links between groups are one bundle with the sum of their bandwidths each 
   assert.equal(shown.lanes.has(endsKey("h1g0", "h1s")), false);
 });
 
+test("a bundle has the largest latency of its links, each way, and counts them", () => {
+  const drawing = rails();
+  const alpha = new Map([[endsKey("h0g1", "rail2"), 3], [endsKey("rail1", "h0g0"), 5]]);
+  drawing.topology.links = drawing.topology.links.map((l) => ({ ...l, alpha: alpha.get(endsKey(l.src, l.dst)) ?? 1 }));
+  const shown = shownOf(drawing, new Set(groupsOf(drawing.topology).map(({ key }) => key)));
+  const { line, forth } = shown.lanes.get(endsKey("h0g0", "rail0"));
+  const [out, back] = forth ? [line.forth, line.back] : [line.back, line.forth];
+  assert.deepEqual([out.alpha, back.alpha, out.count, back.count], [3, 5, 6, 6]);
+});
+
 test("one host open: its links to a folded group are bundled device by device", () => {
   const drawing = rails();
   const folded = new Set(groupsOf(drawing.topology).map(({ key }) => key).filter((key) => !key.endsWith("h1")));

@@ -27,6 +27,14 @@ test("a chunk is on a link from its first byte until its last has arrived", () =
   assert.deepEqual([0, 9.9, 10, 19.9, 20].map(ends), [["ab"], ["ab"], ["bc"], ["bc"], []]);
 });
 
+test("a chunk is on its way through epochs in which only its latency passes", () => {
+  const scene = chain({ transfers: [[0, "a", "b", 0, 24, 1]], makespan: 24 });
+  scene.topology.links[0].alpha = 21;
+  const playback = new Playback(scene);
+  assert.deepEqual([...playback.busy], [3 / 8, 0, 0]);
+  assert.deepEqual([2, 9, 23.9].map((time) => playback.inFlight(time).length), [1, 1, 1]);
+});
+
 test("latency does not keep a link busy", () => {
   const playback = new Playback(chain());
   assert.deepEqual([...playback.busy], [1, 0.75, 0.25]);

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.fluid_forests import PUBLISHED, algbw_of
-from benchmarks.thesis_tables import agrees
+from benchmarks.forests import PUBLISHED, algbw_of
+from benchmarks.thesis import agrees
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from ccl.topology import Topology, device

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks.fluid_reductions import halves_of, reducing, whole_of
+from benchmarks.forests import halves_of, reducing, whole_of
 from ccl.result import Status
 from formulations import solve
 

@@ -6,8 +6,7 @@ The cluster and the costs are inferred from the cells of one and two nodes (`gal
 
 import pytest
 
-from benchmarks.fluid_tables import matches, optimum
-from benchmarks.thesis_tables import CELLS, Cell
+from benchmarks.thesis import CELLS, Cell, matches, optimum
 from ccl.collective import all_gather
 from ccl.problem import Problem
 from formulations.engines.fluid_lp.plain import link_costs, solve_plain

@@ -1,23 +1,34 @@
-"""How long solving takes beside what is told before: the classes of `explanation`.
+"""What models cost: how long they solve beside what is told before, and what building them takes.
 
-The whole solve is timed, bounds, building and all plans included, up to a limit; a solve that
-meets it is told as longer than that.
+``classes`` are those of `explanation`. The whole solve is timed, bounds, building and all plans
+included, up to a limit; a solve that meets it is told as longer than that.
+
+``build`` has building and compiling beside solving, and the memory that it takes: all-gather on
+NDv2 x 2 with `formulations.models.te_ccl_milp`. The greedy schedule is left out, so that the model
+has to find a schedule of as few epochs as the greedy one.
 """
 
 from __future__ import annotations
 
+import resource
+import statistics
 import time
 
-from rich.console import Console
-from rich.table import Table
-
-from ccl.collective import CollectiveKind, make_collective
+from benchmarks.measuring import show, table
+from ccl.collective import CollectiveKind, all_gather, make_collective
 from ccl.errors import LimitReached
 from ccl.problem import Problem
 from ccl.result import Stop
 from ccl.serialization.quantity import parse_size
 from formulations import explain, solve
+from formulations.bounds import lower_bounds
 from formulations.core.registry import Speed, speed_in
+from formulations.core.run import Run
+from formulations.engines.epoch_grid.arcs import link_arcs
+from formulations.engines.epoch_grid.epochs import EpochGrid, durations
+from formulations.engines.epoch_grid.plans import demand, schedule
+from formulations.engines.te_ccl.chunk_milp import ChunkModel
+from formulations.engines.te_ccl.greedy import greedy
 from gallery import open_cluster
 
 Row = tuple[str, str, CollectiveKind, dict[str, object]]
@@ -61,11 +72,10 @@ ASKED: tuple[Row, ...] = (
 )
 
 
-def main(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
+def classes(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
     """Print sizes, the class that they are told to be in, and the seconds measured."""
-    table = Table(title=f"{size}, at most {limit:g} s each")
-    for name in ("formulation", "cluster", "collective", "nonzeros", "told", "s", "took"):
-        table.add_column(name, justify="right" if name in ("nonzeros", "s") else "left")
+    headings = ("formulation", "cluster", "collective", "nonzeros", "told", "s", "took")
+    made = table(f"{size}, at most {limit:g} s each", headings)
     same = 0
     asked = [each for each in ASKED if only in each[0]]
     for name, cluster, kind, options in asked:
@@ -74,13 +84,13 @@ def main(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
         problem = Problem(topology, collective)
         found = explain(name, problem, options=options)
         if found.size is None or found.speed is None:
-            table.add_row(name, cluster, kind, "", found.refusal or found.note, "", "")
+            made.add_row(name, cluster, kind, "", found.refusal or found.note, "", "")
             continue
         seconds, over = _timed(problem, name, options=options, limit=limit)
         took = speed_in(seconds)
         fits = took is found.speed or (over and found.speed in LONG)
         same += fits
-        table.add_row(
+        made.add_row(
             name,
             cluster,
             kind,
@@ -89,8 +99,8 @@ def main(size: str = "1MB", limit: float = 60.0, only: str = "") -> None:
             f"{'> ' * over}{seconds:.2f}",
             "as told" if fits else took.words,
         )
-    table.caption = f"{same} of {len(asked)} as told"
-    Console(width=140).print(table)
+    made.caption = f"{same} of {len(asked)} as told"
+    show([made])
 
 
 LONG = (Speed.MINUTES, Speed.HOURS)
@@ -107,3 +117,39 @@ def _timed(
     except LimitReached:
         stop = Stop.TIME_LIMIT
     return time.perf_counter() - begin, stop in (Stop.TIME_LIMIT, Stop.TOO_LARGE)
+
+
+def build(cluster: str = "ndv2:hosts=2", size: str = "1MB", repeat: int = 3) -> None:
+    """Print seconds for building, compiling and solving, and the peak of memory."""
+    topology = open_cluster(cluster)
+    problem = Problem(topology, all_gather(len(topology.ranks), parse_size(size)))
+    wanted, nbytes = demand(problem), problem.collective.chunk_size
+    [tau] = durations(topology, nbytes, by="slowest")
+    hops = link_arcs(EpochGrid(topology, nbytes, tau))
+    horizon = schedule(greedy(hops, wanted), hops, wanted).horizon
+    bounds = lower_bounds(problem, whole_chunks=True)
+    before = _megabytes()
+    build, solve = [], []
+    for _ in range(repeat):
+        run = Run(problem=problem, formulation="build", options={}, bounds=bounds)
+        model = ChunkModel(hops, wanted, run)
+        model.solve(horizon)
+        build.append(model.build_seconds)
+        solve.append(model.solve_seconds)
+    assert run.size is not None
+    title = f"{cluster}, all-gather of {size}, {horizon} epochs of {tau:.6g} µs"
+    made = table(title, ("what", "figure"))
+    made.add_row("variables, constraints", f"{run.size.variables:,}, {run.size.constraints:,}")
+    made.add_row("building and compiling, median s", f"{statistics.median(build):.3f}")
+    made.add_row("solving, median s", f"{statistics.median(solve):.3f}")
+    share = statistics.median(build) / statistics.median(solve)
+    made.add_row("building / solving", f"{share:.1%}")
+    made.add_row(
+        "peak memory, of which the models", f"{_megabytes():.0f}, {_megabytes() - before:.0f} MB"
+    )
+    show([made])
+
+
+def _megabytes() -> float:
+    """Return the peak of this process's memory so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.fluid_steps import Line, drawing, lines
+from benchmarks.forests import Line, drawing, lines
 from formulations.engines.fluid_lp.stepwise import Conversion
 
 DRAWN = Path(__file__).parents[2] / "docs" / "images" / "theorem4.svg"
