@@ -23,10 +23,11 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ccl.errors import FormatError
 from ccl.serialization.text import decode_json
@@ -49,11 +50,11 @@ _DEMAND = re.compile(
     r"\s*Demand at (?P<at>\d{1,8}) for chunk (?P<chunk>\d{1,8}) from (?P<source>\d{1,8})"
     r"(?: met by epoch \d{1,8})?\s*"
 )
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\s*(?:GPU|Chunk)? *(\d{1,8})\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(NamedTuple):
     """A chunk, or an amount of it, over a link or over several through switches."""
 
     src: int
@@ -63,8 +64,7 @@ class Hop:
     volume: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Which chunk: its number among those of its source."""
 
     source: int
@@ -200,28 +200,24 @@ def _flow(line: Any, number: int) -> tuple[Piece, Hop]:
             "'Chunk 0 from 1 traveled over 1->2 in epoch 0'"
         )
         raise FormatError(msg)
-    piece = Piece(int(found["source"]), int(found["chunk"]))
-    return piece, _hop(found, f"Flows[{number}]")
+    chunk, source, *words = found.groups()
+    return Piece(int(source), int(chunk)), _hop(words, f"Flows[{number}]")
 
 
-def _hop(found: re.Match[str], where: str) -> Hop:
-    numbers = re.findall(r"\d+", found["via"] or "")
+def _hop(words: Sequence[str | None], where: str) -> Hop:
+    """Read what `_HOP` finds."""
+    src, dst, share, epoch, via = words
     volume = None
-    if found["volume"] is not None:
+    if share is not None:
         try:
-            volume = float(found["volume"])
+            volume = float(share)
         except ValueError:
             volume = math.nan
         if not 0 <= volume < 1e6:
-            msg = f"at {where}: the volume {found['volume']} is no share of a chunk; give up to 1"
+            msg = f"at {where}: the volume {share} is no share of a chunk; give up to 1"
             raise FormatError(msg)
-    return Hop(
-        int(found["src"]),
-        int(found["dst"]),
-        int(found["epoch"]),
-        tuple(map(int, numbers)),
-        volume,
-    )
+    crossed = () if via is None else tuple(map(int, _DIGITS.findall(via)))
+    return Hop(int(src or 0), int(dst or 0), int(epoch or 0), crossed, volume)
 
 
 def _met(value: Any) -> dict[tuple[int, Piece], float | None]:
@@ -291,7 +287,7 @@ def _way(value: Any) -> tuple[Hop, ...] | None:
         found = _HOP.fullmatch(text) if isinstance(text, str) else None
         if found is None or found["volume"] is None:
             return None
-        hops.append(_hop(found, "Chunk paths"))
+        hops.append(_hop(found.groups(), "Chunk paths"))
     return tuple(hops)
 
 
@@ -312,6 +308,12 @@ class Cluster:
     topology: Topology
     names: Mapping[int, str]
     told: tuple[str, ...] = ()
+
+    @cached_property
+    def stops(self) -> frozenset[int]:
+        """Numbers of the devices that cannot store."""
+        device = self.topology.device
+        return frozenset(each for each, name in self.names.items() if not device(name).stores)
 
 
 def route(hop: Hop) -> tuple[int, ...]:

@@ -416,12 +416,20 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
 def _verified(
     problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int
 ) -> Schedule | None:
-    """Return a schedule if it is a plan."""
-    made = on_grid(problem, sends, tau=tau, epochs=epochs)
+    """Return a schedule if it is a plan, with more epochs where the last send needs them."""
+    last = max((send.epoch for send in sends), default=0)
+    made = Schedule(tuple(sends), tau, max(epochs, last + 1))
     try:
         verify(problem, made)
     except ScheduleError:
-        return None
+        longer = on_grid(problem, sends, tau=tau, epochs=epochs)
+        if longer.horizon == made.horizon:
+            return None
+        made = longer
+        try:
+            verify(problem, made)
+        except ScheduleError:
+            return None
     return made
 
 
