@@ -37,7 +37,6 @@ class Overlay:
         for way, label in zip(self.ways, self.labels, strict=True):
             for name in way:
                 if name not in topology.index:
-                    msg = (
+                    raise ProblemError(
                         f"{label} of {self.title} goes over {name}, which {topology} does not have"
                     )
-                    raise ProblemError(msg)

@@ -305,8 +305,7 @@ class Verdict(Generic[Executed]):
             If something is; the sentence is the first finding's.
         """
         if self.findings:
-            msg = f"program {self.program.name}: {self.findings[0].sentence}"
-            raise CclError(msg)
+            raise CclError(f"program {self.program.name}: {self.findings[0].sentence}")
         return self
 
 
@@ -387,8 +386,9 @@ def execute(
     began = time.perf_counter()
     slots = SLOTS[program.protocol] if slots is None else slots
     if interleavings < 1 or slots < 1:
-        msg = f"{interleavings} interleavings with {slots} slots are not run; give 1 or more each"
-        raise ProblemError(msg)
+        raise ProblemError(
+            f"{interleavings} interleavings with {slots} slots are not run; give 1 or more each"
+        )
     promised = promise(program)
     if isinstance(promised, Finding):
         return _wrong(program, [promised], began)
@@ -441,11 +441,10 @@ def _small(program: Program, promised: Promise) -> None:
     steps = (step for _, _, block in program.blocks() for step in block.steps)
     moved = sum(step.count for step in steps if step.operation != "nop")
     if kept + moved > CELLS:
-        msg = (
+        raise ProblemError(
             f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
             f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
         )
-        raise ProblemError(msg)
 
 
 def _together(program: Program, runs: Sequence[Run], slots: int, began: float) -> Execution:

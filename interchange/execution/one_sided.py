@@ -288,8 +288,7 @@ def execute_one_sided(
     """
     began = time.perf_counter()
     if interleavings < 1:
-        msg = f"{interleavings} interleavings are not run; give 1 or more"
-        raise ProblemError(msg)
+        raise ProblemError(f"{interleavings} interleavings are not run; give 1 or more")
     sizes = _sizes(program)
     promised = promise(sizes)
     if isinstance(promised, Finding):
@@ -363,11 +362,10 @@ def _small(program: PutProgram) -> None:
         cells.count for _, _, _, op in program.ops() if op.name in MOVES for cells in op.dst
     )
     if kept + moved > CELLS:
-        msg = (
+        raise ProblemError(
             f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
             f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
         )
-        raise ProblemError(msg)
 
 
 def _again(machine: Machine) -> list[Finding]:

@@ -214,8 +214,7 @@ def replayed(content: Document) -> tuple[Problem, Plan, Timeline]:
         If the plan breaks a rule.
     """
     if content.problem is None or content.plan is None:
-        msg = f"a {content.kind} document has no plan; give a result, or solve it"
-        raise FormatError(msg)
+        raise FormatError(f"a {content.kind} document has no plan; give a result, or solve it")
     if content.result is not None:
         return content.problem, content.plan, content.result.timeline
     verify(content.problem, content.plan)

@@ -90,18 +90,16 @@ class _Merging:
         """Match the GPUs of both."""
         ours, theirs = self.first.ranks, self.second.ranks
         if len(ours) != len(theirs):
-            msg = (
+            raise FormatError(
                 f"{self.first} has {len(ours)} GPUs and {self.second} has {len(theirs)}; "
                 "merge two descriptions of the same machine"
             )
-            raise FormatError(msg)
         if pairs is not None:
             if set(pairs) != set(ours) or sorted(pairs.values()) != sorted(theirs):
-                msg = (
+                raise FormatError(
                     f"the pairs do not give each of the {len(ours)} GPUs of {self.first} another "
                     f"of {self.second}; name each once"
                 )
-                raise FormatError(msg)
             self.match = {there: here for here, there in pairs.items()}
             self.taken.append(f"{len(ours)} GPUs paired as told")
         elif set(ours) == set(theirs):

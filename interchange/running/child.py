@@ -162,8 +162,9 @@ def refuse_missing() -> None:
         If torch is not there.
     """
     if not installed():
-        msg = "torch with gloo is not installed; pip install 'topoloom[gloo]', or use sockets"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "torch with gloo is not installed; pip install 'topoloom[gloo]', or use sockets"
+        )
 
 
 class Gloo:
@@ -541,12 +542,10 @@ class _Blocks:
     def _at(self, slot: Slot | None, size: int) -> Array:
         """Return the cells of a slot."""
         if slot is None:
-            msg = "a step reads or writes nowhere"
-            raise ValueError(msg)
+            raise ValueError("a step reads or writes nowhere")
         memory: dict[str, Any] = self._buffers.by_name
         first = slot.index * self._elements
         found: Array = memory[slot.buffer][first : first + size]
         if len(found) != size:
-            msg = f"{slot.buffer} {slot.index} is past the end"
-            raise IndexError(msg)
+            raise IndexError(f"{slot.buffer} {slot.index} is past the end")
         return found

@@ -157,22 +157,19 @@ def run_all(
 def _refuse(program: Program, elements: int, *, in_place: bool) -> None:
     ranks = len(program.ranks)
     if ranks > MOST_RANKS:
-        msg = (
+        raise ProblemError(
             f"{program.name} has {ranks} ranks, and at most {MOST_RANKS} processes are started; "
             "execute it instead"
         )
-        raise ProblemError(msg)
     chunks = sum(2 * each.input + 2 * each.output + each.scratch for each in program.ranks)
     if chunks * elements * WIDTH > MOST_BYTES:
-        msg = (
+        raise ProblemError(
             f"the buffers of {program.name} would take {chunks * elements * WIDTH:,} bytes; "
             f"ask for a smaller size, at most {MOST_BYTES:,} bytes in all"
         )
-        raise ProblemError(msg)
     if not (program.in_place if in_place else program.out_of_place):
         way = "in place" if in_place else "out of place"
-        msg = f"{program.name} is not for calls {way}"
-        raise ProblemError(msg)
+        raise ProblemError(f"{program.name} is not for calls {way}")
 
 
 class _Processes:

@@ -46,8 +46,7 @@ def number_of(value: Any, *, where: str, unit: str) -> float:
             return float(value.replace("_", "x") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         pass
-    msg = f"{where} {abbreviated(value)}; give a number in {unit}"
-    raise FormatError(msg)
+    raise FormatError(f"{where} {abbreviated(value)}; give a number in {unit}")
 
 
 def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | None:
@@ -63,8 +62,7 @@ def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | N
         return value
     found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
-        msg = f"{what} has {name} {abbreviated(value)}; give true or false"
-        raise FormatError(msg)
+        raise FormatError(f"{what} has {name} {abbreviated(value)}; give true or false")
     return found
 
 

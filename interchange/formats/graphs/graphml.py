@@ -118,14 +118,12 @@ class _Keys:
 
 def _imported(root: Element, asked: Request) -> Imported:
     if _local(root.tag) != "graphml":
-        msg = (
+        raise FormatError(
             f"line {root.line}: it begins with <{_local(root.tag)}>; GraphML begins with <graphml>"
         )
-        raise FormatError(msg)
     graphs = list(_inside(root, "graph"))
     if not graphs:
-        msg = f"line {root.line}: <graphml> has no <graph>; add one"
-        raise FormatError(msg)
+        raise FormatError(f"line {root.line}: <graphml> has no <graph>; add one")
     keys = _Keys(root)
     first = graphs[0]
     nodes = list(_nodes(first, keys, None))
@@ -206,8 +204,7 @@ def _limits(text: str) -> tuple[SharedLimit, ...]:
     try:
         found = decode_json(text, list[wire.LimitJson])
     except FormatError as error:
-        msg = f"the attribute 'limits' of the graph, {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"the attribute 'limits' of the graph, {error}") from None
     return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
 
 

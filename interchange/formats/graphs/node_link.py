@@ -211,8 +211,7 @@ def _ids(nodes: Sequence[Json], key: str) -> list[Any]:
         parts = found if isinstance(found, list) and len(found) > 1 else [found]
         if not all(isinstance(part, (str, int, float)) for part in parts):
             got = "none" if found is None else abbreviated(found)
-            msg = f"at nodes[{number}].{key}: expected a text or a number, got {got}"
-            raise FormatError(msg)
+            raise FormatError(f"at nodes[{number}].{key}: expected a text or a number, got {got}")
         ids.append(found)
     return ids
 
@@ -250,8 +249,9 @@ def _edges(graph: _Graph | _OtherGraph, ids: Sequence[Any]) -> tuple[Edges, Repo
 def _listed(edges: list[Row] | None, links: list[Row] | None) -> list[Row]:
     found = links if edges is None else edges
     if found is None:
-        msg = "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
-        raise FormatError(msg)
+        raise FormatError(
+            "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
+        )
     return found
 
 
@@ -263,8 +263,7 @@ def _other_edges(
     for number, row in enumerate(rows):
         for key, those in zip(("source", "target"), ends, strict=True):
             if not isinstance(row.get(key), (str, int, float, list)):
-                msg = f"at edges[{number}].{key}: expected the id of a node"
-                raise FormatError(msg)
+                raise FormatError(f"at edges[{number}].{key}: expected the id of a node")
             those.append(row.pop(key))
     numbered = _numbered(ids, ends)
     if numbered:

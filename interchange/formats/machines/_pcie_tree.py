@@ -258,8 +258,9 @@ def choice(asked: Request, key: str, *, among: Mapping[str, object], usual: str)
     """
     said = asked.settings.get(key, usual).strip() or usual
     if said not in among:
-        msg = f"{asked.name}: the setting {key} is {said!r}; it may be {', '.join(among)}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{asked.name}: the setting {key} is {said!r}; it may be {', '.join(among)}"
+        )
     return said
 
 
@@ -272,8 +273,7 @@ def answer(asked: Request, key: str, *, choices: Mapping[str, str], doubt: str) 
         If it is not said, with what is in `doubt`.
     """
     if not asked.settings.get(key, "").strip():
-        msg = f"{asked.name}: {doubt}"
-        raise Question(msg, key=key, choices=choices)
+        raise Question(f"{asked.name}: {doubt}", key=key, choices=choices)
     return choice(asked, key, among=choices, usual="")
 
 
@@ -298,11 +298,10 @@ def bandwidth(asked: Request, key: str, *, usual: float) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number <= MOST_BANDWIDTH:
-        msg = (
+        raise FormatError(
             f"{asked.name}: the setting {key} is {said!r}; it is a bandwidth in GB/s above 0 "
             f"and up to {MOST_BANDWIDTH:,.0f}"
         )
-        raise FormatError(msg)
     return number
 
 

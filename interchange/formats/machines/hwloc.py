@@ -206,11 +206,10 @@ def _rank(inside: list[Element]) -> tuple[int, int]:
 def _speed(element: Element) -> float:
     speed = element.number("pci_link_speed", 0.0)
     if not 0 <= speed <= MOST_BANDWIDTH:
-        msg = (
+        raise FormatError(
             f"line {element.line}: a pci_link_speed of {speed:g} GB/s is none; give 0 to "
             f"{MOST_BANDWIDTH:,.0f}"
         )
-        raise FormatError(msg)
     return speed
 
 
@@ -240,17 +239,18 @@ def read(content: bytes, asked: Request) -> Imported:
         root = parse_xml(content)
         machine = next(root.each("object"), None)
         if root.tag != "topology" or machine is None:
-            msg = "it is no <topology> with an <object>; give what lstopo --of xml writes"
-            raise FormatError(msg)
+            raise FormatError(
+                "it is no <topology> with an <object>; give what lstopo --of xml writes"
+            )
     except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{asked.name}: {error}") from None
     try:
         return _Reading(root, machine, asked).imported()
     except (FormatError, ProblemError) as error:
         told = str(error)
-        msg = told if told.startswith(f"{asked.name}: ") else f"{asked.name}: {told}"
-        raise type(error)(msg) from None
+        raise type(error)(
+            told if told.startswith(f"{asked.name}: ") else f"{asked.name}: {told}"
+        ) from None
 
 
 class _Reading:
@@ -287,13 +287,13 @@ class _Reading:
         )
         leaves = sum(each.sort in {"gpu", "nic"} for each in top.everything())
         if leaves > MOST_LEAVES:
-            msg = f"it has {leaves:,} GPUs and adapters; a host is read up to {MOST_LEAVES:,}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"it has {leaves:,} GPUs and adapters; a host is read up to {MOST_LEAVES:,}"
+            )
         if not gpus:
-            msg = (
+            raise FormatError(
                 "it has no GPU; write it where lstopo sees PCI devices (lstopo --whole-io --of xml)"
             )
-            raise FormatError(msg)
         for i, gpu in enumerate(gpus):
             self.make(gpu, "gpu", f"gpu{i}")
         self.lay(top)

@@ -116,15 +116,15 @@ def matrix_of(content: bytes) -> Matrix:
     lines = _lines(content)
     start = next((i for i, line in enumerate(lines) if _is_header(line.split())), None)
     if start is None:
-        msg = "it has no matrix of GPUs; give what nvidia-smi topo -m prints"
-        raise FormatError(msg)
+        raise FormatError("it has no matrix of GPUs; give what nvidia-smi topo -m prints")
     matrix = Matrix(_columns(lines[start].split(), start + 1))
     _read_rows(matrix, lines, start)
     seen = {row for row, _ in matrix.cells}
     lost = next((each for each in matrix.gpus if each not in seen), None)
     if lost is not None and len(matrix.names) > 1:
-        msg = f"line {start + 1}: the header names {lost}, which has no row; give the whole matrix"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {start + 1}: the header names {lost}, which has no row; give the whole matrix"
+        )
     matrix.adapters = _adapters(lines, matrix.nics)
     return matrix
 
@@ -153,12 +153,14 @@ def _columns(words: Sequence[str], line: int) -> tuple[str, ...]:
             break
         names.append(each)
     if len(names) > MOST_SIDE:
-        msg = f"line {line}: it has {len(names):,} columns; a matrix is read up to {MOST_SIDE:,}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: it has {len(names):,} columns; a matrix is read up to {MOST_SIDE:,}"
+        )
     twin = next((each for i, each in enumerate(names) if each in names[:i]), None)
     if twin is not None:
-        msg = f"line {line}: two columns are called {twin}; each needs a name of its own"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: two columns are called {twin}; each needs a name of its own"
+        )
     return tuple(names)
 
 
@@ -174,8 +176,7 @@ def _read_rows(matrix: Matrix, lines: Sequence[str], start: int) -> None:
             matrix.more = any(_is_header(each.split()) for each in lines[at - 1 :])
             return
         if words[0] in seen:
-            msg = f"line {at}: {words[0]} has a second row; give one matrix"
-            raise FormatError(msg)
+            raise FormatError(f"line {at}: {words[0]} has a second row; give one matrix")
         seen.add(words[0])
         _read_row(matrix, words, at)
         _read_affinity(matrix, line, words, has_numa=has_numa)
@@ -184,19 +185,17 @@ def _read_rows(matrix: Matrix, lines: Sequence[str], start: int) -> None:
 def _read_row(matrix: Matrix, words: Sequence[str], line: int) -> None:
     row, names = words[0], matrix.names
     if len(words) <= len(names):
-        msg = (
+        raise FormatError(
             f"line {line}: the row of {row} has {len(words) - 1} cells and the header "
             f"{len(names)} columns; give a cell for each"
         )
-        raise FormatError(msg)
     for column, cell in zip(names, words[1:], strict=False):
         if (cell == "X") != (column == row) or not _is_cell(cell, row, column):
             shown = cell if len(cell) <= 20 else cell[:17] + "..."
-            msg = (
+            raise FormatError(
                 f"line {line}: {row} to {column} is {shown!r}; there are X for itself, NV# between "
                 f"GPUs (up to NV{MOST_LINKS}), {', '.join(LEVELS)}"
             )
-            raise FormatError(msg)
         if column != row:
             matrix.cells[row, column] = "SYS" if cell == "SOC" else cell
 
@@ -249,13 +248,11 @@ def read(content: bytes, asked: Request) -> Imported:
     try:
         matrix = matrix_of(content)
     except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{asked.name}: {error}") from None
     try:
         return _Reading(matrix, asked).imported()
     except ProblemError as error:
-        msg = f"{asked.name}: {error}"
-        raise ProblemError(msg) from None
+        raise ProblemError(f"{asked.name}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,11 @@ def tables_of(content: bytes) -> Tables:
     """
     tables = _of_json(content) if is_json(content) else _of_text(content)
     if not tables.kinds and len(tables.gpus) != 1:
-        msg = "it does not tell the link types between GPUs; give what rocm-smi --showtopo prints"
-        raise FormatError(msg)
+        raise FormatError(
+            "it does not tell the link types between GPUs; give what rocm-smi --showtopo prints"
+        )
     if len(tables.gpus) > MOST_GPUS:
-        msg = f"it has {len(tables.gpus):,} GPUs; they are read up to {MOST_GPUS:,}"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(tables.gpus):,} GPUs; they are read up to {MOST_GPUS:,}")
     return tables
 
 
@@ -163,8 +163,9 @@ def _of_text(content: bytes) -> Tables:
 def _numbers(words: Sequence[str], line: int) -> list[int]:
     numbers = [int(found[1]) for found in map(_GPU.fullmatch, words) if found]
     if len(set(numbers)) < len(numbers) or len(numbers) > MOST_GPUS:
-        msg = f"line {line}: it names a GPU twice, or more than {MOST_GPUS:,}; name each once"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: it names a GPU twice, or more than {MOST_GPUS:,}; name each once"
+        )
     return numbers
 
 
@@ -172,11 +173,10 @@ def _row(table: dict[Pair, str], columns: Sequence[int], words: Sequence[str], l
     found = _GPU.fullmatch(words[0])
     row = int(found[1]) if found else -1
     if len(words) != len(columns) + 1 or row not in columns:
-        msg = (
+        raise FormatError(
             f"line {line}: the row of {words[0]} has {len(words) - 1} cells and its header "
             f"{len(columns)} columns; give a row for each column and a cell for each GPU"
         )
-        raise FormatError(msg)
     table.update(
         ((row, column), word)
         for column, word in zip(columns, words[1:], strict=True)
@@ -214,13 +214,11 @@ def read(content: bytes, asked: Request) -> Imported:
     try:
         tables = tables_of(content)
     except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{asked.name}: {error}") from None
     try:
         return _Reading(tables, asked).imported()
     except ProblemError as error:
-        msg = f"{asked.name}: {error}"
-        raise ProblemError(msg) from None
+        raise ProblemError(f"{asked.name}: {error}") from None
 
 
 class _Reading:

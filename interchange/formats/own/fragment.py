@@ -163,11 +163,10 @@ def fragment_of(share: Share) -> str:
     packed = base64.urlsafe_b64encode(zlib.compress(plain, 9)).rstrip(b"=").decode()
     if len(packed) > MOST_LETTERS or len(plain) > MOST_BYTES:
         topology = kept.topology
-        msg = (
+        raise TooLarge(
             f"{topology} has {len(topology.links):,} links and needs a link of {len(packed):,} "
             f"letters, and those up to {MOST_LETTERS:,} are passed on whole; share it as a file"
         )
-        raise TooLarge(msg)
     return packed
 
 
@@ -189,34 +188,30 @@ def share_of(link: str, *, name: str = NAME) -> Share:
     try:
         return _share(_plain(link))
     except (FormatError, ProblemError) as error:
-        msg = f"{name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _plain(link: str) -> bytes:
     """Return what a link holds, unpacked no further than it may be."""
     text = link.strip().rpartition("t=")[2]  # no letter of the rest is an equals sign
     if len(text) > MOST_LETTERS:
-        msg = f"it has {len(text):,} letters, and {MOST_LETTERS:,} at most are read"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(text):,} letters, and {MOST_LETTERS:,} at most are read")
     if not _ALPHABET.fullmatch(text):
         wrong = next((each for each in text if not _ALPHABET.fullmatch(each)), "")
         has = f"has {wrong!r} in it, which no link has" if wrong else "holds nothing"
-        msg = f"it {has}; copy it again, whole"
-        raise FormatError(msg)
+        raise FormatError(f"it {has}; copy it again, whole")
     unpacking = zlib.decompressobj()
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         plain = unpacking.decompress(packed, MOST_BYTES + 1)
     except (binascii.Error, zlib.error):
-        msg = "it was cut or changed on its way; copy it again, whole"
-        raise FormatError(msg) from None
+        raise FormatError("it was cut or changed on its way; copy it again, whole") from None
     if len(plain) > MOST_BYTES:
-        msg = f"it unpacks to more than {MOST_BYTES:,} bytes, which no link does; share a file"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it unpacks to more than {MOST_BYTES:,} bytes, which no link does; share a file"
+        )
     if not unpacking.eof or unpacking.unused_data:
-        msg = "it was cut or changed on its way; copy it again, whole"
-        raise FormatError(msg)
+        raise FormatError("it was cut or changed on its way; copy it again, whole")
     return plain
 
 
@@ -224,8 +219,9 @@ def _share(plain: bytes) -> Share:
     shape = decode_json(plain, ShareJson)
     found = document_from_json(shape.document)
     if found.plan is not None:
-        msg = f"it holds a {found.kind}, and a link holds a topology or a problem; share a file"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it holds a {found.kind}, and a link holds a topology or a problem; share a file"
+        )
     told = shape.solving
     if told is None:
         return Share(found)
@@ -246,8 +242,7 @@ def recognises(content: bytes) -> bool:
 def read(content: bytes, asked: Request) -> Imported:
     """Read a link that was saved as a file."""
     if len(content) > 2 * MOST_LETTERS:
-        msg = f"{asked.name}: it has {len(content):,} bytes, and no link has that many"
-        raise FormatError(msg)
+        raise FormatError(f"{asked.name}: it has {len(content):,} bytes, and no link has that many")
     share = share_of(content.decode(errors="replace"), name=asked.name)
     found = share.document
     told = f"{found.kind} of a link: {found.topology}, {len(found.topology.links):,} links"

@@ -50,8 +50,7 @@ def write(content: Document, _options: NoOptions) -> Written:
     problem, plan, _ = replayed(content)
     if not isinstance(plan, Schedule):
         what = type(plan).__name__.lower()
-        msg = f"a {what} has no sends in epochs; write its transfers, the format csv"
-        raise FormatError(msg)
+        raise FormatError(f"a {what} has no sends in epochs; write its transfers, the format csv")
     lost = (
         f"that there are {plan.horizon:,} epochs of {plan.epoch_duration:.6g} µs",
         "the topology",

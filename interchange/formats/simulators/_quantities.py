@@ -27,16 +27,16 @@ def decimal(word: str, what: str) -> Decimal:
         If it is none.
     """
     if len(word) > _LONGEST or _NUMBER.fullmatch(word) is None:
-        msg = f"{what} is {short(word)}, which is no number; write it like 12.5"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is {short(word)}, which is no number; write it like 12.5")
     return Decimal(word)
 
 
 def counted(word: str, what: str, *, least: int, most: int) -> int:
     """Return a whole number from `least` to `most`; errors as `decimal`."""
     if re.fullmatch(r"\d{1,18}", word) is None or not least <= int(word) <= most:
-        msg = f"{what} is {short(word)}; give a whole number from {least:,} to {most:,}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} is {short(word)}; give a whole number from {least:,} to {most:,}"
+        )
     return int(word)
 
 
@@ -52,16 +52,16 @@ def rate(word: str, what: str) -> float:
     """
     found = _RATE.fullmatch(word)
     if found is None:
-        msg = f"{what} is {short(word)}, which is no rate; write it like 200Gbps or 25GBps"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} is {short(word)}, which is no rate; write it like 200Gbps or 25GBps"
+        )
     base = 1024 if found["two"] else 1000
     bits = decimal(found["number"], what) * base ** _POWERS[found["prefix"]]
     if found["unit"].startswith("B"):
         bits *= 8
     value = float((bits / 8).scaleb(-9))
     if not 0 < value < float("inf"):
-        msg = f"{what} is {short(word)}; give a positive rate, like 200Gbps"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is {short(word)}; give a positive rate, like 200Gbps")
     return value
 
 
@@ -75,12 +75,12 @@ def delay(word: str, what: str) -> float:
     """
     found = _DELAY.fullmatch(word)
     if found is None:
-        msg = f"{what} is {short(word)}, which is no delay; write it like 0.0005ms or 500ns"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} is {short(word)}, which is no delay; write it like 0.0005ms or 500ns"
+        )
     value = float(decimal(found["number"], what).scaleb(_EXPONENTS[found["unit"]]))
     if not 0 <= value < float("inf"):
-        msg = f"{what} is {short(word)}; give zero or more, like 500ns"
-        raise FormatError(msg)
+        raise FormatError(f"{what} is {short(word)}; give zero or more, like 500ns")
     return value
 
 

@@ -67,8 +67,7 @@ def read(content: bytes, asked: Request) -> Imported:
     try:
         return _Reading(_words(content)).imported()
     except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{asked.name}: {error}") from None
 
 
 def write(content: Document, _options: NoOptions) -> Written:
@@ -98,13 +97,13 @@ def write(content: Document, _options: NoOptions) -> Written:
 def _words(content: bytes) -> list[list[str]]:
     """Return the words of each line."""
     if len(content) > MOST_BYTES:
-        msg = f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        msg = "it is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
     return [line.partition("#")[0].split() for line in text.split("\n")]
 
 
@@ -136,11 +135,10 @@ class _Reading:
     def _header(self) -> _Header:
         words = self._lines[self._at] if self._at < len(self._lines) else ()
         if len(words) not in (3, 6):
-            msg = (
+            raise FormatError(
                 f"line {self._at + 1}: it begins with {len(words)} words; ASTRA-sim's header has "
                 "3 numbers, devices, switches and links, and SimAI's has 5 and the type of GPU"
             )
-            raise FormatError(msg)
         what = f"line {self._at + 1}: the number of"
         total = counted(words[0], f"{what} devices", least=1, most=MOST_DEVICES)
         if len(words) == 3:
@@ -159,8 +157,7 @@ class _Reading:
         if found is None:
             header = self.header
             told = f"{many(header.switches, 'switch', 'switches')} and {many(header.links, 'link')}"
-            msg = f"it ends before {what}; its header tells of {told}"
-            raise FormatError(msg)
+            raise FormatError(f"it ends before {what}; its header tells of {told}")
         self._line = found[0]
         return found[1]
 
@@ -175,8 +172,9 @@ class _Reading:
         for place in range(self.header.switches):
             number = self._number(f"the number of switch {place + 1}")
             if number in found:
-                msg = f"line {self._line}: switch {number} comes a second time; name each once"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"line {self._line}: switch {number} comes a second time; name each once"
+                )
             found[number] = None
         return list(found)
 
@@ -207,8 +205,9 @@ class _Reading:
             alpha = delay(word, f"line {self._line}: the delay of link {place}")
             self._errors += self._word(f"the error rate of link {place}").strip("0.") != ""
             if src == dst:
-                msg = f"line {self._line}: link {place} joins {src} with itself; join two devices"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"line {self._line}: link {place} joins {src} with itself; join two devices"
+                )
             medium = "NVLink" if src in nvswitches or dst in nvswitches else ""
             links += duplex(names[src], names[dst], bandwidth=bandwidth, alpha=alpha, medium=medium)
         return links

@@ -208,8 +208,9 @@ def _messages(problem: Problem, plan: Plan) -> tuple[Hops, Messages]:
     if isinstance(plan, Forest):
         routes = sum(len(tree.routes) for tree in (*plan.trees, *plan.spread)) * plan.images
         if routes > MOST_MESSAGES:
-            msg = f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
-            raise FormatError(msg)
+            raise FormatError(
+                f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
+            )
     try:
         hops = hops_of(problem, plan, most_pieces=_MOST_PIECES)
         return hops, messages_of(problem, hops)
@@ -224,11 +225,10 @@ def _parts(plan: Plan, timeline: Timeline, messages: int, *, asked: int | None) 
         usual = min(timeline.chunks, USUAL_MESSAGES // max(1, messages))
         parts = max(1, usual) if asked is None else asked
     if messages * parts > MOST_MESSAGES:
-        msg = (
+        raise FormatError(
             f"the plan has {messages * parts:,} messages; at most {MOST_MESSAGES:,} are written, "
             "so ask for fewer chunks or parts"
         )
-        raise FormatError(msg)
     return parts
 
 

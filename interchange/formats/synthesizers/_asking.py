@@ -35,11 +35,9 @@ def about(name: str) -> Iterator[None]:
     except Question:
         raise
     except (FormatError, ProblemError) as error:
-        msg = f"{name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{name}: {error}") from None
     except ScheduleError as error:
-        msg = f"{name}: its plan breaks a rule: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}: its plan breaks a rule: {error}") from None
 
 
 def number(asked: Request, key: str, default: float, *, most: float, unit: str = "") -> float:
@@ -59,8 +57,9 @@ def number(asked: Request, key: str, default: float, *, most: float, unit: str =
         value = math.nan
     if not 0 < value <= most:
         of = f" {unit}" if unit else ""
-        msg = f"setting {key} is {word!r}; give a number above 0 and at most {most:g}{of}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"setting {key} is {word!r}; give a number above 0 and at most {most:g}{of}"
+        )
     return value
 
 
@@ -75,8 +74,7 @@ def count(asked: Request, key: str, default: int, *, most: int) -> int:
     """Return a setting that is a whole number from 1 on, or its default; errors as `number`."""
     value = number(asked, key, default, most=most)
     if value != int(value):
-        msg = f"setting {key} is {value:g}; give a whole number"
-        raise FormatError(msg)
+        raise FormatError(f"setting {key} is {value:g}; give a whole number")
     return int(value)
 
 
@@ -93,8 +91,7 @@ def nbytes(asked: Request, key: str, default: float) -> float:
         return default
     size = parse_size(word)
     if not 1 <= size <= 1e18:
-        msg = f"setting {key} is {word!r}; give 1 byte to 10^18 bytes"
-        raise FormatError(msg)
+        raise FormatError(f"setting {key} is {word!r}; give 1 byte to 10^18 bytes")
     return size
 
 
@@ -109,8 +106,7 @@ def choice(asked: Request, key: str, choices: Mapping[str, str]) -> str | None:
     word = asked.settings.get(key)
     if word is not None and word not in choices:
         named = ", ".join(f"{each} ({told})" for each, told in choices.items())
-        msg = f"setting {key} is {word!r}; there are {named}"
-        raise FormatError(msg)
+        raise FormatError(f"setting {key} is {word!r}; there are {named}")
     return word
 
 
@@ -140,19 +136,17 @@ def square(matrix: Matrix[Entry], name: str, side: int) -> None:
         With the row that is wrong.
     """
     if not 0 < side <= MOST_SIDE:
-        msg = f"at {name}: it is for {side:,} GPUs; give 1 to {MOST_SIDE:,}"
-        raise FormatError(msg)
+        raise FormatError(f"at {name}: it is for {side:,} GPUs; give 1 to {MOST_SIDE:,}")
     if len(matrix) != side:
-        msg = f"at {name}: it has {len(matrix)} rows for {side} GPUs; give one for each"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {name}: it has {len(matrix)} rows for {side} GPUs; give one for each"
+        )
     for row, values in enumerate(matrix):
         if len(values) != side:
-            msg = f"at {name}[{row}]: it has {len(values)} values for {side} GPUs"
-            raise FormatError(msg)
+            raise FormatError(f"at {name}[{row}]: it has {len(values)} values for {side} GPUs")
         wrong = next((each for each in values if not 0 <= each <= 1e12), None)
         if wrong is not None:
-            msg = f"at {name}[{row}]: {wrong:g} is out of range; give 0 to 10^12"
-            raise FormatError(msg)
+            raise FormatError(f"at {name}[{row}]: {wrong:g} is out of range; give 0 to 10^12")
 
 
 def symmetric(matrix: Matrix[Entry]) -> bool:
@@ -202,8 +196,9 @@ def direction(
         by_row = fits(True)
         told = "destination" if by_row else "source"
         return by_row, (f"the row of a link is its {told}, because the sends fit no other reading",)
-    msg = (
-        f"{asked.name}: its matrix is not symmetric; say whether a row is the destination or the "
-        "source of its links"
+    raise Question(
+        f"{asked.name}: its matrix is not symmetric; say whether a row is the destination or "
+        "the source of its links",
+        key="direction",
+        choices=DIRECTIONS,
     )
-    raise Question(msg, key="direction", choices=DIRECTIONS)

@@ -240,11 +240,10 @@ class _Rank:
         keep = self._waits.copied if step.operation == "cpy" else self._waits.done
         keep(place, reads=reads, writes=writes)
         if len(steps) > self._limits.steps:
-            msg = (
+            raise TooLong(
                 f"a thread block of rank {self._number} has more than {self._limits.steps} steps; "
                 "allow more, or ask for fewer chunks"
             )
-            raise TooLong(msg)
 
 
 def _cells(first: Slot | None, count: int) -> list[Slot]:

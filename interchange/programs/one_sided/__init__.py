@@ -101,9 +101,8 @@ def _short_enough(layout: Layout, operations: int) -> tuple[PutRank, ...]:
         if longest <= operations:
             return ranks
         if most == 1:
-            msg = (
+            raise ProblemError(
                 f"a thread block needs {longest} operations with one message alone, and may have "
                 f"{operations}; ask for fewer chunks"
             )
-            raise ProblemError(msg)
         most //= 2

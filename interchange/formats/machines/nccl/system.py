@@ -65,13 +65,13 @@ def read(content: bytes, asked: Request) -> Imported:
     try:
         root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
         if root.tag != "system":
-            msg = f"line {root.line}: it begins with <{root.tag}>; a system topology with <system>"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {root.line}: it begins with <{root.tag}>; a system topology with <system>"
+            )
         parts = read_parts(root, planned=planned == "planned", merged=switches == "merged")
         built = build(parts, copies=hosts, network="rails" if network == "rails" else "flat")
     except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{asked.name}: {error}") from None
     report = _report(parts, built, planned=planned == "planned", merged=switches == "merged")
     return Imported(document(built.topology), report)
 
@@ -80,11 +80,10 @@ def _hosts(asked: Request) -> int:
     said = asked.settings.get("hosts", "").strip() or "1"
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
     if not 1 <= number <= MOST_GPUS:
-        msg = (
+        raise FormatError(
             f"{asked.name}: the setting hosts is {said!r}; it is a whole number from 1 to "
             f"{MOST_GPUS:,}"
         )
-        raise FormatError(msg)
     return number
 
 

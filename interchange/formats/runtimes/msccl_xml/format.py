@@ -76,8 +76,9 @@ def program_to_xml(program: Program, executor: Executor = "msccl") -> str:
     """
     wrong = _NO_XML.search(program.name)
     if wrong is not None:
-        msg = f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"
-        raise FormatError(msg)
+        raise FormatError(
+            f"the program's name has the character {wrong[0]!r}, which XML cannot say; rename it"
+        )
     peers = _Peers(program)
     gpus = [_gpu(number, rank, peers) for number, rank in enumerate(program.ranks)]
     return xml_text(Element("algo", _algo(program, executor), gpus))
@@ -241,8 +242,7 @@ def _read(content: bytes, asked: Request) -> Imported:
         topology, mesh = _topology(program, asked)
         lifted = lift(program, topology, size)
     except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{asked.name}: {error}") from None
     report = report.joined(Report(assumed=(*mesh, *told)))
     made = _document(lifted, topology)
     return Imported(made, report.joined(_outcome(lifted, made)), program=program)
@@ -252,19 +252,16 @@ def _topology(program: Program, asked: Request) -> tuple[Topology, tuple[str, ..
     """Return the cluster that is meant, and what is assumed of it."""
     chosen = asked.settings.get("topology", "open" if asked.topology else "mesh")
     if chosen not in ("open", "mesh"):
-        msg = f"the setting topology is {chosen[:40]!r}; give open or mesh"
-        raise FormatError(msg)
+        raise FormatError(f"the setting topology is {chosen[:40]!r}; give open or mesh")
     if chosen == "open" and asked.topology is None:
-        msg = "no cluster is open; open one, or give mesh for the setting topology"
-        raise FormatError(msg)
+        raise FormatError("no cluster is open; open one, or give mesh for the setting topology")
     if chosen == "open" and asked.topology is not None:
         have, want = len(asked.topology.ranks), len(program.ranks)
         if have != want:
-            msg = (
+            raise FormatError(
                 f"the program is for {want} ranks and {asked.topology} has {have} GPUs; open a "
                 f"cluster of {want}, or give mesh for the setting topology"
             )
-            raise FormatError(msg)
         return asked.topology, ()
     mesh = mesh_of(program)
     told = (
@@ -329,8 +326,9 @@ def _write(content: Document, options: Options) -> Written:
     if errors:
         more = f"; and {len(errors) - MOST_NAMED} more" if len(errors) > MOST_NAMED else ""
         told = "; ".join(errors[:MOST_NAMED])
-        msg = f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{EXECUTORS[options.executor].title} would not take the program: {told}{more}"
+        )
     lost = (*program.notes, *(each.text for each in complaints))
     return one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
 

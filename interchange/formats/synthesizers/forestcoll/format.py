@@ -65,11 +65,10 @@ def write(content: Document, _options: NoOptions) -> Written:
     problem, plan = content.problem, content.plan
     if problem is None or not isinstance(plan, Forest):
         has = "none" if plan is None else f"a {type(plan).__name__.lower()}"
-        msg = (
+        raise FormatError(
             f"ForestColl's file holds the trees of a steady state, and the plan is {has}; solve "
             "with forestcoll, orbit-trees or another that gives a forest"
         )
-        raise FormatError(msg)
     verify(problem, plan)
     topology = problem.topology
     trees = _downward(plan.unfolded(topology))
@@ -112,11 +111,10 @@ def _downward(forest: Forest) -> tuple[Tree, ...]:
         return forest.trees
     turned = tuple([_turned(each) for each in forest.trees])
     if forest.spread and sorted(turned, key=_key) != sorted(forest.spread, key=_key):
-        msg = (
+        raise FormatError(
             "the all-reduce goes down other trees than it goes up, and ForestColl's file has one "
             "set for both; write an all-gather or a reduce-scatter"
         )
-        raise FormatError(msg)
     return turned
 
 
@@ -140,11 +138,10 @@ def _check_shares(trees: tuple[Tree, ...], ranks: int) -> None:
     """Refuse an all-reduce of which roots add up unlike shares."""
     shares = _by_root(trees)
     if len(shares) < ranks or len(set(shares.values())) > 1:
-        msg = (
+        raise FormatError(
             "the roots of the all-reduce have shares of different size, and ForestColl's file has "
             "as many chunks of every root; write an all-gather or a reduce-scatter"
         )
-        raise FormatError(msg)
 
 
 def _chunks(trees: tuple[Tree, ...]) -> int:
@@ -152,8 +149,9 @@ def _chunks(trees: tuple[Tree, ...]) -> int:
     weights = _by_root(trees)
     chunks = math.lcm(*((tree.weight / weights[tree.root]).denominator for tree in trees))
     if chunks > MOST_CHUNKS:
-        msg = f"the weights need {chunks:,} chunks per root; {MOST_CHUNKS:,} at most are written"
-        raise FormatError(msg)
+        raise FormatError(
+            f"the weights need {chunks:,} chunks per root; {MOST_CHUNKS:,} at most are written"
+        )
     return chunks
 
 
@@ -162,11 +160,10 @@ def _tree(tree: Tree, topology: Topology) -> Element:
     for route in tree.routes:
         stop = next((end for end in (route[0], route[-1]) if end not in topology.rank), None)
         if stop is not None:
-            msg = (
+            raise FormatError(
                 f"a tree of root {tree.root} branches at {stop}, which is no GPU; ForestColl's "
                 "trees join GPUs and only cross what lies between"
             )
-            raise FormatError(msg)
         words = {"src": route[0], "dst": route[-1], "path": path_text(route)}
         made.children.append(Element("send", words))
     return made
@@ -244,16 +241,16 @@ def _kind(file: FileForest, asked: Request) -> CollectiveKind:
     kind = next((kind for kind in _COLLECTIVES if kind == word), None)
     kind = kind or ("broadcast" if one else "all-gather")
     if one != (kind in ("broadcast", "reduce")):
-        msg = (
+        raise FormatError(
             f"{kind} needs trees of {'every GPU' if one else 'one root'}, and it has trees of "
             f"{counted(len(file.roots), 'root')}; take collective="
             f"{'broadcast or reduce' if one else 'all-gather, reduce-scatter or all-reduce'}"
         )
-        raise FormatError(msg)
     if not one and file.roots != file.ends:
         lacks = next(each for each in file.ends if each not in file.chunks)
-        msg = f"{kind} needs trees of every GPU, and there is no tree of the root {lacks}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{kind} needs trees of every GPU, and there is no tree of the root {lacks}"
+        )
     return kind
 
 
@@ -264,8 +261,9 @@ def _check_reach(file: FileForest) -> None:
         if len(tree.routes) + 1 < len(ends):
             reached = {tree.root, *(route[-1] for route in tree.routes)}
             lacks = min(ends - reached)
-            msg = f"a tree of {tree.root} does not reach {lacks}; it needs a send to each GPU"
-            raise FormatError(msg)
+            raise FormatError(
+                f"a tree of {tree.root} does not reach {lacks}; it needs a send to each GPU"
+            )
 
 
 def _cluster(
@@ -283,12 +281,14 @@ def _cluster(
                 told.append(f"GPUs are taken in their order: {', '.join(pairs)} and so on")
             return asked.topology, known, told
         if where == "open":
-            msg = f"the trees do not fit {asked.topology}: {known}; take cluster=derived"
-            raise FormatError(msg)
+            raise FormatError(
+                f"the trees do not fit {asked.topology}: {known}; take cluster=derived"
+            )
         told.append(f"the open cluster {asked.topology} is not theirs: {known}")
     elif where == "open":
-        msg = "cluster=open is asked for and no cluster is open; open one, or take cluster=derived"
-        raise FormatError(msg)
+        raise FormatError(
+            "cluster=open is asked for and no cluster is open; open one, or take cluster=derived"
+        )
     bandwidth = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
     made = derived(file, bandwidth, ways=up)
     told.append(

@@ -77,8 +77,9 @@ def cluster(
     if file.links is not None:
         return _counted(file, asked, told, sends)
     if file.node_links is None or file.node_invbws is None:
-        msg = "at topology: it has neither links nor node_links with node_invbws; add a matrix"
-        raise FormatError(msg)
+        raise FormatError(
+            "at topology: it has neither links nor node_links with node_invbws; add a matrix"
+        )
     return _copied(file, asked, told, chunk)
 
 
@@ -90,8 +91,9 @@ def _counted(
     _linked_right(file.links, "links", side)
     joined = sum(sum(map(bool, row)) for row in file.links)
     if joined > MOST_CONNECTED:
-        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
+        )
     fits: Callable[[bool], bool] | None = None
     if sends:
         fits = _Fits(file.links, sends)
@@ -144,11 +146,11 @@ def _linked_right(links: list[list[int]], name: str, side: int) -> None:
     square(links, name, side)
     for row, values in enumerate(links):
         if values[row]:
-            msg = f"at {name}[{row}][{row}]: GPU {row} is linked with itself; give 0"
-            raise FormatError(msg)
+            raise FormatError(f"at {name}[{row}][{row}]: GPU {row} is linked with itself; give 0")
         if max(values) > MOST_COUNT:
-            msg = f"at {name}[{row}]: {max(values):,} parallel links; give {MOST_COUNT:,} at most"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at {name}[{row}]: {max(values):,} parallel links; give {MOST_COUNT:,} at most"
+            )
 
 
 def _switches(
@@ -164,16 +166,17 @@ def _switches(
     for place, (srcs, dsts, rate, name) in enumerate(file.switches):
         wrong = next((each for each in (*srcs, *dsts) if not 0 <= each < side), None)
         if wrong is not None:
-            msg = f"at switches[{place}]: it names GPU {wrong}; give 0 to {side - 1}"
-            raise FormatError(msg)
+            raise FormatError(f"at switches[{place}]: it names GPU {wrong}; give 0 to {side - 1}")
         if not 0 < rate <= 1e9:
-            msg = f"at switches[{place}]: its bandwidth is {rate:g}; give more than 0, in links"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at switches[{place}]: its bandwidth is {rate:g}; give more than 0, in links"
+            )
         heads = dict.fromkeys(srcs)
         work += sum(len(out.get(src, ())) for src in heads)
         if work > 8 * MOST_LINKS:
-            msg = f"at switches[{place}]: switches cover more than {8 * MOST_LINKS:,} links in all"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at switches[{place}]: switches cover more than {8 * MOST_LINKS:,} links in all"
+            )
         tails = set(dsts)
         ends = [(f"g{src}", f"g{dst}") for src in heads for dst in out.get(src, ()) if dst in tails]
         if not ends:
@@ -194,8 +197,9 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     assert file.node_invbws is not None
     side, hosts = file.ngpus_per_node, file.copies
     if not 1 <= side <= MOST_GPUS or not 1 <= hosts <= MOST_GPUS // side:
-        msg = f"at topology: {hosts:,} hosts of {side:,} GPUs; give {MOST_GPUS:,} GPUs at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at topology: {hosts:,} hosts of {side:,} GPUs; give {MOST_GPUS:,} GPUs at most"
+        )
     _linked_right(file.node_links, "node_links", side)
     square(file.node_invbws, "node_invbws", side)
     by_row, how = direction(asked, [file.node_links, file.node_invbws])
@@ -206,8 +210,9 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     inside = [(s, d, n) for d, row in enumerate(counts) for s, n in enumerate(row) if n]
     remote = _remote(file, side) if hosts > 1 else []
     if hosts * (len(inside) + (hosts - 1) * len(remote)) > MOST_LINKS:
-        msg = f"at topology: its copies would have more than {MOST_LINKS:,} links; take fewer"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at topology: its copies would have more than {MOST_LINKS:,} links; take fewer"
+        )
     for src, dst, many in inside:
         made.within(src, dst, many * made.rate(times[dst][src], "node_invbws"), many)
     made.switches(file.local_switches)
@@ -233,15 +238,13 @@ def _remote(file: TopologyFile, side: int) -> list[tuple[int, int]]:
         src = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else -1
         for dst in dict.fromkeys(dsts):
             if not (0 <= src < side and 0 <= dst < side):
-                msg = (
+                raise FormatError(
                     f"at internode_conn: it joins {word[:20]!r} with {dst}; count the GPUs of a "
                     f"host from 0 to {side - 1}"
                 )
-                raise FormatError(msg)
             pairs.append((src, dst))
     if not pairs:
-        msg = "at internode_conn: nothing joins the hosts; name who sends to whom"
-        raise FormatError(msg)
+        raise FormatError("at internode_conn: nothing joins the hosts; name who sends to whom")
     return pairs
 
 
@@ -251,8 +254,9 @@ def _remote_times(file: TopologyFile, made: _Copies) -> tuple[float, float]:
         alpha = file.remote_alpha or 0.0
         return made.rate(file.remote_beta, "remote_beta"), max(alpha, 0.0)
     if file.remote_invbw is None:
-        msg = "at topology: it has several hosts, and neither remote_beta nor remote_invbw"
-        raise FormatError(msg)
+        raise FormatError(
+            "at topology: it has several hosts, and neither remote_beta nor remote_invbw"
+        )
     return made.rate(file.remote_invbw, "remote_invbw"), 0.0
 
 
@@ -270,8 +274,7 @@ class _Copies:
     def rate(self, time: float, place: str) -> float:
         """Return the GB/s of a link that takes some µs for a chunk."""
         if not 1e-9 <= time <= 1e12:
-            msg = f"at {place}: {time:g} µs for a chunk; give more than 0"
-            raise FormatError(msg)
+            raise FormatError(f"at {place}: {time:g} µs for a chunk; give more than 0")
         return self.chunk * 1e-3 / time
 
     def within(self, src: int, dst: int, bandwidth: float, many: int) -> None:
@@ -286,12 +289,14 @@ class _Copies:
         for place, group in enumerate(groups):
             members = sorted(set(group))
             if members and not 0 <= members[0] <= members[-1] < self.side:
-                msg = f"at local_switches[{place}]: GPUs of a host go from 0 to {self.side - 1}"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"at local_switches[{place}]: GPUs of a host go from 0 to {self.side - 1}"
+                )
             work += self.hosts * len(members) ** 2
             if work > 8 * MOST_LINKS:
-                msg = f"at local_switches: they cover more than {8 * MOST_LINKS:,} links in all"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"at local_switches: they cover more than {8 * MOST_LINKS:,} links in all"
+                )
             for gpu in members:
                 out = [(gpu, each) for each in members if (gpu, each) in self.inside]
                 into = [(each, gpu) for each in members if (each, gpu) in self.inside]
@@ -365,8 +370,9 @@ class Placement:
         """
         for rank in ranks:
             if not 0 <= rank < self.ranks:
-                msg = f"address {address} is of rank {rank}; ranks go from 0 to {self.ranks - 1}"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"address {address} is of rank {rank}; ranks go from 0 to {self.ranks - 1}"
+                )
             where[address].add(rank)
 
     def signatures(self) -> dict[int, Signature]:
@@ -381,8 +387,9 @@ class Placement:
         for address in sorted(self.wanted):
             holders, wanted = self.holders.get(address, set()), self.wanted[address]
             if not holders:
-                msg = f"address {address} is wanted by rank {min(wanted)} and held by none at first"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"address {address} is wanted by rank {min(wanted)} and held by none at first"
+                )
             summed = address in self.summed
             moved = wanted if summed else wanted - holders
             if moved:
@@ -410,8 +417,9 @@ def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
                 for address in addresses:
                     made.put(where, address, (rank,))
     elif file.collective is None:
-        msg = "it has neither input_map and output_map nor a collective; add what ranks hold"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has neither input_map and output_map nor a collective; add what ranks hold"
+        )
     if file.collective is None:
         made.summed = {each for each, holders in made.holders.items() if len(holders) > 1}
         if made.summed:
@@ -431,8 +439,9 @@ def of_collective(file: CollectiveFile, ranks: int) -> Placement:
 
 def _of_collective(file: CollectiveFile, made: Placement) -> None:
     if file.nodes and file.nodes != made.ranks:
-        msg = f"at collective: it is for {file.nodes} ranks and the topology has {made.ranks} GPUs"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at collective: it is for {file.nodes} ranks and the topology has {made.ranks} GPUs"
+        )
     posts: dict[int, set[int]] = {}
     for chunk in file.chunks:
         made.put(made.holders, chunk.addr, chunk.pre)
@@ -440,11 +449,10 @@ def _of_collective(file: CollectiveFile, made: Placement) -> None:
         if chunk.addr in posts:
             made.summed.add(chunk.addr)
             if posts[chunk.addr] != set(chunk.post):
-                msg = (
+                raise FormatError(
                     f"at collective: the chunks of address {chunk.addr} are added up for different "
                     "ranks, as in a scan; only sums of all of them are read"
                 )
-                raise FormatError(msg)
         posts[chunk.addr] = set(chunk.post)
 
 
@@ -470,8 +478,7 @@ def collective_of(
         If nothing moves, or too much.
     """
     if not 0 < len(signatures) <= CHUNK_LIMIT:
-        msg = f"{len(signatures):,} addresses have to move; give 1 to {CHUNK_LIMIT:,}"
-        raise FormatError(msg)
+        raise FormatError(f"{len(signatures):,} addresses have to move; give 1 to {CHUNK_LIMIT:,}")
     listed = list(signatures.values())
     plain = "".join(each for each in name.partition("(")[0].lower() if each.isalpha())
     hint = _NAMES.get(plain)

@@ -80,8 +80,9 @@ def _chunk(asked: Request) -> float:
 
 def _open(asked: Request, what: str) -> Topology:
     if asked.topology is None:
-        msg = f"{what} without a topology, and no cluster is open; open its cluster first"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{what} without a topology, and no cluster is open; open its cluster first"
+        )
     return asked.topology
 
 

@@ -76,8 +76,7 @@ def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
     found = []
     for number, step in enumerate(steps):
         if not 0 < step.rounds <= 1e12:
-            msg = f"at steps[{number}]: {step.rounds:g} rounds; give more than 0"
-            raise FormatError(msg)
+            raise FormatError(f"at steps[{number}]: {step.rounds:g} rounds; give more than 0")
         sends = [
             _send(items, f"steps[{number}].sends[{place}]", ranks)
             for place, items in enumerate(step.sends)
@@ -89,19 +88,21 @@ def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
 
 def _send(items: list[Item], place: str, ranks: int) -> FileSend:
     if not 3 <= len(items) <= 6:
-        msg = f"at {place}: it has {len(items)} items; a send is [address, src, dst] and 3 at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it has {len(items)} items; a send is [address, src, dst] and 3 at most"
+        )
     address, src, dst = items[:3]
     time = items[3] if len(items) > 3 else None
     if not (isinstance(address, int) and isinstance(src, int) and isinstance(dst, int)):
-        msg = f"at {place}: address, source and destination are whole numbers; one is not"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: address, source and destination are whole numbers; one is not"
+        )
     if not (0 <= src < ranks and 0 <= dst < ranks) or src == dst:
-        msg = f"at {place}: it goes from {src} to {dst}; give two ranks from 0 to {ranks - 1}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it goes from {src} to {dst}; give two ranks from 0 to {ranks - 1}"
+        )
     if isinstance(time, str):
-        msg = f"at {place}: its time is {time[:20]!r}; give a number"
-        raise FormatError(msg)
+        raise FormatError(f"at {place}: its time is {time[:20]!r}; give a number")
     return FileSend(address, src, dst, time)
 
 
@@ -140,11 +141,10 @@ def check_rounds(problem: Problem, steps: Sequence[FileStep]) -> None:
 
 def _enough(number: int, rounds: float, many: int, *, room: float, of: str) -> None:
     if many > rounds * room * (1 + 1e-9):
-        msg = (
+        raise FormatError(
             f"its plan breaks a rule: step {number} sends {counted(many, 'chunk')} over {of}, "
             f"which carries {room:g} in a round, and it has {rounds:g} rounds"
         )
-        raise FormatError(msg)
 
 
 def schedule_of(
@@ -209,8 +209,9 @@ def _known(
         elif address in known:
             there[0] += 1
         else:
-            msg = f"step {number} sends address {address}, which no rank holds at first or wants"
-            raise FormatError(msg)
+            raise FormatError(
+                f"step {number} sends address {address}, which no rank holds at first or wants"
+            )
     return moves
 
 
@@ -234,11 +235,10 @@ def _needed(
     kept = []
     for move in moves:
         if move.src not in holds[move.chunk]:
-            msg = (
+            raise FormatError(
                 f"its plan breaks a rule: step {number} sends chunk {move.chunk} from {move.src} "
                 f"to {move.dst}, and {move.src} does not hold it when the step begins"
             )
-            raise FormatError(msg)
     for move in moves:
         if problem.collective.chunks[move.chunk].reduced or move.dst not in holds[move.chunk]:
             kept.append(move)
@@ -261,19 +261,17 @@ def _laid(problem: Problem, slots: Sequence[Sequence[Move]]) -> Schedule:
         for chunk, src, dst in slot:
             ends, nbytes = (names[src], names[dst]), chunks[chunk].size
             if ends not in topology.link_index:
-                msg = (
+                raise FormatError(
                     f"its plan breaks a rule: step {epoch} sends chunk {chunk} over "
                     f"{ends[0]}->{ends[1]}, which is not a link of {topology}"
                 )
-                raise FormatError(msg)
             busy[ends] += nbytes * topology.link(*ends).beta
             for place in shared[ends]:
                 over[place] += nbytes * 1e-3 / topology.limits[place].bandwidth
             sends.append(Send(epoch, chunk, *ends))
         longest = max(longest, *busy.values(), *over.values())
     if not sends:
-        msg = "its plan sends nothing; a step needs a send"
-        raise FormatError(msg)
+        raise FormatError("its plan sends nothing; a step needs a send")
     latest = max(topology.link(each.src, each.dst).alpha for each in sends)
     # A little longer than the sum, in which the last digits are lost.
     return Schedule(tuple(sends), (longest + latest) * (1 + 1e-9), len(slots))
@@ -300,8 +298,9 @@ def write(content: Document, _options: NoOptions) -> Written:
     topology = content.topology
     links = counted_links(topology)
     if not links.counts:
-        msg = f"{topology} has no two GPUs that are joined, and MSCCL-tools counts such links"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{topology} has no two GPUs that are joined, and MSCCL-tools counts such links"
+        )
     value = _topology(topology, links)
     lost = _lost(topology, links)
     if content.problem is not None:

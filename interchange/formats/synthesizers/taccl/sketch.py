@@ -52,11 +52,10 @@ def recognises(content: bytes) -> bool:
 def read(content: bytes, asked: Request) -> Imported:
     """Read a sketch of either form for the topology that is open."""
     if asked.topology is None:
-        msg = (
+        raise FormatError(
             f"{asked.name}: a sketch says what to use of a cluster, and none is open; open or draw "
             "the cluster first"
         )
-        raise FormatError(msg)
     sketch, sentences = read_sketch(content, asked.topology, name=asked.name)
     report = _sorted(sentences) if sentences else Report(taken=(_parts(sketch),))
     return Imported(document(asked.topology), report, sketch=sketch)

@@ -131,17 +131,17 @@ def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], 
             for pair in pairs
             for ends in (pair, pair[::-1])
         ], None
-    msg = (
+    raise FormatError(
         f"at node_betas_list: {len(betas)} kinds of links among {file.gpus_per_node} GPUs, and "
         "nothing says which GPUs they join; give the matrices links and betas"
     )
-    raise FormatError(msg)
 
 
 def _mesh(gpus: int, beta: float) -> Iterator[Join]:
     if gpus * (gpus - 1) > MOST_LINKS:
-        msg = f"a mesh of {gpus:,} GPUs has more than {MOST_LINKS:,} links; take inside=switch"
-        raise FormatError(msg)
+        raise FormatError(
+            f"a mesh of {gpus:,} GPUs has more than {MOST_LINKS:,} links; take inside=switch"
+        )
     return (Join(src, dst, beta) for src in range(gpus) for dst in range(gpus) if src != dst)
 
 
@@ -149,8 +149,9 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     """Return the joins of a host of which the file has matrices."""
     side = file.gpus_per_node
     if file.links is None or (file.betas is None and file.invbws is None):
-        msg = "it has no matrix links, or neither betas nor invbws; add them, or node_betas_list"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has no matrix links, or neither betas nor invbws; add them, or node_betas_list"
+        )
     square(file.links, "links", side)
     times = "betas" if file.betas is not None else "invbws"
     betas = file.betas if file.betas is not None else file.invbws
@@ -159,8 +160,7 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     linked = [(d, s) for d, row in enumerate(file.links) for s, many in enumerate(row) if many]
     if any(d == s for d, s in linked):
         place = next(d for d, s in linked if d == s)
-        msg = f"at links[{place}][{place}]: GPU {place} is linked with itself; give 0"
-        raise FormatError(msg)
+        raise FormatError(f"at links[{place}][{place}]: GPU {place} is linked with itself; give 0")
     _check_counts(file.links, betas, linked, times)
     matrices: list[Matrix[int] | Matrix[float]] = [file.links, betas]
     if file.betas is None:
@@ -191,21 +191,22 @@ def _check_counts(
     """Refuse links without a time, and more parallel links than there are."""
     for row, column in linked:
         if links[row][column] > 10_000:
-            msg = f"at links[{row}][{column}]: {links[row][column]:,} links; give 10,000 at most"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at links[{row}][{column}]: {links[row][column]:,} links; give 10,000 at most"
+            )
         if not betas[row][column] > 0:
-            msg = (
+            raise FormatError(
                 f"at {times}[{row}][{column}]: 0 µs where links has a link; give its time for a "
                 "chunk in µs"
             )
-            raise FormatError(msg)
 
 
 def compare(place: str, said: list[float], pairs: list[tuple[float, float]], told: Remarks) -> None:
     """Report where a file's α + β is not what it says elsewhere; TACCL rounds these down."""
     if len(said) != len(pairs):
-        msg = f"at {place}: it has {len(said)} values, and there are {len(pairs)} kinds of links"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it has {len(said)} values, and there are {len(pairs)} kinds of links"
+        )
     wrong = [
         (each, alpha + beta)
         for each, (alpha, beta) in zip(said, pairs, strict=True)
@@ -256,18 +257,16 @@ class _Units:
         """
         rate = self.chunk * self.scale * 1e-3 / beta if beta > 0 else math.inf
         if not 1e-9 <= rate <= 1e9:
-            msg = (
+            raise FormatError(
                 f"at {place}: β is {beta:g} µs for {format_size(self.chunk)}, a link of {rate:g} "
                 "GB/s; give a β above 0, or another chunk_size"
             )
-            raise FormatError(msg)
         return rate
 
     def latency(self, alpha: float, place: str) -> float:
         """Return the µs of an α of the file; errors as `bandwidth`."""
         if not 0 <= alpha <= 1e9:
-            msg = f"at {place}: α is {alpha:g} µs; give 0 to 10^9"
-            raise FormatError(msg)
+            raise FormatError(f"at {place}: α is {alpha:g} µs; give 0 to 10^9")
         return alpha / self.scale
 
 
@@ -291,8 +290,7 @@ def read(content: bytes, asked: Request) -> Imported:
 
 def _read(file: TacclFile, asked: Request) -> Imported:
     if not 2 <= file.gpus_per_node <= MOST_GPUS:
-        msg = f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}"
-        raise FormatError(msg)
+        raise FormatError(f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}")
     told = Remarks()
     units = _units(file, asked, told)
     hosts = _hosts(file, asked, told)
@@ -302,8 +300,9 @@ def _read(file: TacclFile, asked: Request) -> Imported:
         joins, hub = listed(file, asked, told)
     many = hosts * (len(joins) if hub is None else 2 * file.gpus_per_node)
     if many > MOST_LINKS:
-        msg = f"{hosts} hosts would have {many:,} links; {MOST_LINKS:,} at most are made"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{hosts} hosts would have {many:,} links; {MOST_LINKS:,} at most are made"
+        )
     alpha = units.latency(file.alpha, "alpha")
     devices: list[Device] = []
     links: list[Link] = []
@@ -359,11 +358,13 @@ def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
     joined = file.nics_per_node > 0
     hosts = count(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
     if hosts > 1 and not joined:
-        msg = f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
+        )
     if file.nics_per_node > MOST_GPUS:
-        msg = f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
+        )
     if "hosts" not in asked.settings:
         told.assumed.append(f"{counted(hosts, 'host')}; setting hosts is another number")
     if hosts == 1 and joined:
@@ -390,17 +391,17 @@ def _join_hosts(
 ) -> None:
     """Add the ports of all hosts and the switch between them."""
     if file.remote_beta < 0 or file.remote_alpha < 0:
-        msg = "it has nics_per_node, and no remote_alpha or remote_beta; add both, in µs"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has nics_per_node, and no remote_alpha or remote_beta; add both, in µs"
+        )
     rate = units.bandwidth(file.remote_beta, "remote_beta")
     alpha = units.latency(file.remote_alpha, "remote_alpha")
     gpus, ports = file.gpus_per_node, file.nics_per_node
     most = max(gpus, ports)
     if hosts * 2 * (most + ports) + len(links) > MOST_LINKS:
-        msg = (
+        raise FormatError(
             f"{hosts} hosts of {ports} ports would have more than {MOST_LINKS:,} links; take fewer"
         )
-        raise FormatError(msg)
     devices.append(device("switch", "network"))
     for host in range(hosts):
         names = [f"nic{host * ports + i}" for i in range(ports)]

@@ -97,8 +97,7 @@ def _read(content: bytes, asked: Request) -> Imported:
     try:
         return _imported(content)
     except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{asked.name}: {error}") from None
 
 
 def _imported(content: bytes) -> Imported:
@@ -113,8 +112,7 @@ def _imported(content: bytes) -> Imported:
     )
     wrong = out_of_range(named)
     if wrong is not None:
-        msg = f"at TopologyParams: {wrong}"
-        raise FormatError(msg)
+        raise FormatError(f"at TopologyParams: {wrong}")
     topology, mended = cluster(named)
     problem = _problem(said, topology)
     options, unkept = _options(said)
@@ -140,11 +138,10 @@ def _problem(said: _Input, topology: Topology) -> Problem:
     gathers = said.InstanceParams.collective == ALL_GATHER
     make = all_gather if gathers else all_to_all
     if ranks * ranks * chunks > MOST_DEMANDS:
-        msg = (
+        raise FormatError(
             f"at InstanceParams.num_chunks: {chunks:,} chunks of {ranks} GPUs for all others are "
             f"more than {MOST_DEMANDS:,} that are kept; give fewer"
         )
-        raise FormatError(msg)
     size = ranks * chunks * _clean(said.TopologyParams.chunk_size * 1e9)
     return Problem(topology, make(ranks, size, chunks=chunks))
 
@@ -249,13 +246,13 @@ def _write(content: Document, options: Options) -> Written:
     """
     problem = content.problem
     if problem is None:
-        msg = "an input of TE-CCL says what to solve; give a problem"
-        raise FormatError(msg)
+        raise FormatError("an input of TE-CCL says what to solve; give a problem")
     collective = problem.collective
     kinds = {"all-gather": ALL_GATHER, "all-to-all": ALL_TO_ALL}
     if collective.kind not in kinds:
-        msg = f"TE-CCL solves all-gather and all-to-all, and this is a {collective.kind}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"TE-CCL solves all-gather and all-to-all, and this is a {collective.kind}"
+        )
     named = _named(problem.topology)
     shards = collective.ranks * (collective.ranks - 1 if collective.kind == "all-to-all" else 1)
     params: dict[str, Any] = {
@@ -310,11 +307,10 @@ def _named(topology: Topology) -> Named:
         named = replace(each, copies=copies, alpha=(alphas[False], alphas[True]))
         if out_of_range(named) is None and _alike(cluster(named)[0], topology):
             return named
-    msg = (
+    raise FormatError(
         f"{topology.name} is none of the clusters that TE-CCL knows by name: DGX1, DGX2, NDv2, "
         "AMD and Mesh with their figures"
     )
-    raise FormatError(msg)
 
 
 def _alike(known: Topology, topology: Topology) -> bool:
@@ -440,8 +436,9 @@ def _given_alphas(text: str) -> tuple[float, float]:
         return 0.0, 0.0
     parts = text.strip(" []()").split(",")
     if len(parts) > 2:
-        msg = f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
-        raise FormatError(msg)
+        raise FormatError(
+            f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
+        )
     seconds = [_real(part, "alpha", "seconds", least=0.0) for part in parts]
     values = [float(f"{1e6 * each:.15g}") for each in seconds]
     return values[0], values[-1]
@@ -453,8 +450,7 @@ def _real(text: str, name: str, unit: str, *, least: float = 1e-15) -> float:
     except ValueError:
         value = math.nan
     if not least <= value < 1e9:
-        msg = f"setting {name} is {text[:40]!r}; give a number of {unit}"
-        raise FormatError(msg)
+        raise FormatError(f"setting {name} is {text[:40]!r}; give a number of {unit}")
     return value
 
 
@@ -463,6 +459,5 @@ def _whole(typed: Mapping[str, str], name: str, usual: int) -> int:
     if not text:
         return usual
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        msg = f"setting {name} is {text[:40]!r}; give a whole number"
-        raise FormatError(msg)
+        raise FormatError(f"setting {name} is {text[:40]!r}; give a whole number")
     return int(text)

@@ -149,8 +149,7 @@ def fifo_routes(
             left -= taken
             splits += 1 + len(way)
             if splits > SPLITS:
-                msg = f"a chunk of GPU {source} is in more parts than are followed"
-                raise FormatError(msg)
+                raise FormatError(f"a chunk of GPU {source} is in more parts than are followed")
         if left > NEARLY:
             short.append(
                 f"epoch {hop.epoch}: {hop.src} sends {left:g} of a chunk of GPU {source} to "
@@ -221,11 +220,10 @@ def _ways_of(
     lines, made, cluster, wanted = about
     chunk = wanted.problem.collective.chunks[wanted.chunks[piece]]
     if len(chunk.destinations) > 1:
-        msg = (
+        raise FormatError(
             f"amounts of chunk {piece.chunk} from {piece.source} travel, and "
             f"{len(chunk.destinations)} GPUs want it; only what one GPU wants can be in parts"
         )
-        raise FormatError(msg)
     goal = cluster.topology.ranks[chunk.destinations[0]]
     ends = [number for number, name in cluster.names.items() if name == goal]
     ways = [

@@ -102,11 +102,10 @@ def _schedule(problem: Problem, plan: Plan) -> Schedule:
     """Return the schedule that can be written."""
     if not isinstance(plan, Schedule):
         kind = type(plan).__name__.lower()
-        msg = (
+        raise FormatError(
             f"a TE-CCL schedule says what travels in which epoch, and a {kind} has no epochs; "
             "solve with te-ccl-milp or te-ccl-lp"
         )
-        raise FormatError(msg)
     size = problem.collective.chunk_size
     for number, chunk in enumerate(problem.collective.chunks):
         wrong = None
@@ -117,8 +116,7 @@ def _schedule(problem: Problem, plan: Plan) -> Schedule:
         elif abs(chunk.size - size) > 1e-9 * size:
             wrong = f"has {chunk.size:g} bytes and another {size:g}; TE-CCL's are of one size"
         if wrong is not None:
-            msg = f"chunk {number} of the {problem.collective.kind} {wrong}"
-            raise FormatError(msg)
+            raise FormatError(f"chunk {number} of the {problem.collective.kind} {wrong}")
     return plan
 
 
@@ -292,21 +290,19 @@ def _read(content: bytes, asked: Request) -> Imported:
     try:
         return _imported(content, asked)
     except Question as question:
-        msg = f"{asked.name}: {question}"
-        raise Question(msg, key=question.key, choices=question.choices) from None
+        raise Question(
+            f"{asked.name}: {question}", key=question.key, choices=question.choices
+        ) from None
     except ScheduleError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{asked.name}: {error}") from None
     except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{asked.name}: {error}") from None
 
 
 def _imported(content: bytes, asked: Request) -> Imported:
     output = parse_output(content)
     if not output.flows:
-        msg = "it has no flows, so there is no plan in it"
-        raise FormatError(msg)
+        raise FormatError("it has no flows, so there is no plan in it")
     settings = settings_of(asked.settings)
     on, nbytes, told = _cluster(output, asked.topology, settings)
     want = wanted(output, on, nbytes)
@@ -344,10 +340,11 @@ def _cluster(
         if isinstance(found, Cluster) and (last or not crossed_gpus(output, found)):
             return able(output, found), nbytes, (size_told, *told)
         lacks = lacks or str(found)
-    msg = (
-        f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it"
+    raise Question(
+        f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it",
+        key="cluster",
+        choices=_fitting(output),
     )
-    raise Question(msg, key="cluster", choices=_fitting(output))
 
 
 def _fitting(output: Output) -> dict[str, str]:
@@ -396,8 +393,7 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     if fatal or moves.short:
         more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
         rounds = "" if output.demands or output.fluid else _LAST_ROUND
-        msg = f"{(fatal or breaches)[0].sentence}{more}{rounds}"
-        raise FormatError(msg)
+        raise FormatError(f"{(fatal or breaches)[0].sentence}{more}{rounds}")
     longer = lengthened(rules, moves.moves)
     found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)
     if found is not None:

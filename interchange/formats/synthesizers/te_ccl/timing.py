@@ -195,8 +195,7 @@ def _placed(
     if stuck:
         # An end that is not finite is stuck as well.
         send = moves[groups[stuck[0]][0]].send
-        msg = f"epoch {send.epoch}: {send} waits for what waits for it"
-        raise FormatError(msg)
+        raise FormatError(f"epoch {send.epoch}: {send} waits for what waits for it")
     return starts
 
 
@@ -213,8 +212,7 @@ def _stepped(
     for number in order:
         ready = links.ready(groups[number])
         if not ready < MOST_EPOCHS * tau:
-            msg = f"its sends take more than {MOST_EPOCHS:,} epochs of {tau:g} µs"
-            raise FormatError(msg)
+            raise FormatError(f"its sends take more than {MOST_EPOCHS:,} epochs of {tau:g} µs")
         epochs[number] = math.ceil(ready / tau * (1 - 1e-12))
         links.send(groups[number], epochs[number] * tau)
     return epochs
