@@ -45,9 +45,7 @@ class Report:
     def joined(self, other: Report) -> Report:
         """Return this report with another after it."""
         return Report(
-            self.taken + other.taken,
-            self.assumed + other.assumed,
-            self.left_out + other.left_out,
+            self.taken + other.taken, self.assumed + other.assumed, self.left_out + other.left_out
         )
 
 

@@ -49,20 +49,12 @@ def write_schedule(content: Document, _options: NoOptions) -> Written:
 
 
 READER = Reader(
-    name="topoloom",
-    title="Topoloom document",
-    endings=("json",),
-    recognises=recognises,
-    read=read,
+    name="topoloom", title="Topoloom document", endings=("json",), recognises=recognises, read=read
 )
 
 WRITERS = (
     Writer(
-        name="topoloom",
-        title="Topoloom document",
-        ending="json",
-        needs="topology",
-        write=write,
+        name="topoloom", title="Topoloom document", ending="json", needs="topology", write=write
     ),
     Writer(
         name="schedule",

@@ -226,10 +226,7 @@ def _share(plain: bytes) -> Share:
     if told is None:
         return Share(found)
     solving = Solving(
-        formulation=told.formulation,
-        options=told.options,
-        time_limit=told.time_limit,
-        gap=told.gap,
+        formulation=told.formulation, options=told.options, time_limit=told.time_limit, gap=told.gap
     )
     return Share(found, solving)
 
@@ -257,17 +254,7 @@ def write(content: Document, _options: NoOptions) -> Written:
 
 
 READER = Reader(
-    name="link",
-    title="Topoloom link",
-    endings=("txt", "url"),
-    recognises=recognises,
-    read=read,
+    name="link", title="Topoloom link", endings=("txt", "url"), recognises=recognises, read=read
 )
 
-WRITER = Writer(
-    name="link",
-    title="Topoloom link",
-    ending="txt",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer(name="link", title="Topoloom link", ending="txt", needs="topology", write=write)

@@ -64,9 +64,5 @@ def _listed(values: Iterable[object]) -> str:
 
 
 WRITER = Writer(
-    name="sends-csv",
-    title="Sends as a table (CSV)",
-    ending="csv",
-    needs="plan",
-    write=write,
+    name="sends-csv", title="Sends as a table (CSV)", ending="csv", needs="plan", write=write
 )

@@ -38,9 +38,5 @@ def write(content: Document, _options: NoOptions) -> Written:
 
 
 WRITER = Writer(
-    name="csv",
-    title="Transfers as a table (CSV)",
-    ending="csv",
-    needs="plan",
-    write=write,
+    name="csv", title="Transfers as a table (CSV)", ending="csv", needs="plan", write=write
 )

@@ -426,11 +426,7 @@ def _gpu(number: int, rank: PutRank) -> dict[str, Any]:
 
 
 def _block(
-    number: int,
-    ops: tuple[Op, ...],
-    places: dict[int, int],
-    *,
-    remote: dict[_Remote, int],
+    number: int, ops: tuple[Op, ...], places: dict[int, int], *, remote: dict[_Remote, int]
 ) -> dict[str, Any]:
     """Return a thread block; `places` of channels among their kind, numbers of remote buffers."""
     channels: dict[str, list[int]] = {}

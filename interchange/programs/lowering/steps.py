@@ -166,10 +166,7 @@ class _Rank:
         ]
         number = self._number
         return RankProgram(
-            self._buffers.input(number),
-            self._buffers.output(number),
-            self._scratch,
-            tuple(blocks),
+            self._buffers.input(number), self._buffers.output(number), self._scratch, tuple(blocks)
         )
 
     def copy_own(self) -> None:

@@ -139,12 +139,7 @@ def _used(slot: Slot | None, step: Step, operations: frozenset[str]) -> Slot | N
 
 def _gpu(number: int, rank: RankProgram, peers: _Peers) -> Element:
     awaited = {step.after for block in rank.blocks for step in block.steps}
-    told = {
-        "id": number,
-        "i_chunks": rank.input,
-        "o_chunks": rank.output,
-        "s_chunks": rank.scratch,
-    }
+    told = {"id": number, "i_chunks": rank.input, "o_chunks": rank.output, "s_chunks": rank.scratch}
     blocks = [
         _block((number, place), block, awaited, peers=peers)
         for place, block in enumerate(rank.blocks)
@@ -334,10 +329,5 @@ def _write(content: Document, options: Options) -> Written:
 
 
 WRITER = Writer(
-    name="msccl-xml",
-    title="MSCCL XML",
-    ending="xml",
-    needs="plan",
-    write=_write,
-    options=Options,
+    name="msccl-xml", title="MSCCL XML", ending="xml", needs="plan", write=_write, options=Options
 )

@@ -330,9 +330,5 @@ READER = Reader(
 )
 
 WRITER = Writer(
-    name="forestcoll",
-    title="ForestColl trees",
-    ending="xml",
-    needs="plan",
-    write=write,
+    name="forestcoll", title="ForestColl trees", ending="xml", needs="plan", write=write
 )

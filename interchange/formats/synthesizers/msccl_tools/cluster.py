@@ -518,12 +518,7 @@ def _named(
     if (
         ranks < 2
         or len(listed) % per
-        or (len(holders), len(dsts), reduced)
-        != (
-            nholders,
-            ndsts,
-            summed,
-        )
+        or (len(holders), len(dsts), reduced) != (nholders, ndsts, summed)
     ):
         return None
     chunks = len(listed) // per

@@ -194,12 +194,7 @@ def schedule_of(
 
 
 def _known(
-    number: int,
-    step: FileStep,
-    numbers: dict[int, int],
-    *,
-    known: set[int],
-    there: list[int],
+    number: int, step: FileStep, numbers: dict[int, int], *, known: set[int], there: list[int]
 ) -> list[Move]:
     """Return a step with chunks for addresses, and count what has none."""
     moves = []

@@ -106,10 +106,6 @@ READERS = (
         read=read,
     ),
     Reader(
-        name="sketch",
-        title="Topoloom sketch",
-        endings=("json",),
-        recognises=recognises,
-        read=read,
+        name="sketch", title="Topoloom sketch", endings=("json",), recognises=recognises, read=read
     ),
 )

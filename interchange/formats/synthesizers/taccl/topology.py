@@ -183,10 +183,7 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
 
 
 def _check_counts(
-    links: list[list[int]],
-    betas: list[list[float]],
-    linked: list[tuple[int, int]],
-    times: str,
+    links: list[list[int]], betas: list[list[float]], linked: list[tuple[int, int]], times: str
 ) -> None:
     """Refuse links without a time, and more parallel links than there are."""
     for row, column in linked:

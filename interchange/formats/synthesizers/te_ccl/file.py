@@ -367,10 +367,7 @@ def _numberings(
     rest = sorted(numbers - gpus)
     if len(gpus) == len(topology.ranks) and len(rest) <= len(others):
         yield dict(
-            [
-                *zip(sorted(gpus), topology.ranks, strict=True),
-                *zip(rest, others, strict=False),
-            ]
+            [*zip(sorted(gpus), topology.ranks, strict=True), *zip(rest, others, strict=False)]
         )
 
 

@@ -336,11 +336,7 @@ def _able(device: Device) -> tuple[str, bool, bool, float | None]:
 
 
 READER = Reader(
-    name="te-ccl-input",
-    title="TE-CCL input",
-    endings=("json",),
-    recognises=_recognises,
-    read=_read,
+    name="te-ccl-input", title="TE-CCL input", endings=("json",), recognises=_recognises, read=_read
 )
 WRITER = Writer(
     name="te-ccl-input",

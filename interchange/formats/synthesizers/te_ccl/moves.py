@@ -191,9 +191,7 @@ def _joined(lines: list[Hop], cluster: Cluster) -> list[Hop]:
 
 
 def _whole(
-    found: list[tuple[Send, set[int]]],
-    made: Moves,
-    about: tuple[list[Hop], int, Cluster, Wanted],
+    found: list[tuple[Send, set[int]]], made: Moves, about: tuple[list[Hop], int, Cluster, Wanted]
 ) -> None:
     """Add the moves of a whole chunk, the first that brings it to each device."""
     lines, number, cluster, wanted = about

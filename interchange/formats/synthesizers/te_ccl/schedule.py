@@ -311,8 +311,7 @@ def _imported(content: bytes, asked: Request) -> Imported:
     report = Findings(output, want, moves, timed).report()
     assumed = (*told, *on.told, *want.told, *report.assumed)
     return Imported(
-        document(want.problem, plan=timed.schedule),
-        Report(report.taken, assumed, report.left_out),
+        document(want.problem, plan=timed.schedule), Report(report.taken, assumed, report.left_out)
     )
 
 
