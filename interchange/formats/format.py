@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ccl.errors import FormatError
+from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document, Kind
@@ -22,6 +22,9 @@ from ccl.topology import Topology
 from ccl.verify import verify
 from interchange.overlay import Overlay
 from interchange.programs import Program
+
+LONGEST = 1000
+"""Signs of an error; a name in it may be as long as the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +129,10 @@ class Reader:
         Of file names, without a dot; a hint for file dialogs.
     recognises
         Says from the content alone, cheaply and without raising, whether it is of this format.
-    read
+    parse
         Reads the content. Raises `Question` where it must ask, `FormatError` with the place in the
-        file where it is wrong, `ProblemError` where it has the shape and means nothing; messages
-        begin with `Request.name`.
+        file where it is wrong, `ProblemError` where it has the shape and means nothing,
+        `ScheduleError` where its plan breaks a rule.
     settings
         What it can be told, by name, with a sentence each.
     """
@@ -138,8 +141,33 @@ class Reader:
     title: str
     endings: tuple[str, ...]
     recognises: Callable[[bytes], bool]
-    read: Callable[[bytes, Request], Imported]
+    parse: Callable[[bytes, Request], Imported]
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, content: bytes, asked: Request) -> Imported:
+        """Read content.
+
+        Raises
+        ------
+        Question, FormatError, ProblemError
+            As of `parse`, beginning with the name of the file; a broken plan is a `FormatError`.
+        """
+        try:
+            return self.parse(content, asked)
+        except Question as question:
+            named = _named(asked, question)
+            raise Question(named, key=question.key, choices=question.choices) from None
+        except (FormatError, ProblemError) as error:
+            raise type(error)(_named(asked, error)) from None
+        except ScheduleError as error:
+            raise FormatError(f"{asked.name}: its plan breaks a rule: {error}") from None
+
+
+def _named(asked: Request, error: Exception) -> str:
+    """Begin a sentence with the name of the file, and cut what an endless name in it makes long."""
+    told = str(error).removeprefix(f"{asked.name}: ")
+    half = LONGEST // 2
+    return f"{asked.name}: {told if len(told) <= LONGEST else f'{told[:half]} ... {told[-half:]}'}"
 
 
 @dataclass(frozen=True)

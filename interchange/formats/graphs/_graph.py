@@ -13,16 +13,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import eq, ne
 from typing import Any, cast
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
+from interchange.formats.fields import short, some
 from interchange.formats.format import Imported, Question, Report, Request
 from interchange.formats.graphs._values import (
     HOSTS,
@@ -84,9 +84,7 @@ def means_something(key: str) -> bool:
 
 def listed(words: Sequence[str]) -> str:
     """Return some words for a sentence, the first eight."""
-    more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
-    cut = (word if len(word) <= 40 else word[:37] + "..." for word in words[:8])
-    return ", ".join(map(repr, cut)) + more
+    return some([short(word) for word in words], most=8)
 
 
 def _called(keys: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -385,9 +383,6 @@ SETTINGS = {
     "weight": "bandwidth if the weight of an edge is its GB/s, ignored if it is something else",
 }
 
-LONGEST = 1000
-"""Signs of an error; a name in it may be as long as the file."""
-
 
 @dataclass(frozen=True)
 class Graph:
@@ -418,23 +413,6 @@ class Graph:
     devices: Sequence[Attributes]
     edges: Edges
     limits: tuple[SharedLimit, ...] = ()
-
-
-@contextmanager
-def errors_named(asked: Request) -> Iterator[None]:
-    """Begin the errors of a reader with the name of its file, and cut those with endless names."""
-    try:
-        yield
-    except Question as question:
-        raise Question(
-            f"{asked.name}: {question}", key=question.key, choices=question.choices
-        ) from None
-    except (FormatError, ProblemError) as error:
-        told = str(error)
-        cut = (
-            told if len(told) <= LONGEST else f"{told[: LONGEST // 2]} ... {told[-LONGEST // 2 :]}"
-        )
-        raise type(error)(f"{asked.name}: {cut}") from None
 
 
 def imported(graph: Graph, asked: Request, *more: Report) -> Imported:

@@ -39,7 +39,6 @@ from interchange.formats.graphs._graph import (
     Edges,
     Graph,
     edges_of,
-    errors_named,
     imported,
     limits_to_json,
     listed,
@@ -76,7 +75,7 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
-    with errors_named(asked), no_collection():
+    with no_collection():
         return _imported(parse_xml(content), asked)
 
 
@@ -309,7 +308,7 @@ READER = Reader(
     title="GraphML",
     endings=("graphml", "xml"),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings=SETTINGS,
 )
 

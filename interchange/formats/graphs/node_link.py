@@ -22,6 +22,7 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.topology import Device, SharedLimit, no_collection
+from interchange.formats.fields import short
 from interchange.formats.format import (
     Imported,
     NoOptions,
@@ -38,13 +39,12 @@ from interchange.formats.graphs._graph import (
     Edges,
     Graph,
     edges_of,
-    errors_named,
     imported,
     limits_to_json,
     listed,
     lost_of,
 )
-from interchange.formats.graphs._values import abbreviated, text_of
+from interchange.formats.graphs._values import text_of
 
 Json = dict[str, Any]
 Row = TypeVar("Row")
@@ -92,7 +92,7 @@ class _Head(Struct):
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
-    with errors_named(asked), no_collection():
+    with no_collection():
         return _imported(_decoded(content), asked)
 
 
@@ -136,20 +136,6 @@ def _node(each: Device) -> Json:
         "reduces": each.reduces,
         "buffer_bytes": each.buffer_bytes,
     }
-
-
-def parse_node_link(content: bytes | str, *, name: str = "graph") -> Document:
-    """Read a topology document from the content of a file called `name`.
-
-    Raises
-    ------
-    FormatError
-        If it is not JSON, not node-link, or an edge has no bandwidth.
-    ProblemError
-        If the graph is no topology.
-    """
-    data = content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
-    return read(data, Request(name=name)).document
 
 
 def is_node_link(content: bytes | str) -> bool:
@@ -210,7 +196,7 @@ def _ids(nodes: Sequence[Json], key: str) -> list[Any]:
         found = each.get(key)
         parts = found if isinstance(found, list) and len(found) > 1 else [found]
         if not all(isinstance(part, (str, int, float)) for part in parts):
-            got = "none" if found is None else abbreviated(found)
+            got = "none" if found is None else short(found)
             raise FormatError(f"at nodes[{number}].{key}: expected a text or a number, got {got}")
         ids.append(found)
     return ids
@@ -291,7 +277,7 @@ READER = Reader(
     title="Node-link JSON (networkx)",
     endings=("json",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings=SETTINGS,
 )
 

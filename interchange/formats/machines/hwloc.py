@@ -21,21 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
+from interchange.formats.fields import MOST_BANDWIDTH, bandwidth, choice, yes
 from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.machines._pcie_tree import (
-    HOP_ALPHA,
-    MEMORY,
-    MOST_BANDWIDTH,
-    PCIE,
-    SOCKETS,
-    bandwidth,
-    choice,
-    count,
-    yes,
-)
+from interchange.formats.machines._pcie_tree import HOP_ALPHA, MEMORY, PCIE, SOCKETS
 from interchange.formats.xml import Element, begins_with, parse_xml
 
 Sort = Literal["machine", "package", "bridge", "gpu", "nic", "memory"]
@@ -235,22 +227,11 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If it is no XML of hwloc, has no GPU, or a setting is unknown.
     """
-    try:
-        root = parse_xml(content)
-        machine = next(root.each("object"), None)
-        if root.tag != "topology" or machine is None:
-            raise FormatError(
-                "it is no <topology> with an <object>; give what lstopo --of xml writes"
-            )
-    except FormatError as error:
-        raise FormatError(f"{asked.name}: {error}") from None
-    try:
-        return _Reading(root, machine, asked).imported()
-    except (FormatError, ProblemError) as error:
-        told = str(error)
-        raise type(error)(
-            told if told.startswith(f"{asked.name}: ") else f"{asked.name}: {told}"
-        ) from None
+    root = parse_xml(content)
+    machine = next(root.each("object"), None)
+    if root.tag != "topology" or machine is None:
+        raise FormatError("it is no <topology> with an <object>; give what lstopo --of xml writes")
+    return _Reading(root, machine, asked).imported()
 
 
 class _Reading:
@@ -271,8 +252,8 @@ class _Reading:
         self.used: set[str] = set()
         self.numbers: dict[str, int] = {}
         self.untold = 0
-        self.generation = choice(asked, "pcie", among=PCIE, usual="4")
-        self.speeds = choice(asked, "speeds", among=SPEEDS, usual="file")
+        self.generation = choice(asked, "pcie", PCIE, "4")
+        self.speeds = choice(asked, "speeds", SPEEDS, "file")
         self.sockets = bandwidth(asked, "sockets", usual=SOCKETS[self.generation])
 
     def imported(self) -> Imported:
@@ -312,7 +293,7 @@ class _Reading:
         elif drop:
             self.left_out.append(f"{count(len(drop), 'memory', 'memories')} (setting memory=true)")
         nics = [each for each in top.everything() if each.sort == "nic"]
-        wanted = choice(self.asked, "nics", among=NICS, usual="rdma")
+        wanted = choice(self.asked, "nics", NICS, "rdma")
         rdma = any(each.fabric for each in nics)
         lost = {
             id(each)
@@ -464,7 +445,7 @@ READER = Reader(
     title="hwloc topology (lstopo XML)",
     endings=("xml",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings={
         "pcie": "generation of PCIe links without a speed, 3 to 6",
         "speeds": "file for the speeds told, pcie for that of the setting everywhere",

@@ -19,9 +19,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, Link, Topology, device, duplex
+from interchange.formats.fields import answer, bandwidth, choice, yes
 from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
@@ -34,14 +36,9 @@ from interchange.formats.machines._pcie_tree import (
     SOCKETS,
     Tree,
     Widths,
-    answer,
-    bandwidth,
-    choice,
     components,
-    count,
     grown,
     laid,
-    yes,
 )
 
 MOST_SIDE = 256
@@ -245,14 +242,7 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If it is no matrix, or a setting is unknown.
     """
-    try:
-        matrix = matrix_of(content)
-    except FormatError as error:
-        raise FormatError(f"{asked.name}: {error}") from None
-    try:
-        return _Reading(matrix, asked).imported()
-    except ProblemError as error:
-        raise ProblemError(f"{asked.name}: {error}") from None
+    return _Reading(matrix_of(content), asked).imported()
 
 
 @dataclass(frozen=True)
@@ -358,11 +348,9 @@ class _Reading:
         """Return the figures that are assumed, as the settings say or the counts suggest."""
         most = _most(links, switched)
         usual = _generation(most, links)
-        nvlink = choice(self.asked, "generation", among=NVLINK, usual=usual)
-        rate = choice(self.asked, "bandwidths", among=RATES, usual="spec")
-        pcie = choice(
-            self.asked, "pcie", among=PCIE, usual=PCIE_OF_NVLINK[nvlink] if links else "4"
-        )
+        nvlink = choice(self.asked, "generation", NVLINK, usual)
+        rate = choice(self.asked, "bandwidths", RATES, "spec")
+        pcie = choice(self.asked, "pcie", PCIE, PCIE_OF_NVLINK[nvlink] if links else "4")
         if links:
             known = "as set" if "generation" in self.asked.settings else f"for a GPU has {most}"
             self.assumed.append(
@@ -573,7 +561,7 @@ READER = Reader(
     title="nvidia-smi topo -m",
     endings=("txt",),
     recognises=is_matrix,
-    read=read,
+    parse=read,
     settings={
         "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
         "direction": "rows or columns are sources, where the matrix is not symmetric",

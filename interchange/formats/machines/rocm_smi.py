@@ -21,10 +21,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.text import decode_json
+from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex
+from interchange.formats.fields import bandwidth, choice, yes
 from interchange.formats.format import Imported, Reader, Report, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
@@ -34,13 +36,9 @@ from interchange.formats.machines._pcie_tree import (
     SOCKETS,
     Tree,
     Widths,
-    bandwidth,
-    choice,
     components,
-    count,
     grown,
     laid,
-    yes,
 )
 
 MOST_GPUS = 256
@@ -211,14 +209,7 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If there are none, they are no tables, or a setting is unknown.
     """
-    try:
-        tables = tables_of(content)
-    except FormatError as error:
-        raise FormatError(f"{asked.name}: {error}") from None
-    try:
-        return _Reading(tables, asked).imported()
-    except ProblemError as error:
-        raise ProblemError(f"{asked.name}: {error}") from None
+    return _Reading(tables_of(content), asked).imported()
 
 
 class _Reading:
@@ -266,7 +257,7 @@ class _Reading:
         """Return the pairs that have a link of their own."""
         weights = {pair: self.number(self.tables.weights, *pair) for pair in hive}
         known = sorted({each for each in weights.values() if each is not None})
-        if choice(self.asked, "xgmi", among=NEAREST, usual="nearest") == "all" or len(known) < 2:
+        if choice(self.asked, "xgmi", NEAREST, "nearest") == "all" or len(known) < 2:
             return hive
         near = [pair for pair in hive if weights[pair] in {None, known[0]}]
         far = len(hive) - len(near)
@@ -313,7 +304,7 @@ class _Reading:
                     "draws them)"
                 )
             return Tree()
-        pcie = choice(self.asked, "pcie", among=PCIE, usual="4")
+        pcie = choice(self.asked, "pcie", PCIE, "4")
         sockets = bandwidth(self.asked, "sockets", usual=SOCKETS[pcie])
         apart = {(self.names[a], self.names[b]): self.apart(a, b) for a, b in self.every()}
         top, _ = grown(list(self.names.values()), apart, {})
@@ -358,7 +349,7 @@ READER = Reader(
     title="rocm-smi --showtopo",
     endings=("txt", "json"),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings={
         "bandwidth": "GB/s one way of the XGMI between two GPUs",
         "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",

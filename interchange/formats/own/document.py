@@ -49,7 +49,7 @@ def write_schedule(content: Document, _options: NoOptions) -> Written:
 
 
 READER = Reader(
-    name="topoloom", title="Topoloom document", endings=("json",), recognises=recognises, read=read
+    name="topoloom", title="Topoloom document", endings=("json",), recognises=recognises, parse=read
 )
 
 WRITERS = (

@@ -239,7 +239,7 @@ def recognises(content: bytes) -> bool:
 def read(content: bytes, asked: Request) -> Imported:
     """Read a link that was saved as a file."""
     if len(content) > 2 * MOST_LETTERS:
-        raise FormatError(f"{asked.name}: it has {len(content):,} bytes, and no link has that many")
+        raise FormatError(f"it has {len(content):,} bytes, and no link has that many")
     share = share_of(content.decode(errors="replace"), name=asked.name)
     found = share.document
     told = f"{found.kind} of a link: {found.topology}, {len(found.topology.links):,} links"
@@ -254,7 +254,7 @@ def write(content: Document, _options: NoOptions) -> Written:
 
 
 READER = Reader(
-    name="link", title="Topoloom link", endings=("txt", "url"), recognises=recognises, read=read
+    name="link", title="Topoloom link", endings=("txt", "url"), recognises=recognises, parse=read
 )
 
 WRITER = Writer(name="link", title="Topoloom link", ending="txt", needs="topology", write=write)

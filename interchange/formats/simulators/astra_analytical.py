@@ -35,9 +35,11 @@ from typing import Literal, TypeVar, get_args
 
 import yaml
 
-from ccl.errors import FormatError, ProblemError
+from ccl import text
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
+from interchange.formats.fields import counted, decimal, digits, short
 from interchange.formats.format import (
     Imported,
     NoOptions,
@@ -48,7 +50,6 @@ from interchange.formats.format import (
     Written,
     one_file,
 )
-from interchange.formats.simulators._quantities import counted, decimal, many, short, text_of
 
 Block = Literal["Ring", "FullyConnected", "Switch"]
 BLOCKS: tuple[Block, ...] = get_args(Block)
@@ -293,12 +294,9 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
-    try:
-        words = _words(content)
-        dimensions = _dimensions(words)
-        topology = product(dimensions)
-    except (FormatError, ProblemError) as error:
-        raise type(error)(f"{asked.name}: {error}") from None
+    words = _words(content)
+    dimensions = _dimensions(words)
+    topology = product(dimensions)
     return Imported(document(topology), _report(topology, dimensions, words))
 
 
@@ -315,8 +313,8 @@ def write(content: Document, _options: NoOptions) -> Written:
     rows: dict[str, list[str]] = {
         "topology": [str(each.block) for each in dimensions],
         "npus_count": [str(each.count) for each in dimensions],
-        "bandwidth": [_with_point(text_of(each.bandwidth)) for each in dimensions],
-        "latency": [_with_point(text_of(each.alpha, shift=3)) for each in dimensions],
+        "bandwidth": [_with_point(digits(each.bandwidth)) for each in dimensions],
+        "latency": [_with_point(digits(each.alpha, shift=3)) for each in dimensions],
     }
     units = {"bandwidth": "  # GB/s; ASTRA-sim takes 2^30 bytes for a GB", "latency": "  # ns"}
     lines = [f"{key}: [ {', '.join(row)} ]{units.get(key, '')}\n" for key, row in rows.items()]
@@ -430,18 +428,18 @@ def _report(topology: Topology, dimensions: Sequence[Dimension], words: _Words) 
         for place, each in enumerate(dimensions, 1)
     ]
     gpus = len(topology.ranks)
-    switches = many(len(topology.devices) - gpus, "switch", "switches")
-    links = many(len(topology.links), "one-way link")
-    taken.append(f"{many(gpus, 'GPU')}, {switches} and {links} in all")
+    switches = text.count(len(topology.devices) - gpus, "switch", "switches")
+    links = text.count(len(topology.links), "one-way link")
+    taken.append(f"{text.count(gpus, 'GPU')}, {switches} and {links} in all")
     assumed = ["a GB/s is 10^9 bytes a second; ASTRA-sim's analytical network counts 2^30"]
     if len(dimensions) > 1:
-        hosts = f"{many(len(topology.hosts), 'host')} of {dimensions[0].count} GPUs"
+        hosts = f"{text.count(len(topology.hosts), 'host')} of {dimensions[0].count} GPUs"
         assumed.append(f"the first dimension is a host: {hosts}")
     if any(each.block == "Ring" and each.count == 2 for each in dimensions):
         assumed.append("a ring of 2 GPUs is one link each way")
     unknown = [word for word in words if word not in KEYS]
     named = ", ".join(map(short, unknown[:5]))
-    left = (f"{many(len(unknown), 'key')} of no known meaning: {named}",) if unknown else ()
+    left = (f"{text.count(len(unknown), 'key')} of no known meaning: {named}",) if unknown else ()
     return Report(tuple(taken), tuple(assumed), left)
 
 
@@ -466,7 +464,7 @@ def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:
     if any(link.medium or link.count > 1 for link in topology.links):
         lost.append("what links are made of and how many parallel ones they stand for")
     if topology.limits:
-        lost.append(many(len(topology.limits), "shared limit"))
+        lost.append(text.count(len(topology.limits), "shared limit"))
     return tuple(lost)
 
 
@@ -475,7 +473,7 @@ READER = Reader(
     title="ASTRA-sim analytical network (YAML)",
     endings=("yml", "yaml"),
     recognises=recognises,
-    read=read,
+    parse=read,
 )
 
 WRITER = Writer(

@@ -25,11 +25,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ccl.errors import FormatError, ProblemError
+from ccl import text
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
+from interchange.formats.fields import counted, delay, digits, rate, short
 from interchange.formats.format import Imported, NoOptions, Reader, Report, Request, Writer, Written
-from interchange.formats.simulators._quantities import counted, delay, many, rate, short, text_of
 
 MOST_BYTES = 64 * 2**20
 MOST_DEVICES = 100_000
@@ -64,10 +65,7 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
-    try:
-        return _Reading(_words(content)).imported()
-    except (FormatError, ProblemError) as error:
-        raise type(error)(f"{asked.name}: {error}") from None
+    return _Reading(_words(content)).imported()
 
 
 def write(content: Document, _options: NoOptions) -> Written:
@@ -83,14 +81,14 @@ def write(content: Document, _options: NoOptions) -> Written:
         ways = (link, *topology.links[back : back + 1])
         speeds = min(each.bandwidth for each in ways), max(each.alpha for each in ways)
         differing += len(ways) == 1 or any((w.bandwidth, w.alpha) != speeds for w in ways)
-        words = f"{text_of(speeds[0], times=8)}Gbps {text_of(speeds[1], shift=-3)}ms"
+        words = f"{digits(speeds[0], times=8)}Gbps {digits(speeds[1], shift=-3)}ms"
         rows.append(f"{number[link.src]} {number[link.dst]} {words} 0\n")
     gpus = len(topology.ranks)
     head = f"{len(order)} {len(order) - gpus} {len(rows)}\n"
     switches = " ".join(map(str, range(gpus, len(order))))
-    text = f"{head}{switches}\n{''.join(rows)}"
+    network = f"{head}{switches}\n{''.join(rows)}"
     logical = json.dumps({"logical-dims": [str(gpus)]}) + "\n"
-    files = {"network.txt": text.encode(), "logical.json": logical.encode()}
+    files = {"network.txt": network.encode(), "logical.json": logical.encode()}
     return Written(files, _lost(topology, differing))
 
 
@@ -101,10 +99,10 @@ def _words(content: bytes) -> list[list[str]]:
             f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
         )
     try:
-        text = content.decode("utf-8-sig")
+        plain = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
-    return [line.partition("#")[0].split() for line in text.split("\n")]
+    return [line.partition("#")[0].split() for line in plain.split("\n")]
 
 
 class _Reading:
@@ -156,8 +154,9 @@ class _Reading:
         found = next(self._rest, None)
         if found is None:
             header = self.header
-            told = f"{many(header.switches, 'switch', 'switches')} and {many(header.links, 'link')}"
-            raise FormatError(f"it ends before {what}; its header tells of {told}")
+            switches = text.count(header.switches, "switch", "switches")
+            links = text.count(header.links, "link")
+            raise FormatError(f"it ends before {what}; its header tells of {switches} and {links}")
         self._line = found[0]
         return found[1]
 
@@ -230,20 +229,20 @@ class _Reading:
     def _report(self, topology: Topology, over: bool) -> Report:
         header, gpus = self.header, len(topology.ranks)
         others = header.switches - header.nvswitches
-        devices = f"{many(gpus, 'GPU')}, {many(others, 'switch', 'switches')}"
-        taken = [f"{devices} and {many(header.links, 'link')} with the same rate both ways"]
+        devices = f"{text.count(gpus, 'GPU')}, {text.count(others, 'switch', 'switches')}"
+        taken = [f"{devices} and {text.count(header.links, 'link')} with the same rate both ways"]
         if header.per_host:
-            hosts = f"{many(len(topology.hosts), 'host')} of {header.per_host} GPUs"
-            nvswitches = many(header.nvswitches, "NVSwitch", "NVSwitches")
+            hosts = f"{text.count(len(topology.hosts), 'host')} of {header.per_host} GPUs"
+            nvswitches = text.count(header.nvswitches, "NVSwitch", "NVSwitches")
             taken.append(f"{hosts} and {nvswitches}, whose links are NVLink")
         pairs = len(topology.links) // 2
         if pairs < header.links:
-            taken.append(f"{many(header.links - pairs, 'link')} beside others, added to them")
+            taken.append(f"{text.count(header.links - pairs, 'link')} beside others, added to them")
         left = []
         if header.gpu:
             left.append(f"the type of the GPUs, {short(header.gpu)}")
         if self._errors:
-            left.append(f"error rates of {many(self._errors, 'link')}")
+            left.append(f"error rates of {text.count(self._errors, 'link')}")
         if over:
             left.append("words after the last link")
         return Report(tuple(taken), ("what is no switch is a GPU",), tuple(left))
@@ -253,13 +252,14 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
     lost = [] if topology.name == NAME else [f"its name, {topology.name}"]
     if differing:
         lost.append(
-            f"{many(differing, 'link')} of one way, or unlike the way back, become two-way, with "
-            "the smaller bandwidth and the longer latency"
+            f"{text.count(differing, 'link')} of one way, or unlike the way back, become two-way, "
+            "with the smaller bandwidth and the longer latency"
         )
     for kind, one, more in (("nic", "NIC", "NICs"), ("memory", "memory", "memories")):
-        count = sum(each.kind == kind for each in topology.devices)
-        if count:
-            lost.append(f"that {many(count, one, more)} {'is' if count == 1 else 'are'} no switch")
+        found = sum(each.kind == kind for each in topology.devices)
+        if found:
+            are = "is" if found == 1 else "are"
+            lost.append(f"that {text.count(found, one, more)} {are} no switch")
     gpus = [each.name for each in topology.devices if each.kind == "gpu"]
     rest = [each.name for each in topology.devices if each.kind != "gpu"]
     if [*gpus, *rest] != [
@@ -268,14 +268,14 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
     ]:
         lost.append("names: devices are numbered, GPUs by rank and then the others")
     if topology.hosts:
-        lost.append(f"which devices share one of the {many(len(topology.hosts), 'host')}")
+        lost.append(f"which devices share one of the {text.count(len(topology.hosts), 'host')}")
     if any(link.medium or link.count > 1 for link in topology.links):
         lost.append("what links are made of and how many parallel ones they stand for")
     usual = [device(each.kind, each.name, host=each.host) for each in topology.devices]
     if usual != list(topology.devices):
         lost.append("limits of buffers, and what switches copy or reduce")
     if topology.limits:
-        lost.append(many(len(topology.limits), "shared limit"))
+        lost.append(text.count(len(topology.limits), "shared limit"))
     return tuple(lost)
 
 
@@ -284,7 +284,7 @@ READER = Reader(
     title="ASTRA-sim ns-3 or SimAI network (text)",
     endings=("txt", "topo"),
     recognises=recognises,
-    read=read,
+    parse=read,
 )
 
 WRITER = Writer(

@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from ccl import text
 from ccl.collective import Chunk
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Forest, Schedule
@@ -44,7 +45,6 @@ from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
 from interchange.formats.format import NoOptions, Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3
-from interchange.formats.simulators._quantities import many
 from interchange.programs.lowering.hops import Hops, Message, Messages, hops_of, messages_of
 
 VERSION = "0.0.4"
@@ -264,7 +264,7 @@ class _Traces:
         sizes = [self._sizes[each.part] for each in self._messages.messages]
         odd = sum(abs(size - round(size)) > _NOTHING for size in sizes) * self._parts
         if odd:
-            lost.append(f"fractions of a byte: {many(odd, 'message')} of a rounded size")
+            lost.append(f"fractions of a byte: {text.count(odd, 'message')} of a rounded size")
         if self._problem.collective.reduces:
             lost.append("what is added up: a receipt does not say what happens to it")
         return tuple(lost)

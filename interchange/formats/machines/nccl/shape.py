@@ -22,11 +22,12 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, Link, Topology
+from interchange.formats.fields import choice
 from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.machines._pcie_tree import choice, count
 from interchange.formats.machines.nccl.parts import (
     CPUS,
     MOST_CPUS,
@@ -362,26 +363,23 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If no topology is open, it is not XML of this form, or it names a GPU that is not there.
     """
-    wanted = choice(asked, "graph", among=dict.fromkeys((*KINDS.values(), "all")), usual="all")
+    wanted = choice(asked, "graph", (*KINDS.values(), "all"), "all")
     if asked.topology is None:
         raise FormatError(
-            f"{asked.name}: it holds channels over a cluster and no cluster; open the cluster "
+            "it holds channels over a cluster and no cluster; open the cluster "
             "first, such as from NCCL's topology file"
         )
-    try:
-        root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
-        if root.tag != "graphs":
-            raise FormatError(
-                f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
-            )
-        reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
-        graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
-        if not graphs:
-            raise FormatError(f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}")
-        for graph in graphs:
-            reading.graph(graph)
-    except (FormatError, ProblemError) as error:
-        raise type(error)(f"{asked.name}: {error}") from None
+    root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
+    if root.tag != "graphs":
+        raise FormatError(
+            f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
+        )
+    reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
+    graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
+    if not graphs:
+        raise FormatError(f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}")
+    for graph in graphs:
+        reading.graph(graph)
     return Imported(document(asked.topology), reading.report(), overlay=reading.overlay())
 
 
@@ -529,6 +527,6 @@ READER = Reader(
     title="NCCL channels (rings, trees)",
     endings=("xml",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings=SETTINGS,
 )

@@ -229,15 +229,11 @@ def program_from_xml(content: bytes, name: str = "program") -> Program:
 
 
 def _read(content: bytes, asked: Request) -> Imported:
-    program, report = read_program(
-        content, name=asked.name, root=given_root(asked.settings, asked.name)
-    )
-    try:
-        size, told = _size(program, asked)
-        topology, mesh = _topology(program, asked)
-        lifted = lift(program, topology, size)
-    except FormatError as error:
-        raise FormatError(f"{asked.name}: {error}") from None
+    root = given_root(asked.settings, asked.name)
+    program, report = read_program(content, name=asked.name, root=root)
+    size, told = _size(program, asked)
+    topology, mesh = _topology(program, asked)
+    lifted = lift(program, topology, size)
     report = report.joined(Report(assumed=(*mesh, *told)))
     made = _document(lifted, topology)
     return Imported(made, report.joined(_outcome(lifted, made)), program=program)
@@ -303,7 +299,7 @@ READER = Reader(
     title="MSCCL XML",
     endings=("xml",),
     recognises=_recognises,
-    read=_read,
+    parse=_read,
     settings=SETTINGS,
 )
 

@@ -19,6 +19,7 @@ import math
 from collections import Counter, defaultdict
 from fractions import Fraction
 
+from ccl import text
 from ccl.collective import CollectiveKind, make_collective
 from ccl.errors import FormatError
 from ccl.plans import Forest, Tree, depth_of
@@ -29,6 +30,7 @@ from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
+from interchange.formats.fields import choice, nbytes, number
 from interchange.formats.format import (
     Imported,
     NoOptions,
@@ -39,7 +41,6 @@ from interchange.formats.format import (
     Written,
     one_file,
 )
-from interchange.formats.synthesizers._asking import about, choice, counted, nbytes, number
 from interchange.formats.synthesizers.forestcoll.file import (
     MOST_CHUNKS,
     ROOTS,
@@ -198,11 +199,7 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read trees and verify them."""
-    with about(asked.name):
-        return _read(parse_forest(content), asked)
-
-
-def _read(file: FileForest, asked: Request) -> Imported:
+    file = parse_forest(content)
     kind = _kind(file, asked)
     _check_reach(file)
     topology, known, told = _cluster(file, asked, kind)
@@ -216,8 +213,8 @@ def _read(file: FileForest, asked: Request) -> Imported:
     if "collective" not in asked.settings:
         told.append(f"it is a plan of {kind}; setting collective is another")
     trees = (
-        f"{counted(len(file.trees), 'tree')} of {counted(len(file.roots), 'root')}, "
-        f"{counted(max(file.chunks.values()), 'chunk')} per root, {forest.depth} edges deep"
+        f"{text.count(len(file.trees), 'tree')} of {text.count(len(file.roots), 'root')}, "
+        f"{text.count(max(file.chunks.values()), 'chunk')} per root, {forest.depth} edges deep"
     )
     report = Report((trees, _speed(problem, forest)), tuple(told))
     return Imported(document(problem, plan=forest), report)
@@ -243,7 +240,7 @@ def _kind(file: FileForest, asked: Request) -> CollectiveKind:
     if one != (kind in ("broadcast", "reduce")):
         raise FormatError(
             f"{kind} needs trees of {'every GPU' if one else 'one root'}, and it has trees of "
-            f"{counted(len(file.roots), 'root')}; take collective="
+            f"{text.count(len(file.roots), 'root')}; take collective="
             f"{'broadcast or reduce' if one else 'all-gather, reduce-scatter or all-reduce'}"
         )
     if not one and file.roots != file.ends:
@@ -292,7 +289,7 @@ def _cluster(
     bandwidth = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
     made = derived(file, bandwidth, ways=up)
     told.append(
-        f"a cluster of the {counted(len(made.links), 'link')} that the trees take, without "
+        f"a cluster of the {text.count(len(made.links), 'link')} that the trees take, without "
         f"latencies, {bandwidth:g} GB/s for the busiest and the others in proportion to their load"
     )
     return made, {each.name: each.name for each in made.devices}, told
@@ -320,7 +317,7 @@ READER = Reader(
     title="ForestColl trees",
     endings=("xml",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings={
         "collective": f"What the trees are for: {', '.join(_COLLECTIVES)}",
         "size": "Size of the collective, such as 1GB",

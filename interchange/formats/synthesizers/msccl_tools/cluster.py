@@ -14,18 +14,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
+from ccl import text
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import FormatError
 from ccl.topology import Link, SharedLimit, Topology, device
+from interchange.formats.fields import number
 from interchange.formats.format import Request
-from interchange.formats.synthesizers._asking import (
-    counted,
-    direction,
-    latency,
-    number,
-    square,
-    turned,
-)
+from interchange.formats.synthesizers._matrices import direction, square, turned
 from interchange.formats.synthesizers.msccl_tools.file import (
     AlgorithmFile,
     CollectiveFile,
@@ -101,7 +96,7 @@ def _counted(
     told.assumed += how
     rows = file.links if by_row else turned(file.links)
     unit = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
-    alpha = latency(asked, "alpha")
+    alpha = number(asked, "alpha", 0.0, most=1e9, unit="µs", zero=True)
     if not {"bandwidth", "alpha"} <= asked.settings.keys():
         told.assumed.append(
             f"{unit:g} GB/s for a link that counts 1 and a latency of {alpha:g} µs; settings "
@@ -115,8 +110,8 @@ def _counted(
     )
     limits = _switches(file, links, unit=unit, side=side, told=told)
     told.taken.append(
-        f"{counted(side, 'GPU')}, {counted(len(links), 'pair')} with {_many(rows)} links, "
-        f"{counted(len(limits), 'switch limit')}"
+        f"{text.count(side, 'GPU')}, {text.count(len(links), 'pair')} with {_many(rows)} links, "
+        f"{text.count(len(limits), 'switch limit')}"
     )
     devices = tuple(device("gpu", f"g{rank}") for rank in range(side))
     return Topology(file.name or "MSCCL topology", devices, links, limits)
@@ -187,7 +182,7 @@ def _switches(
         called += f" ({names[called]})" if names[called] > 1 else ""
         limits.append(SharedLimit(called, tuple(ends), rate * unit))
     if empty:
-        told.left_out.append(f"{counted(empty, 'switch limit')} over no link")
+        told.left_out.append(f"{text.count(empty, 'switch limit')} over no link")
     return tuple(limits)
 
 
@@ -219,8 +214,8 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     if remote:
         made.between(remote, *_remote_times(file, made))
     told.taken.append(
-        f"{counted(side * hosts, 'GPU')} in {counted(hosts, 'host')} of TACCL, "
-        f"{counted(len(made.links), 'link')}, {counted(len(made.limits), 'switch limit')}"
+        f"{text.count(side * hosts, 'GPU')} in {text.count(hosts, 'host')} of TACCL, "
+        f"{text.count(len(made.links), 'link')}, {text.count(len(made.limits), 'switch limit')}"
     )
     told.assumed.append("times of node_invbws count latency too, so that links in hosts have none")
     devices = tuple(
@@ -425,7 +420,7 @@ def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
         if made.summed:
             told.assumed.append(
                 f"what several ranks hold at first is added up, {len(made.summed)} of "
-                f"{counted(len(made.holders), 'place')}, for no collective says otherwise"
+                f"{text.count(len(made.holders), 'place')}, for no collective says otherwise"
             )
     return made
 

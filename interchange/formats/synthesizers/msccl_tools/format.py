@@ -10,6 +10,7 @@ Reference: microsoft/msccl-tools, msccl/serialization.py; microsoft/taccl, taccl
 
 from __future__ import annotations
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
@@ -18,8 +19,8 @@ from ccl.serialization.text import decode_json
 from ccl.simulate import simulate
 from ccl.topology import Topology
 from ccl.verify import verify
+from interchange.formats.fields import nbytes
 from interchange.formats.format import Imported, Reader, Report, Request, Writer
-from interchange.formats.synthesizers._asking import about, counted, nbytes
 from interchange.formats.synthesizers.msccl_tools.cluster import (
     cluster,
     collective_of,
@@ -50,24 +51,22 @@ CHUNK = 1e6
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a topology, a plan, or the collective of one."""
-    with about(asked.name):
-        kind = kind_of(content)
-        told = Remarks()
-        if kind == "topology":
-            made = cluster(
-                decode_json(content, TopologyFile), asked, told, chunk=_chunk(asked), sends=set()
-            )
-            return Imported(document(made), _report(told))
-        if kind == "algorithm":
-            return _plan(decode_json(content, AlgorithmFile), asked, told)
-        if kind == "collective":
-            return _problem(decode_json(content, CollectiveFile), asked, told)
-        if kind == "instance":
-            decode_json(content, InstanceFile)
-            msg = "it is an instance, which has neither topology nor plan; give its algorithm"
-        else:
-            msg = f"it says of no type that it is {kind!r}; there are {', '.join(KINDS)}"
-        raise FormatError(msg)
+    kind = kind_of(content)
+    told = Remarks()
+    if kind == "topology":
+        file = decode_json(content, TopologyFile)
+        made = cluster(file, asked, told, chunk=_chunk(asked), sends=set())
+        return Imported(document(made), _report(told))
+    if kind == "algorithm":
+        return _plan(decode_json(content, AlgorithmFile), asked, told)
+    if kind == "collective":
+        return _problem(decode_json(content, CollectiveFile), asked, told)
+    if kind == "instance":
+        decode_json(content, InstanceFile)
+        raise FormatError(
+            "it is an instance, which has neither topology nor plan; give its algorithm"
+        )
+    raise FormatError(f"it says of no type that it is {kind!r}; there are {', '.join(KINDS)}")
 
 
 def _report(told: Remarks) -> Report:
@@ -111,8 +110,8 @@ def _plan(file: AlgorithmFile, asked: Request, told: Remarks) -> Imported:
     verify(problem, plan)
     _tell_plan(file, steps, asked, told)
     told.taken.append(
-        f"{found.kind} of {format_size(found.size)} in {counted(len(found.chunks), 'chunk')} and "
-        f"{counted(len(plan.sends), 'send')}, verified: its makespan is "
+        f"{found.kind} of {format_size(found.size)} in {text.count(len(found.chunks), 'chunk')} "
+        f"and {text.count(len(plan.sends), 'send')}, verified: its makespan is "
         f"{simulate(problem, plan).makespan:.6g} µs"
     )
     return Imported(document(problem, plan=plan), _report(told))
@@ -130,7 +129,7 @@ def _tell_plan(
     rounds = sum(step.rounds for step in steps)
     timed = any(step.timed for step in steps)
     order = ", whose sends have times and are in their order" if timed else ""
-    told.taken.append(f"{counted(len(steps), 'step')} of {rounds:g} rounds in all{order}")
+    told.taken.append(f"{text.count(len(steps), 'step')} of {rounds:g} rounds in all{order}")
     if "chunk_size" not in asked.settings:
         told.assumed.append(f"chunks of {format_size(CHUNK)}; setting chunk_size is another")
     if any(len(send) > 4 for step in file.steps for send in step.sends):
@@ -151,7 +150,7 @@ def _problem(file: CollectiveFile, asked: Request, told: Remarks) -> Imported:
     topology = _open(asked, "it is a collective")
     placed = of_collective(file, len(topology.ranks))
     found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(asked), name=file.name)
-    told.taken.append(f"{found.kind} in {counted(len(found.chunks), 'chunk')}, to be solved")
+    told.taken.append(f"{found.kind} in {text.count(len(found.chunks), 'chunk')}, to be solved")
     told.assumed.append(f"chunks of {format_size(_chunk(asked))}, on {topology}, which is open")
     made: Document = document(Problem(topology, found))
     return Imported(made, _report(told))
@@ -162,7 +161,7 @@ READER = Reader(
     title="MSCCL-tools, SCCL and TACCL plans",
     endings=("json",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings={
         "bandwidth": "GB/s of a link that counts 1",
         "alpha": "Latency of such a link in µs",

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ccl import text
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -24,7 +25,6 @@ from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
 from interchange.formats.format import NoOptions, Written, one_file
-from interchange.formats.synthesizers._asking import counted
 from interchange.formats.synthesizers.msccl_tools.file import (
     Addresses,
     Counted,
@@ -142,7 +142,7 @@ def check_rounds(problem: Problem, steps: Sequence[FileStep]) -> None:
 def _enough(number: int, rounds: float, many: int, *, room: float, of: str) -> None:
     if many > rounds * room * (1 + 1e-9):
         raise FormatError(
-            f"its plan breaks a rule: step {number} sends {counted(many, 'chunk')} over {of}, "
+            f"its plan breaks a rule: step {number} sends {text.count(many, 'chunk')} over {of}, "
             f"which carries {room:g} in a round, and it has {rounds:g} rounds"
         )
 
@@ -189,7 +189,7 @@ def schedule_of(
         there, ("wanted where it is", "held at its destination already"), strict=True
     ):
         if many:
-            told.left_out.append(f"{counted(many, 'send')} of what is {why}")
+            told.left_out.append(f"{text.count(many, 'send')} of what is {why}")
     return _laid(problem, slots)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import decode_json
 from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.synthesizers._asking import counted
 
 
 class _Head(Struct):
@@ -53,7 +53,7 @@ def read(content: bytes, asked: Request) -> Imported:
     """Read a sketch of either form for the topology that is open."""
     if asked.topology is None:
         raise FormatError(
-            f"{asked.name}: a sketch says what to use of a cluster, and none is open; open or draw "
+            "a sketch says what to use of a cluster, and none is open; open or draw "
             "the cluster first"
         )
     sketch, sentences = read_sketch(content, asked.topology, name=asked.name)
@@ -85,7 +85,7 @@ def _parts(sketch: Sketch) -> str:
         told.append(f"{sketch.switches} at switches")
     told += [f"symmetry by {by} in blocks of {block}" for by, block in sketch.offsets]
     if sketch.chunks is not None:
-        told.append(counted(sketch.chunks, "chunk") + " per shard")
+        told.append(text.count(sketch.chunks, "chunk") + " per shard")
     if sketch.instances > 1:
         told.append(f"{sketch.instances} instances")
     return f"a sketch with {', '.join(told) or 'nothing in it'}"
@@ -94,7 +94,7 @@ def _parts(sketch: Sketch) -> str:
 def _many(many: int, what: str) -> str:
     """Return ``1 pair of GPUs`` or ``2 pairs of GPUs``."""
     first, _, rest = what.partition(" ")
-    return f"{counted(many, first)} {rest}"
+    return f"{text.count(many, first)} {rest}"
 
 
 READERS = (
@@ -103,9 +103,9 @@ READERS = (
         title="TACCL sketch",
         endings=("json",),
         recognises=recognises_taccl,
-        read=read,
+        parse=read,
     ),
     Reader(
-        name="sketch", title="Topoloom sketch", endings=("json",), recognises=recognises, read=read
+        name="sketch", title="Topoloom sketch", endings=("json",), recognises=recognises, parse=read
     ),
 )

@@ -31,24 +31,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.quantity import format_size, parse_size
 from ccl.serialization.text import Integer, decode_json
 from ccl.topology import Device, Link, Topology, device, duplex
+from interchange.formats.fields import choice, nbytes, number, whole
 from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.synthesizers._asking import (
-    Matrix,
-    about,
-    choice,
-    count,
-    counted,
-    direction,
-    nbytes,
-    number,
-    square,
-    turned,
-)
+from interchange.formats.synthesizers._matrices import Matrix, direction, square, turned
 
 MOST_LINKS = 250_000
 """Of all hosts together."""
@@ -114,7 +105,7 @@ def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], 
     if len(betas) == 1:
         if inside == "mesh":
             return list(_mesh(file.gpus_per_node, betas[0])), None
-        if inside is None:
+        if not inside:
             told.assumed.append(
                 "one switch joins the GPUs of a host, as one β means in TACCL; setting "
                 "inside=mesh gives every two a link"
@@ -281,11 +272,7 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a topology."""
-    with about(asked.name):
-        return _read(decode_json(content, TacclFile), asked)
-
-
-def _read(file: TacclFile, asked: Request) -> Imported:
+    file: TacclFile = decode_json(content, TacclFile)
     if not 2 <= file.gpus_per_node <= MOST_GPUS:
         raise FormatError(f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}")
     told = Remarks()
@@ -330,8 +317,8 @@ def _report(topology: Topology, told: Remarks, alpha: float) -> Report:
             "up, and setting scale divides them again"
         )
     first = (
-        f"{counted(len(topology.ranks), 'GPU')} in {counted(len(topology.hosts), 'host')}, "
-        f"{counted(len(topology.links), 'link')}, α {alpha:g} µs in a host"
+        f"{text.count(len(topology.ranks), 'GPU')} in {text.count(len(topology.hosts), 'host')}, "
+        f"{text.count(len(topology.links), 'link')}, α {alpha:g} µs in a host"
     )
     return Report((first, *told.taken), tuple(told.assumed), tuple(told.left_out))
 
@@ -353,7 +340,7 @@ def _units(file: TacclFile, asked: Request, told: Remarks) -> _Units:
 def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
     """Return how many hosts to make: two where the file says how they are joined."""
     joined = file.nics_per_node > 0
-    hosts = count(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
+    hosts = whole(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
     if hosts > 1 and not joined:
         raise FormatError(
             f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
@@ -363,18 +350,18 @@ def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
             f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
         )
     if "hosts" not in asked.settings:
-        told.assumed.append(f"{counted(hosts, 'host')}; setting hosts is another number")
+        told.assumed.append(f"{text.count(hosts, 'host')}; setting hosts is another number")
     if hosts == 1 and joined:
         told.left_out.append(
-            f"{counted(file.nics_per_node, 'port')} of the host, for there is no other host"
+            f"{text.count(file.nics_per_node, 'port')} of the host, for there is no other host"
         )
         return 1
     if joined:
         alpha, beta = file.remote_alpha, file.remote_beta
         compare("remote_invbw", [file.remote_invbw], [(alpha, beta)], told)
         told.taken.append(
-            f"{counted(file.nics_per_node, 'port')} of each host, α {alpha:g} µs and β {beta:g} µs "
-            "in the file's units"
+            f"{text.count(file.nics_per_node, 'port')} of each host, α {alpha:g} µs and "
+            f"β {beta:g} µs in the file's units"
         )
         told.assumed.append(
             "the GPUs of a host share its ports evenly by number, reach them as fast as the ports "
@@ -415,7 +402,7 @@ READER = Reader(
     title="TACCL topology",
     endings=("json",),
     recognises=recognises,
-    read=read,
+    parse=read,
     settings={
         "chunk_size": "Size of the chunks that its times are for, such as 1MB",
         "hosts": "How many hosts to make",

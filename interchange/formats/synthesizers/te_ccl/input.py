@@ -11,7 +11,6 @@ What a reader of TE-CCL's schedules can be told.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -19,11 +18,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
+from interchange.formats.fields import number, whole
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.synthesizers.te_ccl.demand import CLUSTERS, Named, cluster, out_of_range
 
@@ -93,14 +93,7 @@ def _recognises(content: bytes) -> bool:
     return begins and b'"TopologyParams"' in content
 
 
-def _read(content: bytes, asked: Request) -> Imported:
-    try:
-        return _imported(content)
-    except (FormatError, ProblemError) as error:
-        raise type(error)(f"{asked.name}: {error}") from None
-
-
-def _imported(content: bytes) -> Imported:
+def _read(content: bytes, _asked: Request) -> Imported:
     said: _Input = decode_json(content, _Input)
     params, instance = said.TopologyParams, said.InstanceParams
     named = Named(
@@ -336,7 +329,11 @@ def _able(device: Device) -> tuple[str, bool, bool, float | None]:
 
 
 READER = Reader(
-    name="te-ccl-input", title="TE-CCL input", endings=("json",), recognises=_recognises, read=_read
+    name="te-ccl-input",
+    title="TE-CCL input",
+    endings=("json",),
+    recognises=_recognises,
+    parse=_read,
 )
 WRITER = Writer(
     name="te-ccl-input",
@@ -388,7 +385,7 @@ class Settings:
     told: tuple[str, ...] = ()
 
 
-def settings_of(typed: Mapping[str, str]) -> Settings:
+def settings_of(asked: Request) -> Settings:
     """Read the settings.
 
     Raises
@@ -396,15 +393,14 @@ def settings_of(typed: Mapping[str, str]) -> Settings:
     FormatError
         If one is not what it should be.
     """
+    typed = asked.settings
     text = typed.get("cluster", "").strip()
     flows = text.lower() == "flows"
     named = _known_setting(text, typed) if text and not flows else None
     told: tuple[str, ...] = ()
     if named is not None and named.name not in FIXED and not typed.get("alpha", "").strip():
         told = ("no link has a latency; set alpha if TE-CCL was given one",)
-    size = None
-    if typed.get("chunk_size"):
-        size = _real(typed["chunk_size"], "chunk_size", "GB") * 1e9
+    size = number(asked, "chunk_size", 0.0, most=1e9, unit="GB") * 1e9 or None
     lenient = typed.get("lenient", "").strip().lower() in ("true", "yes", "1")
     return Settings(named, flows, size, lenient, told)
 
@@ -412,12 +408,12 @@ def settings_of(typed: Mapping[str, str]) -> Settings:
 def _known_setting(text: str, typed: Mapping[str, str]) -> Named:
     name, _, count = text.partition(":")
     key = "side_length" if name.strip().lower() == "mesh" else "chassis"
-    numbers = {**typed, key: count} if count else typed
+    numbers = Request(settings={**typed, key: count} if count else typed)
     link, switch = _given_alphas(typed.get("alpha", ""))
     named = Named(
         name={each.lower(): each for each in CLUSTERS}.get(name.strip().lower(), name.strip()),
-        chassis=_whole(numbers, "chassis", 1),
-        side=_whole(numbers, "side_length", 4),
+        chassis=whole(numbers, "chassis", 1, most=10**6),
+        side=whole(numbers, "side_length", 4, most=10**6),
         alpha=(link, switch),
         copies=False,
     )
@@ -435,25 +431,6 @@ def _given_alphas(text: str) -> tuple[float, float]:
         raise FormatError(
             f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
         )
-    seconds = [_real(part, "alpha", "seconds", least=0.0) for part in parts]
-    values = [float(f"{1e6 * each:.15g}") for each in seconds]
+    each = (Request(settings={"alpha": part}) for part in parts)
+    values = [_clean(1e6 * number(one, "alpha", 0.0, most=1e6, zero=True)) for one in each]
     return values[0], values[-1]
-
-
-def _real(text: str, name: str, unit: str, *, least: float = 1e-15) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value < 1e9:
-        raise FormatError(f"setting {name} is {text[:40]!r}; give a number of {unit}")
-    return value
-
-
-def _whole(typed: Mapping[str, str], name: str, usual: int) -> int:
-    text = typed.get(name, "").strip()
-    if not text:
-        return usual
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise FormatError(f"setting {name} is {text[:40]!r}; give a whole number")
-    return int(text)

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.errors import FormatError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -287,23 +287,10 @@ _LAST_ROUND = "; of several rounds TE-CCL's A* writes the flows of the last only
 
 
 def _read(content: bytes, asked: Request) -> Imported:
-    try:
-        return _imported(content, asked)
-    except Question as question:
-        raise Question(
-            f"{asked.name}: {question}", key=question.key, choices=question.choices
-        ) from None
-    except ScheduleError as error:
-        raise FormatError(f"{asked.name}: {error}") from None
-    except (FormatError, ProblemError) as error:
-        raise type(error)(f"{asked.name}: {error}") from None
-
-
-def _imported(content: bytes, asked: Request) -> Imported:
     output = parse_output(content)
     if not output.flows:
         raise FormatError("it has no flows, so there is no plan in it")
-    settings = settings_of(asked.settings)
+    settings = settings_of(asked)
     on, nbytes, told = _cluster(output, asked.topology, settings)
     want = wanted(output, on, nbytes)
     moves = moves_of(output, on, want)
@@ -433,7 +420,7 @@ READER = Reader(
     title="TE-CCL schedule",
     endings=("json",),
     recognises=looks_like_output,
-    read=_read,
+    parse=_read,
     settings=SETTINGS,
 )
 
