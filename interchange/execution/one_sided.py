@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
+from interchange.execution import CELLS, MOST, Run, Verdict
 from interchange.execution._one_sided_machine import CALLER, one_sided_machine
 from interchange.execution.blocks import finishing_order
 from interchange.execution.checks import Finding, Where, place
-from interchange.execution.execution import CELLS, MOST, Run, Verdict
 from interchange.execution.hazards import Hazard, hazards
 from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
 from interchange.programs import Program, RankProgram

@@ -3,6 +3,8 @@
 A reader says what it took, what it assumed and what it left out (`Report`); where only the user
 knows, it asks (`Question`) and is called again with the answer. A writer says what its format
 cannot carry (`Written.lost`). `interchange.formats.catalogue` finds the modules.
+
+Ways that others planned over a cluster, drawn above it: the rings and trees of NCCL.
 """
 
 from __future__ import annotations
@@ -20,8 +22,42 @@ from ccl.simulate import simulate
 from ccl.timeline import Timeline
 from ccl.topology import Topology
 from ccl.verify import verify
-from interchange.overlay import Overlay
 from interchange.programs import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Ways over a topology, which plan nothing by themselves.
+
+    Parameters
+    ----------
+    title
+        What they are: ``NCCL ring, 2 channels at 20 GB/s inside``.
+    ways
+        Names of the devices along each way, in order.
+    labels
+        A word for each way.
+    """
+
+    title: str
+    ways: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+
+    def check(self, topology: Topology) -> None:
+        """Check it against a topology.
+
+        Raises
+        ------
+        ProblemError
+            If it names a device that is not there.
+        """
+        for way, label in zip(self.ways, self.labels, strict=True):
+            for name in way:
+                if name not in topology.index:
+                    raise ProblemError(
+                        f"{label} of {self.title} goes over {name}, which {topology} does not have"
+                    )
+
 
 LONGEST = 1000
 """Signs of an error; a name in it may be as long as the file."""
@@ -50,6 +86,19 @@ class Report:
         return Report(
             self.taken + other.taken, self.assumed + other.assumed, self.left_out + other.left_out
         )
+
+
+@dataclass
+class Remarks:
+    """The sentences of a report while a file is read."""
+
+    taken: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def report(self) -> Report:
+        """Return what was noted."""
+        return Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
 
 
 class Question(FormatError):

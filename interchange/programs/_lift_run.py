@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 from ccl.collective import Chunk, Collective, make_collective
 from ccl.errors import FormatError
-from interchange.programs.lint import shards
-from interchange.programs.program import (
+from interchange.programs import (
     READS,
     RECEIVES,
     SENDS,
@@ -31,6 +30,7 @@ from interchange.programs.program import (
     Step,
     ThreadBlock,
 )
+from interchange.programs.lint import shards
 
 Cell = tuple[str, int]
 """A buffer's name and a place in it."""

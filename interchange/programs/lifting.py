@@ -22,9 +22,9 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
+from interchange.programs import SENDS, Program
 from interchange.programs._lift_place import Held, Key, Placer, ordered
 from interchange.programs._lift_run import Carry, Ran, layout_of, run
-from interchange.programs.program import SENDS, Program
 
 BANDWIDTH = 25.0
 """GB/s, one way, of a link between two ranks about which nothing is known."""

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
-from interchange.programs.program import (
+from interchange.programs import (
     READS,
     RECEIVES,
     SENDS,

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccl.errors import ProblemError
-from interchange.programs.program import Program, Slot, Step, ThreadBlock
+from interchange.programs import Program, Slot, Step, ThreadBlock
 
 LOOPBACK = "127.0.0.1"
 
@@ -514,7 +514,7 @@ class _Blocks:
         return lambda: bool(self._done[other] >= least or self._fault)
 
     def _do(self, block: ThreadBlock, step: Step) -> None:
-        """Do a step as `interchange.programs.program` defines it."""
+        """Do a step as `interchange.programs` defines it."""
         name = step.operation
         if name == "nop":
             return

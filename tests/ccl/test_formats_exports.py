@@ -16,7 +16,7 @@ from ccl.serialization.conditions import document, document_text
 from ccl.serialization.quantity import format_size, parse_size
 from interchange.formats.format import Request
 from interchange.formats.graphs.node_link import READER, is_node_link, node_link_text
-from interchange.formats.own.transfers_csv import transfers_csv
+from interchange.formats.own.tables import transfers_csv
 from tests.ccl.documents import solved, topologies
 
 

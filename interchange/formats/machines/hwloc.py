@@ -26,7 +26,7 @@ from ccl.serialization.conditions import document
 from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
 from interchange.formats.fields import MOST_BANDWIDTH, bandwidth, choice, yes
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.format import Imported, Reader, Remarks, Request
 from interchange.formats.machines._pcie_tree import HOP_ALPHA, MEMORY, PCIE, SOCKETS
 from interchange.formats.xml import Element, begins_with, parse_xml
 
@@ -234,17 +234,15 @@ def read(content: bytes, asked: Request) -> Imported:
     return _Reading(root, machine, asked).imported()
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of a machine, and notes what becomes of each part."""
 
     def __init__(self, root: Element, machine: Element, asked: Request) -> None:
+        super().__init__()
         self.root = root
         self.machine = machine
         self.asked = asked
         self.host = _host(machine)
-        self.taken: list[str] = []
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
         self.devices: list[Device] = []
         self.links: list[Link] = []
         self.limits: list[SharedLimit] = []
@@ -282,7 +280,7 @@ class _Reading:
         self.described_beside(found)
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "hwloc"
         topology = Topology(name, tuple(self.devices), tuple(self.links), tuple(self.limits))
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def chosen(self, top: Part) -> None:

@@ -24,7 +24,7 @@ from ccl.serialization.conditions import document
 from ccl.text import count
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.fields import answer, bandwidth, choice, yes
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.format import Imported, Reader, Remarks, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -255,18 +255,16 @@ class _Rates:
     widths: Widths
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of a matrix, and notes what becomes of each part."""
 
     def __init__(self, matrix: Matrix, asked: Request) -> None:
+        super().__init__()
         self.matrix = matrix
         self.asked = asked
         self.called = {each: _named(each, matrix) for each in matrix.names}
         self.gpus = [self.called[each] for each in matrix.gpus]
         self.nics = [self.called[each] for each in matrix.nics]
-        self.taken: list[str] = []
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
@@ -282,7 +280,7 @@ class _Reading:
         tree = self.tree(groups, links, rates)
         self.said_beside()
         topology = self.topology([*devices, *tree.devices], [*made, *tree.links])
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def topology(self, devices: list[Device], links: list[Link]) -> Topology:

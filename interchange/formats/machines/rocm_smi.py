@@ -27,7 +27,7 @@ from ccl.serialization.text import decode_json
 from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex
 from interchange.formats.fields import bandwidth, choice, yes
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.format import Imported, Reader, Remarks, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -212,17 +212,16 @@ def read(content: bytes, asked: Request) -> Imported:
     return _Reading(tables_of(content), asked).imported()
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of tables, and notes what becomes of each part."""
 
     def __init__(self, tables: Tables, asked: Request) -> None:
+        super().__init__()
         self.tables = tables
         self.asked = asked
         self.gpus = sorted(tables.gpus)
         self.names = {gpu: f"gpu{gpu}" for gpu in self.gpus}
         self.taken = [f"{count(len(self.gpus), 'GPU')} of one host"]
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
@@ -232,7 +231,7 @@ class _Reading:
         gpus = [device("gpu", name, host=HOST) for name in self.names.values()]
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "rocm-smi"
         topology = Topology(name, (*gpus, *tree.devices), (*links, *tree.links))
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def hive(self) -> list[Pair]:

@@ -50,8 +50,8 @@ from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Plan
+from interchange.programs import Program, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.lowering.hops import Hops, hops_of
-from interchange.programs.program import Program, RankProgram, Slot, Step, ThreadBlock
 
 IN_PLACE: frozenset[CollectiveKind] = frozenset(
     {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}

@@ -52,7 +52,7 @@ from typing import Literal, get_args
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
-from interchange.programs.program import Buffer
+from interchange.programs import Buffer
 
 ChannelKind = Literal["memory", "port"]
 

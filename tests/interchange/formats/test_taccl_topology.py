@@ -14,7 +14,7 @@ from ccl.topology import Link
 from gallery.cube_mesh import ndv2
 from gallery.nvidia import dgx_2_te_ccl
 from interchange.formats.format import Imported, Question, Request
-from interchange.formats.synthesizers.taccl.topology import READER
+from interchange.formats.synthesizers.taccl import READER
 
 NDV2 = {
     "name": "NDv2_1MB",

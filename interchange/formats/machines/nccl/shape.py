@@ -27,7 +27,7 @@ from ccl.serialization.conditions import document
 from ccl.text import count
 from ccl.topology import Device, Link, Topology
 from interchange.formats.fields import choice
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.format import Imported, Overlay, Reader, Report, Request
 from interchange.formats.machines.nccl.parts import (
     CPUS,
     MOST_CPUS,
@@ -36,7 +36,6 @@ from interchange.formats.machines.nccl.parts import (
     without_comments,
 )
 from interchange.formats.xml import Element, begins_with, parse_xml
-from interchange.overlay import Overlay
 
 DEEPEST = 32
 """Bridges below one another that are kept."""

@@ -21,6 +21,10 @@ from interchange.formats.xml import Element, parse_xml
 from interchange.programs import (
     OPERATIONS,
     PROTOCOLS,
+    READS,
+    RECEIVES,
+    SENDS,
+    WRITES,
     Buffer,
     Operation,
     Program,
@@ -31,7 +35,6 @@ from interchange.programs import (
     ThreadBlock,
 )
 from interchange.programs.lint import Executor
-from interchange.programs.program import READS, RECEIVES, SENDS, WRITES
 
 COLLECTIVES: dict[str, CollectiveKind] = {
     "allgather": "all-gather",

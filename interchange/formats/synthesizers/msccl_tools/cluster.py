@@ -19,14 +19,13 @@ from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custo
 from ccl.errors import FormatError
 from ccl.topology import Link, SharedLimit, Topology, device
 from interchange.formats.fields import number
-from interchange.formats.format import Request
+from interchange.formats.format import Remarks, Request
 from interchange.formats.synthesizers._matrices import direction, square, turned
 from interchange.formats.synthesizers.msccl_tools.file import (
     AlgorithmFile,
     CollectiveFile,
     TopologyFile,
 )
-from interchange.formats.synthesizers.taccl.topology import Remarks
 
 BANDWIDTH = 25.0
 """GB/s of a link that counts 1: an NVLink of the DGX-1, for which the program was made."""
@@ -44,7 +43,7 @@ MOST_COUNT = 10**9
 Pairs = Iterable[tuple[int, int]]
 
 
-def cluster(
+def topology_of(
     file: TopologyFile, asked: Request, told: Remarks, *, chunk: float, sends: set[tuple[int, int]]
 ) -> Topology:
     """Make a topology.

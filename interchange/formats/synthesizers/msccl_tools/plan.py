@@ -24,7 +24,7 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
-from interchange.formats.format import NoOptions, Written, one_file
+from interchange.formats.format import NoOptions, Remarks, Written, one_file
 from interchange.formats.synthesizers.msccl_tools.file import (
     Addresses,
     Counted,
@@ -32,7 +32,6 @@ from interchange.formats.synthesizers.msccl_tools.file import (
     StepFile,
     counted_links,
 )
-from interchange.formats.synthesizers.taccl.topology import Remarks
 
 
 class FileSend(NamedTuple):
