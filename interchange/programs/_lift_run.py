@@ -20,16 +20,7 @@ from dataclasses import dataclass
 
 from ccl.collective import Chunk, Collective, make_collective
 from ccl.errors import FormatError
-from interchange.programs import (
-    READS,
-    RECEIVES,
-    SENDS,
-    WRITES,
-    Program,
-    Slot,
-    Step,
-    ThreadBlock,
-)
+from interchange.programs import READS, RECEIVES, SENDS, WRITES, Program, Slot, Step, ThreadBlock
 from interchange.programs.lint import shards
 
 Cell = tuple[str, int]
