@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
@@ -164,7 +163,7 @@ class Imported:
     overlay: Overlay | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reader:
     """A format that is read.
 
@@ -246,7 +245,7 @@ class NoOptions:
     """A writer that has nothing to choose."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Writer:
     """A format that is written.
 
@@ -258,8 +257,9 @@ class Writer:
         Of the file, without a dot.
     needs
         The least that a document must hold.
-    write
-        Writes a document, told the options. Raises `FormatError` where the format cannot say it.
+    make
+        Writes a document, told the options where there are some. Raises `FormatError` where the
+        format cannot say it.
     options
         Frozen keyword-only dataclass with the metadata of `ccl.options`.
     """
@@ -268,8 +268,12 @@ class Writer:
     title: str
     ending: str
     needs: Kind
-    write: Callable[[Document, Any], Written]
+    make: Callable[..., Written]
     options: type = NoOptions
+
+    def write(self, content: Document, options: object) -> Written:
+        """Write a document; errors as of `make`."""
+        return self.make(content) if self.options is NoOptions else self.make(content, options)
 
 
 def one_file(text: str | bytes, *, ending: str, lost: tuple[str, ...] = ()) -> Written:

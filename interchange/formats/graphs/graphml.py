@@ -24,16 +24,7 @@ from ccl.serialization import wire
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.graphs._graph import (
     SETTINGS,
     Edges,
@@ -79,7 +70,7 @@ def read(content: bytes, asked: Request) -> Imported:
         return _imported(parse_xml(content), asked)
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
     return one_file(xml_text(_element(content)), ending="graphml", lost=lost_of(content))
 
@@ -303,13 +294,6 @@ def _of_link(link: Link) -> dict[str, Any]:
     return found
 
 
-READER = Reader(
-    name="graphml",
-    title="GraphML",
-    endings=("graphml", "xml"),
-    recognises=recognises,
-    parse=read,
-    settings=SETTINGS,
-)
+READER = Reader("graphml", "GraphML", ("graphml", "xml"), recognises, read, SETTINGS)
 
-WRITER = Writer(name="graphml", title="GraphML", ending="graphml", needs="topology", write=write)
+WRITER = Writer("graphml", "GraphML", "graphml", "topology", write)

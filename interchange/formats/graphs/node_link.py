@@ -23,16 +23,7 @@ from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.topology import Device, SharedLimit, no_collection
 from interchange.formats.fields import short
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.graphs._graph import (
     SETTINGS,
     Column,
@@ -102,7 +93,7 @@ def recognises(content: bytes) -> bool:
     return has_edges and b'"nodes"' in content and is_node_link(content)
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
     return one_file(node_link_text(content), ending="json", lost=lost_of(content))
 
@@ -272,19 +263,6 @@ def _limits(value: Any) -> tuple[SharedLimit, ...]:
     return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
 
 
-READER = Reader(
-    name="node-link",
-    title="Node-link JSON (networkx)",
-    endings=("json",),
-    recognises=recognises,
-    parse=read,
-    settings=SETTINGS,
-)
+READER = Reader("node-link", "Node-link JSON (networkx)", ("json",), recognises, read, SETTINGS)
 
-WRITER = Writer(
-    name="node-link",
-    title="Node-link JSON (networkx)",
-    ending="json",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("node-link", "Node-link JSON (networkx)", "json", "topology", write)

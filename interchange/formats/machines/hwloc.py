@@ -439,12 +439,12 @@ def _medium(speed: float, generation: str) -> str:
 
 
 READER = Reader(
-    name="hwloc",
-    title="hwloc topology (lstopo XML)",
-    endings=("xml",),
-    recognises=recognises,
-    parse=read,
-    settings={
+    "hwloc",
+    "hwloc topology (lstopo XML)",
+    ("xml",),
+    recognises,
+    read,
+    {
         "pcie": "generation of PCIe links without a speed, 3 to 6",
         "speeds": "file for the speeds told, pcie for that of the setting everywhere",
         "sockets": "GB/s one way between packages",

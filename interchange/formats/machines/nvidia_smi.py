@@ -555,12 +555,12 @@ def _generation(most: int, links: Mapping[Pair, int]) -> str:
 
 
 READER = Reader(
-    name="nvidia-smi",
-    title="nvidia-smi topo -m",
-    endings=("txt",),
-    recognises=is_matrix,
-    parse=read,
-    settings={
+    "nvidia-smi",
+    "nvidia-smi topo -m",
+    ("txt",),
+    is_matrix,
+    read,
+    {
         "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
         "direction": "rows or columns are sources, where the matrix is not symmetric",
         "generation": "of NVLink, 1 to 5, or 3-bridge for the slower links of workstations",

@@ -344,12 +344,12 @@ def _listing(numbers: list[int]) -> str:
 
 
 READER = Reader(
-    name="rocm-smi",
-    title="rocm-smi --showtopo",
-    endings=("txt", "json"),
-    recognises=recognises,
-    parse=read,
-    settings={
+    "rocm-smi",
+    "rocm-smi --showtopo",
+    ("txt", "json"),
+    recognises,
+    read,
+    {
         "bandwidth": "GB/s one way of the XGMI between two GPUs",
         "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",
         "pcie": "generation of PCIe, 3 to 6",

@@ -23,16 +23,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.result import Stop
 from ccl.serialization.conditions import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 HOME = "http://127.0.0.1:8050/"
 """Where ``topoloom design`` serves the designer unless told otherwise."""
@@ -247,14 +238,12 @@ def read(content: bytes, asked: Request) -> Imported:
     return Imported(found, Report(taken=(told,), left_out=left))
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the link alone, for a message or a page."""
     lost = ("the plan; it is solved again",) if content.plan is not None else ()
     return one_file(link_of(Share.of(content)) + "\n", ending="txt", lost=lost)
 
 
-READER = Reader(
-    name="link", title="Topoloom link", endings=("txt", "url"), recognises=recognises, parse=read
-)
+READER = Reader("link", "Topoloom link", ("txt", "url"), recognises, read)
 
-WRITER = Writer(name="link", title="Topoloom link", ending="txt", needs="topology", write=write)
+WRITER = Writer("link", "Topoloom link", "txt", "topology", write)

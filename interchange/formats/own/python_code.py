@@ -517,11 +517,4 @@ def _fraction(weight: Fraction) -> Group:
     return call("Fraction", weight.numerator, weight.denominator)
 
 
-WRITER = Writer(
-    name="python",
-    title="Python code",
-    ending="py",
-    needs="topology",
-    write=write,
-    options=PythonOptions,
-)
+WRITER = Writer("python", "Python code", "py", "topology", write, PythonOptions)

@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import csv_text
 from ccl.timeline import Timeline
-from interchange.formats.format import NoOptions, Writer, Written, one_file, replayed
+from interchange.formats.format import Writer, Written, one_file, replayed
 
 SENDS = (
     *("epoch", "chunk", "src", "via", "dst", "fraction", "bytes"),
@@ -44,7 +44,7 @@ def _listed(values: Iterable[object]) -> str:
     return csv_text([values], delimiter=";", line_end="")
 
 
-def _write_sends(content: Document, _options: NoOptions) -> Written:
+def _write_sends(content: Document) -> Written:
     problem, plan, _ = replayed(content)
     if not isinstance(plan, Schedule):
         what = type(plan).__name__.lower()
@@ -73,7 +73,7 @@ def _transfer_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
         yield (each.chunk, each.src, each.dst, *times, f"{each.nbytes:.9g}", epoch)
 
 
-def _write_transfers(content: Document, _options: NoOptions) -> Written:
+def _write_transfers(content: Document) -> Written:
     _, _, timeline = replayed(content)
     lost = ["the topology, the collective and what each chunk is"]
     if timeline.images > 1:
@@ -82,18 +82,6 @@ def _write_transfers(content: Document, _options: NoOptions) -> Written:
 
 
 WRITERS = (
-    Writer(
-        name="sends-csv",
-        title="Sends as a table (CSV)",
-        ending="csv",
-        needs="plan",
-        write=_write_sends,
-    ),
-    Writer(
-        name="csv",
-        title="Transfers as a table (CSV)",
-        ending="csv",
-        needs="plan",
-        write=_write_transfers,
-    ),
+    Writer("sends-csv", "Sends as a table (CSV)", "csv", "plan", _write_sends),
+    Writer("csv", "Transfers as a table (CSV)", "csv", "plan", _write_transfers),
 )

@@ -561,11 +561,4 @@ def _lost(program: PutProgram) -> tuple[str, ...]:
     return tuple(lost)
 
 
-WRITER = Writer(
-    name="mscclpp",
-    title="MSCCL++ execution plan",
-    ending="json",
-    needs="plan",
-    write=_write,
-    options=Options,
-)
+WRITER = Writer("mscclpp", "MSCCL++ execution plan", "json", "plan", _write, Options)

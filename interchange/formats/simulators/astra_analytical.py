@@ -40,16 +40,7 @@ from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.fields import counted, decimal, digits, short
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 Block = Literal["Ring", "FullyConnected", "Switch"]
 BLOCKS: tuple[Block, ...] = get_args(Block)
@@ -300,7 +291,7 @@ def read(content: bytes, asked: Request) -> Imported:
     return Imported(document(topology), _report(topology, dimensions, words))
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a topology that is a product.
 
     Raises
@@ -469,17 +460,7 @@ def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:
 
 
 READER = Reader(
-    name="astra-sim",
-    title="ASTRA-sim analytical network (YAML)",
-    endings=("yml", "yaml"),
-    recognises=recognises,
-    parse=read,
+    "astra-sim", "ASTRA-sim analytical network (YAML)", ("yml", "yaml"), recognises, read
 )
 
-WRITER = Writer(
-    name="astra-sim",
-    title="ASTRA-sim analytical network (YAML)",
-    ending="yml",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("astra-sim", "ASTRA-sim analytical network (YAML)", "yml", "topology", write)

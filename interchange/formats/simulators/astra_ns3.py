@@ -30,7 +30,7 @@ from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
 from interchange.formats.fields import counted, delay, digits, rate, short
-from interchange.formats.format import Imported, NoOptions, Reader, Report, Request, Writer, Written
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written
 
 MOST_BYTES = 64 * 2**20
 MOST_DEVICES = 100_000
@@ -68,7 +68,7 @@ def read(content: bytes, asked: Request) -> Imported:
     return _Reading(_words(content)).imported()
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a topology, with the smaller rate and the longer delay where two ways differ."""
     topology = content.topology
     order = sorted(topology.devices, key=lambda each: each.kind != "gpu")
@@ -280,17 +280,7 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
 
 
 READER = Reader(
-    name="astra-ns3",
-    title="ASTRA-sim ns-3 or SimAI network (text)",
-    endings=("txt", "topo"),
-    recognises=recognises,
-    parse=read,
+    "astra-ns3", "ASTRA-sim ns-3 or SimAI network (text)", ("txt", "topo"), recognises, read
 )
 
-WRITER = Writer(
-    name="astra-ns3",
-    title="ASTRA-sim ns-3 network (text)",
-    ending="zip",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("astra-ns3", "ASTRA-sim ns-3 network (text)", "zip", "topology", write)

@@ -43,7 +43,7 @@ from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
-from interchange.formats.format import NoOptions, Writer, Written, replayed
+from interchange.formats.format import Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3
 from interchange.programs.lowering.hops import Hops, Message, Messages, hops_of, messages_of
 
@@ -354,17 +354,10 @@ def _implementation(problem: Problem) -> dict[str, bytes]:
 def _network(content: Document) -> Written:
     """Return the network for the analytical backend, or that for ns-3."""
     try:
-        written = astra_analytical.write(content, NoOptions())
+        written = astra_analytical.write(content)
     except FormatError:
-        return astra_ns3.write(content, NoOptions())
+        return astra_ns3.write(content)
     return Written({"network.yml": written.content}, written.lost)
 
 
-WRITER = Writer(
-    name="chakra",
-    title="Chakra execution traces for ASTRA-sim",
-    ending="zip",
-    needs="plan",
-    write=write,
-    options=Options,
-)
+WRITER = Writer("chakra", "Chakra execution traces for ASTRA-sim", "zip", "plan", write, Options)

@@ -394,12 +394,12 @@ def _join_hosts(
 
 
 READER = Reader(
-    name="taccl-topology",
-    title="TACCL topology",
-    endings=("json",),
-    recognises=recognises,
-    parse=read,
-    settings={
+    "taccl-topology",
+    "TACCL topology",
+    ("json",),
+    recognises,
+    read,
+    {
         "chunk_size": "Size of the chunks that its times are for, such as 1MB",
         "hosts": "How many hosts to make",
         "inside": "What one β means: switch (a hub) or mesh (a link of every two GPUs)",
@@ -488,18 +488,6 @@ def _many(many: int, what: str) -> str:
 
 
 READERS = (
-    Reader(
-        name="taccl-sketch",
-        title="TACCL sketch",
-        endings=("json",),
-        recognises=_is_taccl,
-        parse=_read_sketch,
-    ),
-    Reader(
-        name="sketch",
-        title="Topoloom sketch",
-        endings=("json",),
-        recognises=_is_plain,
-        parse=_read_sketch,
-    ),
+    Reader("taccl-sketch", "TACCL sketch", ("json",), _is_taccl, _read_sketch),
+    Reader("sketch", "Topoloom sketch", ("json",), _is_plain, _read_sketch),
 )

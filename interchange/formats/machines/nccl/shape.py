@@ -521,11 +521,4 @@ class _Reading:
         return Report(tuple(self.told[:10]), tuple(assumed), tuple(left))
 
 
-READER = Reader(
-    name="nccl-graph",
-    title="NCCL channels (rings, trees)",
-    endings=("xml",),
-    recognises=recognises,
-    parse=read,
-    settings=SETTINGS,
-)
+READER = Reader("nccl-graph", "NCCL channels (rings, trees)", ("xml",), recognises, read, SETTINGS)

@@ -182,20 +182,6 @@ def _left_out(parts: Parts, built: Built) -> list[str]:
     return told
 
 
-READER = Reader(
-    name="nccl",
-    title="NCCL or RCCL topology",
-    endings=("xml",),
-    recognises=recognises,
-    parse=read,
-    settings=SETTINGS,
-)
+READER = Reader("nccl", "NCCL or RCCL topology", ("xml",), recognises, read, SETTINGS)
 
-WRITER = Writer(
-    name="nccl",
-    title="NCCL or RCCL topology",
-    ending="xml",
-    needs="topology",
-    write=write,
-    options=Options,
-)
+WRITER = Writer("nccl", "NCCL or RCCL topology", "xml", "topology", write, Options)

@@ -304,14 +304,7 @@ def _recognises(content: bytes) -> bool:
     return begins_with(content, "algo")
 
 
-READER = Reader(
-    name="msccl-xml",
-    title="MSCCL XML",
-    endings=("xml",),
-    recognises=_recognises,
-    parse=_read,
-    settings=SETTINGS,
-)
+READER = Reader("msccl-xml", "MSCCL XML", ("xml",), _recognises, _read, SETTINGS)
 
 
 def _write(content: Document, options: Options) -> Written:
@@ -334,6 +327,4 @@ def _write(content: Document, options: Options) -> Written:
     return one_file(program_to_xml(program, options.executor), ending="xml", lost=lost)
 
 
-WRITER = Writer(
-    name="msccl-xml", title="MSCCL XML", ending="xml", needs="plan", write=_write, options=Options
-)
+WRITER = Writer("msccl-xml", "MSCCL XML", "xml", "plan", _write, Options)

@@ -31,16 +31,7 @@ from ccl.topology import Topology
 from ccl.tree_embedding import steady_makespan
 from ccl.verify import verify
 from interchange.formats.fields import choice, nbytes, number
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.synthesizers.forestcoll.file import (
     MOST_CHUNKS,
     ROOTS,
@@ -53,7 +44,7 @@ from interchange.formats.synthesizers.forestcoll.file import (
 from interchange.formats.xml import Element, begins_with, xml_text
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the trees of a document's plan.
 
     Raises
@@ -313,12 +304,12 @@ def _forest(
 
 
 READER = Reader(
-    name="forestcoll",
-    title="ForestColl trees",
-    endings=("xml",),
-    recognises=recognises,
-    parse=read,
-    settings={
+    "forestcoll",
+    "ForestColl trees",
+    ("xml",),
+    recognises,
+    read,
+    {
         "collective": f"What the trees are for: {', '.join(_COLLECTIVES)}",
         "size": "Size of the collective, such as 1GB",
         "cluster": "open, or derived from the trees alone",
@@ -326,6 +317,4 @@ READER = Reader(
     },
 )
 
-WRITER = Writer(
-    name="forestcoll", title="ForestColl trees", ending="xml", needs="plan", write=write
-)
+WRITER = Writer("forestcoll", "ForestColl trees", "xml", "plan", write)

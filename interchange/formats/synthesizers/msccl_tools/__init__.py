@@ -153,12 +153,12 @@ def _problem(file: CollectiveFile, asked: Request, told: Remarks) -> Imported:
 
 
 READER = Reader(
-    name="msccl-tools",
-    title="MSCCL-tools, SCCL and TACCL plans",
-    endings=("json",),
-    recognises=recognises,
-    parse=read,
-    settings={
+    "msccl-tools",
+    "MSCCL-tools, SCCL and TACCL plans",
+    ("json",),
+    recognises,
+    read,
+    {
         "bandwidth": "GB/s of a link that counts 1",
         "alpha": "Latency of such a link in µs",
         "chunk_size": "Size of a chunk, such as 1MB",
@@ -167,10 +167,4 @@ READER = Reader(
     },
 )
 
-WRITER = Writer(
-    name="msccl-tools",
-    title="MSCCL-tools topology or plan",
-    ending="json",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("msccl-tools", "MSCCL-tools topology or plan", "json", "topology", write)

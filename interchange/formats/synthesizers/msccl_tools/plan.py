@@ -24,7 +24,7 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
-from interchange.formats.format import NoOptions, Remarks, Written, one_file
+from interchange.formats.format import Remarks, Written, one_file
 from interchange.formats.synthesizers.msccl_tools.file import (
     Addresses,
     Counted,
@@ -279,7 +279,7 @@ class _NoPlan(Exception):
     """The plan of a document cannot be written, for the reason that is its text."""
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a plan with its topology, or the topology alone where there is none or it cannot be.
 
     Raises

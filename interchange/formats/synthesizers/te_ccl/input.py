@@ -328,21 +328,8 @@ def _able(device: Device) -> tuple[str, bool, bool, float | None]:
     return device.kind, device.stores, device.copies, device.buffer_bytes
 
 
-READER = Reader(
-    name="te-ccl-input",
-    title="TE-CCL input",
-    endings=("json",),
-    recognises=_recognises,
-    parse=_read,
-)
-WRITER = Writer(
-    name="te-ccl-input",
-    title="TE-CCL input",
-    ending="json",
-    needs="problem",
-    write=_write,
-    options=Options,
-)
+READER = Reader("te-ccl-input", "TE-CCL input", ("json",), _recognises, _read)
+WRITER = Writer("te-ccl-input", "TE-CCL input", "json", "problem", _write, Options)
 
 
 SETTINGS = {

@@ -29,7 +29,6 @@ from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from interchange.formats.format import (
     Imported,
-    NoOptions,
     Question,
     Reader,
     Report,
@@ -80,7 +79,7 @@ USUAL = ("all-gather", "all-to-all")
 """Collectives that TE-CCL knows."""
 
 
-def write_schedule(content: Document, _options: NoOptions) -> Written:
+def write_schedule(content: Document) -> Written:
     """Write the plan of a document.
 
     Raises
@@ -415,19 +414,6 @@ def _verified(
     return made
 
 
-READER = Reader(
-    name="te-ccl-schedule",
-    title="TE-CCL schedule",
-    endings=("json",),
-    recognises=looks_like_output,
-    parse=_read,
-    settings=SETTINGS,
-)
+READER = Reader("te-ccl-schedule", "TE-CCL schedule", ("json",), looks_like_output, _read, SETTINGS)
 
-WRITER = Writer(
-    name="te-ccl-schedule",
-    title="TE-CCL schedule",
-    ending="json",
-    needs="plan",
-    write=write_schedule,
-)
+WRITER = Writer("te-ccl-schedule", "TE-CCL schedule", "json", "plan", write_schedule)
