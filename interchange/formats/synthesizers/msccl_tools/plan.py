@@ -365,8 +365,7 @@ def _algorithm(content: Document, links: Counted, topology: Json) -> tuple[Json,
     verify(problem, plan)
     kinds = {chunk.size for chunk in problem.collective.chunks}
     if max(kinds) > min(kinds) * (1 + 1e-9):
-        reason = "its chunks are of different sizes"
-        raise _NoPlan(reason)
+        raise _NoPlan("its chunks are of different sizes")
     steps = _steps(problem, plan)
     rounds = [_rounds(step, links) for step in steps]
     _check(problem, links, steps, rounds)
@@ -422,8 +421,7 @@ def _steps(problem: Problem, plan: Schedule) -> list[Sends]:
     epochs: defaultdict[int, list[Send]] = defaultdict(list)
     for send in plan.sends:
         if send.fraction < 1:
-            reason = "it sends parts of chunks"
-            raise _NoPlan(reason)
+            raise _NoPlan("it sends parts of chunks")
         epochs[send.epoch].append(send)
     run = _Run(problem)
     for epoch in sorted(epochs):
@@ -462,8 +460,7 @@ class _Run:
                     here = self.rank[send.dst]
                 brought[send.chunk, send.dst] = here
             if len(wait) == len(left):
-                reason = f"{left[0]} is of what its device does not hold yet"
-                raise _NoPlan(reason)
+                raise _NoPlan(f"{left[0]} is of what its device does not hold yet")
             self.origin |= brought
             self.steps += [step] if step else []
             left = wait
@@ -473,8 +470,7 @@ class _Run:
         if self.chunks[send.chunk].reduced:
             for end in (send.src, send.dst):
                 if end not in self.rank:
-                    reason = f"sums of chunk {send.chunk} stop at {end}, which is no GPU"
-                    raise _NoPlan(reason)
+                    raise _NoPlan(f"sums of chunk {send.chunk} stop at {end}, which is no GPU")
             # A sum that has just come belongs to what its device sends on.
             return (send.chunk, send.src) in self.origin and (send.chunk, send.src) not in brought
         return (send.chunk, send.src) in self.origin
@@ -487,8 +483,7 @@ def _rounds(step: Sends, links: Counted) -> int:
         used[src, dst] += 1
     lacks = next((pair for pair in used if pair not in links.counts), None)
     if lacks is not None:
-        reason = f"it sends from rank {lacks[0]} to rank {lacks[1]} past another GPU"
-        raise _NoPlan(reason)
+        raise _NoPlan(f"it sends from rank {lacks[0]} to rank {lacks[1]} past another GPU")
     most = max(many / links.counts[pair] for pair, many in used.items())
     over: defaultdict[int, int] = defaultdict(int)
     for pair, many in used.items():
@@ -524,5 +519,4 @@ def _check(problem: Problem, links: Counted, steps: list[Sends], rounds: list[in
         check_rounds(copy, file)
         verify(copy, schedule_of(copy, file, numbers, known=set(numbers), told=Remarks()))
     except (FormatError, ProblemError, ScheduleError) as error:
-        reason = f"in steps it would be another: {error}"
-        raise _NoPlan(reason) from None
+        raise _NoPlan(f"in steps it would be another: {error}") from None

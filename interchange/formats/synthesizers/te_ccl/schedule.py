@@ -384,7 +384,7 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     if found is not None:
         told = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
         return Timed(found, told)
-    made = in_turn(problem, moves.moves, tau)
+    made = in_turn(problem, moves.moves)
     verify(problem, made)
     told = (
         f"sends keep their order and go as early as they can, in epochs of "
