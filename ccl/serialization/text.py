@@ -148,9 +148,12 @@ def _in_words(types: re.Match[str]) -> str:
     return f"{types[1]} {' or '.join(named)}"
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
 def laid_out(value: Any, indent: str = "") -> str:
     """Write JSON with one line for what fits in a line."""
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    line = _ENCODER.encode(value)
     if not isinstance(value, (dict, list)) or len(indent) + len(line) <= COLUMNS:
         return line
     deeper = indent + " "

@@ -118,8 +118,7 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
         if way.limited:
             arrivals = _spread(spans.held(way, send.epoch), free, way=way, begin=begin)
         else:
-            for hop in way.hops:
-                start = max(start, free[hop.link] - hop.offset)
+            start = max([begin, *[free[hop.link] - hop.offset for hop in way.hops]])
             for hop in way.hops:
                 free[hop.link] = start + hop.offset + hop.busy
             arrivals = way.durations
@@ -246,11 +245,13 @@ def _forwarded(
     tau, slack = schedule.epoch_duration, SAME_MOMENT * schedule.duration
     by_epoch: dict[int, list[int]] = {plan.sends[i].epoch: [] for _, i in leaving}
     for end, j in came:
-        first, last = (math.ceil(moment / tau) for moment in (end - slack, end))
-        # Where rounding leaves open which epoch is the next, it is seldom its own.
-        epochs = sorted(range(first, last + 1), key=partial(ge, plan.sends[j].epoch))
-        epoch = next((each for each in epochs if each in by_epoch), None)
-        if epoch is not None:
+        epoch = last = math.ceil(end / tau)
+        first = math.ceil((end - slack) / tau)
+        if first < last:
+            # Where rounding leaves open which epoch is the next, it is seldom its own.
+            epochs = sorted(range(first, last + 1), key=partial(ge, plan.sends[j].epoch))
+            epoch = next((each for each in epochs if each in by_epoch), last)
+        if epoch in by_epoch:
             by_epoch[epoch].append(j)
     for _, i in leaving:
         needs[i] = by_epoch[plan.sends[i].epoch]

@@ -185,12 +185,14 @@ class _Replay:
     def _pass(self, timed: Timed, device: Device, content: Content) -> None:
         """Note what came to a device that cannot store for its next epoch."""
         tau, slack = self._schedule.epoch_duration, self._clock.slack
-        epoch, late = (math.ceil(moment / tau) for moment in (timed.end - slack, timed.end))
-        # What is late by no more than the slack may be in time or not, but seldom within its epoch.
-        epochs = sorted(range(epoch, late + 1), key=lambda each: each <= timed.send.epoch)
-        keys = [(timed.send.chunk, device.name, each) for each in epochs]
-        key = next((each for each in keys if each in self._leaving), None)
-        if key is None:
+        epoch, late = math.ceil((timed.end - slack) / tau), math.ceil(timed.end / tau)
+        key = timed.send.chunk, device.name, epoch
+        if epoch < late:
+            # Late by no more than the slack, it may be in time, but seldom within its own epoch.
+            epochs = sorted(range(epoch, late + 1), key=lambda each: each <= timed.send.epoch)
+            keys = [(*key[:2], each) for each in epochs]
+            key = next((each for each in keys if each in self._leaving), key)
+        if key not in self._leaving:
             what = (
                 f"{timed.send} reaches {device.name}, which stores nothing, at {timed.end:g} µs "
                 f"and does not leave it in epoch {epoch}; send it on then"

@@ -249,7 +249,8 @@ class Clock:
         for epoch, places, crossing in self._transmissions():
             start = begin = epoch * tau
             for hop in crossing.hops:
-                start = max(start, free[hop.link] - hop.offset)
+                if (soonest := free[hop.link] - hop.offset) > start:
+                    start = soonest
             if start > begin + crossing.spare + self.slack and self.overload is None:
                 self.overload = self._overloaded(places, crossing, free)
             for hop in crossing.hops:

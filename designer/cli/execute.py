@@ -19,8 +19,9 @@ from ccl.errors import FormatError
 from ccl.serialization.quantity import parse_size
 from ccl.serialization.text import read_bytes
 from designer.cli.request import JsonOption, print_facts, print_json, remark
-from interchange.execution import Execution, Finding
+from interchange.execution import Execution
 from interchange.execution import execute as execute_program
+from interchange.execution.checks import Finding
 from interchange.execution.one_sided import PutExecution, execute_one_sided
 from interchange.formats.catalogue import read_content
 from interchange.formats.format import Request, replayed

@@ -27,8 +27,7 @@ import numpy as np
 
 from interchange.execution.checks import Finding, Key, Where, connections
 from interchange.execution.machine import Action, Effect, Machine, Memory, Thread
-from interchange.programs import Program, Step, ThreadBlock
-from interchange.programs.program import READS, RECEIVES, SENDS, WRITES
+from interchange.programs import READS, RECEIVES, SENDS, WRITES, Program, Step, ThreadBlock
 
 
 @dataclass

@@ -11,8 +11,18 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from interchange.programs import OPERATIONS, Program, RankProgram, Slot, Step, ThreadBlock
-from interchange.programs.program import READS, RECEIVES, SENDS, WRITES
+from interchange.programs import (
+    OPERATIONS,
+    READS,
+    RECEIVES,
+    SENDS,
+    WRITES,
+    Program,
+    RankProgram,
+    Slot,
+    Step,
+    ThreadBlock,
+)
 
 FindingKind = Literal[
     "call",

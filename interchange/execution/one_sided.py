@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ccl.errors import ProblemError
+from interchange.execution import CELLS, MOST, Run, Verdict
 from interchange.execution._one_sided_machine import CALLER, one_sided_machine
 from interchange.execution.blocks import finishing_order
 from interchange.execution.checks import Finding, Where, place
-from interchange.execution.execution import CELLS, MOST, Run, Verdict
 from interchange.execution.hazards import Hazard, hazards
 from interchange.execution.machine import Machine, Memory, Promise, promise, wrong_sizes
 from interchange.programs import Program, RankProgram
@@ -288,8 +288,7 @@ def execute_one_sided(
     """
     began = time.perf_counter()
     if interleavings < 1:
-        msg = f"{interleavings} interleavings are not run; give 1 or more"
-        raise ProblemError(msg)
+        raise ProblemError(f"{interleavings} interleavings are not run; give 1 or more")
     sizes = _sizes(program)
     promised = promise(sizes)
     if isinstance(promised, Finding):
@@ -363,11 +362,10 @@ def _small(program: PutProgram) -> None:
         cells.count for _, _, _, op in program.ops() if op.name in MOVES for cells in op.dst
     )
     if kept + moved > CELLS:
-        msg = (
+        raise ProblemError(
             f"program {program.name} has {kept:,} chunks in its buffers and moves {moved:,}; "
             f"at most {CELLS:,} in all are executed, so cut its buffers into fewer"
         )
-        raise ProblemError(msg)
 
 
 def _again(machine: Machine) -> list[Finding]:

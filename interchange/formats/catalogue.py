@@ -39,8 +39,9 @@ def reader(name: str) -> Reader:
     for each in readers():
         if each.name == name:
             return each
-    msg = f"no format called {name!r} is read; there are {', '.join(_names(readers()))}"
-    raise FormatError(msg)
+    raise FormatError(
+        f"no format called {name!r} is read; there are {', '.join(_names(readers()))}"
+    )
 
 
 def writer(name: str) -> Writer:
@@ -54,8 +55,9 @@ def writer(name: str) -> Writer:
     for each in writers():
         if each.name == name:
             return each
-    msg = f"no format called {name!r} is written; there are {', '.join(_names(writers()))}"
-    raise FormatError(msg)
+    raise FormatError(
+        f"no format called {name!r} is written; there are {', '.join(_names(writers()))}"
+    )
 
 
 def read_file(
@@ -92,8 +94,7 @@ def read_content(content: bytes, asked: Request, *, format_name: str | None = No
     fitting = recognised(content)
     if fitting is None:
         titles = ", ".join(each.title for each in readers())
-        msg = f"{asked.name} is of no format that is read here; there are {titles}"
-        raise FormatError(msg)
+        raise FormatError(f"{asked.name} is of no format that is read here; there are {titles}")
     return fitting.read(content, asked)
 
 

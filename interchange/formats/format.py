@@ -3,15 +3,16 @@
 A reader says what it took, what it assumed and what it left out (`Report`); where only the user
 knows, it asks (`Question`) and is called again with the answer. A writer says what its format
 cannot carry (`Written.lost`). `interchange.formats.catalogue` finds the modules.
+
+Ways that others planned over a cluster, drawn above it: the rings and trees of NCCL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from ccl.errors import FormatError
+from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document, Kind
@@ -20,8 +21,45 @@ from ccl.simulate import simulate
 from ccl.timeline import Timeline
 from ccl.topology import Topology
 from ccl.verify import verify
-from interchange.overlay import Overlay
 from interchange.programs import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Ways over a topology, which plan nothing by themselves.
+
+    Parameters
+    ----------
+    title
+        What they are: ``NCCL ring, 2 channels at 20 GB/s inside``.
+    ways
+        Names of the devices along each way, in order.
+    labels
+        A word for each way.
+    """
+
+    title: str
+    ways: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+
+    def check(self, topology: Topology) -> None:
+        """Check it against a topology.
+
+        Raises
+        ------
+        ProblemError
+            If it names a device that is not there.
+        """
+        for way, label in zip(self.ways, self.labels, strict=True):
+            for name in way:
+                if name not in topology.index:
+                    raise ProblemError(
+                        f"{label} of {self.title} goes over {name}, which {topology} does not have"
+                    )
+
+
+LONGEST = 1000
+"""Signs of an error; a name in it may be as long as the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +83,21 @@ class Report:
     def joined(self, other: Report) -> Report:
         """Return this report with another after it."""
         return Report(
-            self.taken + other.taken,
-            self.assumed + other.assumed,
-            self.left_out + other.left_out,
+            self.taken + other.taken, self.assumed + other.assumed, self.left_out + other.left_out
         )
+
+
+@dataclass
+class Remarks:
+    """The sentences of a report while a file is read."""
+
+    taken: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def report(self) -> Report:
+        """Return what was noted."""
+        return Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
 
 
 class Question(FormatError):
@@ -114,7 +163,7 @@ class Imported:
     overlay: Overlay | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reader:
     """A format that is read.
 
@@ -128,10 +177,10 @@ class Reader:
         Of file names, without a dot; a hint for file dialogs.
     recognises
         Says from the content alone, cheaply and without raising, whether it is of this format.
-    read
+    parse
         Reads the content. Raises `Question` where it must ask, `FormatError` with the place in the
-        file where it is wrong, `ProblemError` where it has the shape and means nothing; messages
-        begin with `Request.name`.
+        file where it is wrong, `ProblemError` where it has the shape and means nothing,
+        `ScheduleError` where its plan breaks a rule.
     settings
         What it can be told, by name, with a sentence each.
     """
@@ -140,8 +189,33 @@ class Reader:
     title: str
     endings: tuple[str, ...]
     recognises: Callable[[bytes], bool]
-    read: Callable[[bytes, Request], Imported]
+    parse: Callable[[bytes, Request], Imported]
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, content: bytes, asked: Request) -> Imported:
+        """Read content.
+
+        Raises
+        ------
+        Question, FormatError, ProblemError
+            As of `parse`, beginning with the name of the file; a broken plan is a `FormatError`.
+        """
+        try:
+            return self.parse(content, asked)
+        except Question as question:
+            named = _named(asked, question)
+            raise Question(named, key=question.key, choices=question.choices) from None
+        except (FormatError, ProblemError) as error:
+            raise type(error)(_named(asked, error)) from None
+        except ScheduleError as error:
+            raise FormatError(f"{asked.name}: its plan breaks a rule: {error}") from None
+
+
+def _named(asked: Request, error: Exception) -> str:
+    """Begin a sentence with the name of the file, and cut what an endless name in it makes long."""
+    told = str(error).removeprefix(f"{asked.name}: ")
+    half = LONGEST // 2
+    return f"{asked.name}: {told if len(told) <= LONGEST else f'{told[:half]} ... {told[-half:]}'}"
 
 
 @dataclass(frozen=True)
@@ -171,7 +245,7 @@ class NoOptions:
     """A writer that has nothing to choose."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Writer:
     """A format that is written.
 
@@ -183,8 +257,9 @@ class Writer:
         Of the file, without a dot.
     needs
         The least that a document must hold.
-    write
-        Writes a document, told the options. Raises `FormatError` where the format cannot say it.
+    make
+        Writes a document, told the options where there are some. Raises `FormatError` where the
+        format cannot say it.
     options
         Frozen keyword-only dataclass with the metadata of `ccl.options`.
     """
@@ -193,8 +268,12 @@ class Writer:
     title: str
     ending: str
     needs: Kind
-    write: Callable[[Document, Any], Written]
+    make: Callable[..., Written]
     options: type = NoOptions
+
+    def write(self, content: Document, options: object) -> Written:
+        """Write a document; errors as of `make`."""
+        return self.make(content) if self.options is NoOptions else self.make(content, options)
 
 
 def one_file(text: str | bytes, *, ending: str, lost: tuple[str, ...] = ()) -> Written:
@@ -214,8 +293,7 @@ def replayed(content: Document) -> tuple[Problem, Plan, Timeline]:
         If the plan breaks a rule.
     """
     if content.problem is None or content.plan is None:
-        msg = f"a {content.kind} document has no plan; give a result, or solve it"
-        raise FormatError(msg)
+        raise FormatError(f"a {content.kind} document has no plan; give a result, or solve it")
     if content.result is not None:
         return content.problem, content.plan, content.result.timeline
     verify(content.problem, content.plan)

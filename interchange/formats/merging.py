@@ -13,7 +13,7 @@ from dataclasses import replace
 from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, SharedLimit, Topology
-from interchange.formats.format import Report
+from interchange.formats.format import Remarks, Report
 
 LEAVES = frozenset({"gpu", "nic"})
 """Kinds that hang on a tree with one link, so that a second one of its medium is the same again."""
@@ -67,13 +67,14 @@ def merge(
     return document(made, positions=places | dict(first.positions)), merging.report()
 
 
-class _Merging:
+class _Merging(Remarks):
     """Carries the second topology over to the first, step by step.
 
     `match` has the name in the first of each device of the second, and in the end of all.
     """
 
     def __init__(self, first: Topology, second: Topology) -> None:
+        super().__init__()
         self.first = first
         self.second = second
         self.match: dict[str, str] = {}
@@ -82,26 +83,21 @@ class _Merging:
         self.joined_second = _joined(second)
         self.added: set[str] = set()
         self.links: list[Link] = []
-        self.taken: list[str] = []
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
 
     def match_gpus(self, pairs: Mapping[str, str] | None) -> None:
         """Match the GPUs of both."""
         ours, theirs = self.first.ranks, self.second.ranks
         if len(ours) != len(theirs):
-            msg = (
+            raise FormatError(
                 f"{self.first} has {len(ours)} GPUs and {self.second} has {len(theirs)}; "
                 "merge two descriptions of the same machine"
             )
-            raise FormatError(msg)
         if pairs is not None:
             if set(pairs) != set(ours) or sorted(pairs.values()) != sorted(theirs):
-                msg = (
+                raise FormatError(
                     f"the pairs do not give each of the {len(ours)} GPUs of {self.first} another "
                     f"of {self.second}; name each once"
                 )
-                raise FormatError(msg)
             self.match = {there: here for here, there in pairs.items()}
             self.taken.append(f"{len(ours)} GPUs paired as told")
         elif set(ours) == set(theirs):
@@ -324,10 +320,6 @@ class _Merging:
                 "limited alike"
             )
         return made
-
-    def report(self) -> Report:
-        """Return what became of the second."""
-        return Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
 
 
 def family(link: Link) -> str:

@@ -62,8 +62,7 @@ class Element:
         """
         found = self.attributes.get(name, default)
         if found is None:
-            msg = f"line {self.line}: <{self.tag}> has no {name}; add it"
-            raise FormatError(msg)
+            raise FormatError(f"line {self.line}: <{self.tag}> has no {name}; add it")
         return found
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -110,8 +109,7 @@ def parse_xml(
         If it is not XML, declares entities, or is too large or nested too deep.
     """
     if len(content) > most_bytes:
-        msg = f"it has {len(content):,} bytes; XML is read up to {most_bytes:,} bytes"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(content):,} bytes; XML is read up to {most_bytes:,} bytes")
     builder = _Builder(most_elements)
     parser = DefusedXMLParser(target=builder, forbid_dtd=False, forbid_entities=True)
     builder.parser = parser.parser
@@ -120,17 +118,17 @@ def parse_xml(
         parser.close()
     except ParseError as error:
         line, column = error.position
-        msg = f"line {line}, column {column + 1}: it is not XML ({str(error).partition(':')[0]})"
-        raise FormatError(msg) from None
+        raise FormatError(
+            f"line {line}, column {column + 1}: it is not XML ({str(error).partition(':')[0]})"
+        ) from None
     except DefusedXmlException:
-        msg = "it declares entities or asks for other files; take its <!DOCTYPE ...> out"
-        raise FormatError(msg) from None
+        raise FormatError(
+            "it declares entities or asks for other files; take its <!DOCTYPE ...> out"
+        ) from None
     except (ValueError, LookupError) as error:  # an encoding that is unknown or wrong
-        msg = f"it is not XML text ({error}); save it as UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError(f"it is not XML text ({error}); save it as UTF-8") from None
     if builder.root is None:
-        msg = "it is not XML, because it has no element"
-        raise FormatError(msg)
+        raise FormatError("it is not XML, because it has no element")
     return builder.root
 
 
@@ -166,8 +164,9 @@ def xml_text(root: Element) -> str:
     wrong = _NO_XML.search(text)
     if wrong is not None:
         near = text[max(0, wrong.start() - 20) : wrong.end() + 20]
-        msg = f"XML cannot hold the sign U+{ord(wrong[0]):04X} of {near!r}; change the name"
-        raise FormatError(msg)
+        raise FormatError(
+            f"XML cannot hold the sign U+{ord(wrong[0]):04X} of {near!r}; change the name"
+        )
     return text
 
 
@@ -202,11 +201,13 @@ class _Builder:
         line = self.parser.CurrentLineNumber
         self.left -= 1
         if self.left < 0:
-            msg = f"line {line}: it has more than {self.most:,} elements; that is too many"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {line}: it has more than {self.most:,} elements; that is too many"
+            )
         if len(self.open) >= MOST_DEPTH:
-            msg = f"line {line}: it is nested more than {MOST_DEPTH} deep; that is too deep"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {line}: it is nested more than {MOST_DEPTH} deep; that is too deep"
+            )
         made = Element(tag, dict(attributes), [], line)
         if self.open:
             self.open[-1].children.append(made)

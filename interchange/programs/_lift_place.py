@@ -158,8 +158,9 @@ class Placer:
                 latest = max(latest, end)
             if not moved:
                 return self._made(carried, epochs, latest)
-        msg = "ranks send parts of sums to one another that cannot all leave before others come"
-        raise FormatError(msg)
+        raise FormatError(
+            "ranks send parts of sums to one another that cannot all leave before others come"
+        )
 
     def _made(self, carried: Sequence[Carry], epochs: Sequence[int], latest: float) -> Schedule:
         sends = []

@@ -20,17 +20,8 @@ from dataclasses import dataclass
 
 from ccl.collective import Chunk, Collective, make_collective
 from ccl.errors import FormatError
+from interchange.programs import READS, RECEIVES, SENDS, WRITES, Program, Slot, Step, ThreadBlock
 from interchange.programs.lint import shards
-from interchange.programs.program import (
-    READS,
-    RECEIVES,
-    SENDS,
-    WRITES,
-    Program,
-    Slot,
-    Step,
-    ThreadBlock,
-)
 
 Cell = tuple[str, int]
 """A buffer's name and a place in it."""
@@ -145,14 +136,15 @@ def layout_of(program: Program, size: float) -> Layout:
     n, loop = len(program.ranks), program.chunks_per_loop
     parts = shards(program.collective, n)
     if parts is None:
-        msg = "the program is a custom one, of which nobody says what must be where at the end"
-        raise FormatError(msg)
+        raise FormatError(
+            "the program is a custom one, of which nobody says what must be where at the end"
+        )
     if loop % max(parts):
-        msg = f"{loop} chunks per loop are no whole number for each of {n} ranks"
-        raise FormatError(msg)
+        raise FormatError(f"{loop} chunks per loop are no whole number for each of {n} ranks")
     if loop * n > MOST_CELLS:
-        msg = f"{loop:,} chunks at {n} ranks are more than the {MOST_CELLS:,} that are followed"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{loop:,} chunks at {n} ranks are more than the {MOST_CELLS:,} that are followed"
+        )
     per_shard = loop // max(parts)
     if program.collective == "all-reduce":
         everyone = tuple(range(n))
@@ -223,8 +215,9 @@ def run(layout: Layout) -> Ran:
     _check(program)
     pieces = sum(step.count for _, _, block in program.blocks() for step in block.steps)
     if pieces > MOST_PIECES:
-        msg = f"its steps move {pieces:,} chunks, more than the {MOST_PIECES:,} that are followed"
-        raise FormatError(msg)
+        raise FormatError(
+            f"its steps move {pieces:,} chunks, more than the {MOST_PIECES:,} that are followed"
+        )
     machine = _Machine(layout)
     machine.run()
     return machine.result()
@@ -236,13 +229,15 @@ def _check(program: Program) -> None:
         for peer, operations in ((block.send, SENDS), (block.receive, RECEIVES)):
             used = any(step.operation in operations for step in block.steps)
             if used and (peer == rank or not 0 <= peer < len(program.ranks)):
-                msg = f"rank {rank}, thread block {number} has {peer} as a peer, which is no other"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"rank {rank}, thread block {number} has {peer} as a peer, which is no other"
+                )
         for turn, step in enumerate(block.steps):
             for slot, operations in ((step.src, READS), (step.dst, WRITES)):
                 if step.operation in operations and slot is None:
-                    msg = f"rank {rank}, thread block {number}, step {turn} names no place"
-                    raise FormatError(msg)
+                    raise FormatError(
+                        f"rank {rank}, thread block {number}, step {turn} names no place"
+                    )
 
 
 class _Machine:
@@ -302,11 +297,10 @@ class _Machine:
         if step.operation in RECEIVES:
             came = self._under_way[block.receive, rank, block.channel].popleft()
             if len(came) != step.count:
-                msg = (
+                raise FormatError(
                     f"rank {rank}, thread block {number}, step {turn} receives {step.count} chunks "
                     f"and rank {block.receive} sent {len(came)}"
                 )
-                raise FormatError(msg)
         result = self._result(rank, step, came)
         woken: list[tuple[int, int]] = []
         if step.operation in SENDS:
@@ -356,11 +350,10 @@ class _Machine:
         wanted = self._lacks(place)
         if wanted is not None and wanted[0] == "step" and step.after is not None:
             what = f"step {step.after[1]} of thread block {step.after[0]}"
-        msg = (
+        raise FormatError(
             f"it stands still: rank {rank}, thread block {number}, step {turn} ({step.operation}) "
             f"waits for {what}, which never comes"
         )
-        raise FormatError(msg)
 
     def result(self) -> Ran:
         """Compare the outputs with what they must hold."""

@@ -22,9 +22,9 @@ from ccl.plans import Schedule
 from ccl.problem import Problem
 from ccl.topology import Link, Topology, device
 from ccl.verify import verify
+from interchange.programs import SENDS, Program
 from interchange.programs._lift_place import Held, Key, Placer, ordered
 from interchange.programs._lift_run import Carry, Ran, layout_of, run
-from interchange.programs.program import SENDS, Program
 
 BANDWIDTH = 25.0
 """GB/s, one way, of a link between two ranks about which nothing is known."""
@@ -80,12 +80,11 @@ def routes_of(topology: Topology, pairs: Iterable[Pair], nbytes: float) -> Route
                     trees[src, stops] = _tree(topology, ranks[src], nbytes, stops=stops)
                 way = _back(trees[src, stops], ranks[src], ranks[dst], taken=taken)
         if way is None:
-            msg = (
+            raise FormatError(
                 f"{topology} has no path from rank {src} ({ranks[src]}) to rank {dst} "
                 f"({ranks[dst]}) but over other GPUs, and the program sends there; add links, or "
                 "read it for another cluster or a mesh"
             )
-            raise FormatError(msg)
         taken.update(way[1:-1])
         _laid(found, (src, dst), topology, way)
     return found
@@ -185,11 +184,10 @@ def lift(program: Program, topology: Topology, size: float) -> Lifted:
         If the topology has other ranks, or no way for what the program sends.
     """
     if len(topology.ranks) != len(program.ranks):
-        msg = (
+        raise FormatError(
             f"the program is for {len(program.ranks)} ranks and {topology} has "
             f"{len(topology.ranks)} GPUs; read it for a cluster of {len(program.ranks)}"
         )
-        raise FormatError(msg)
     nbytes = size / max(1, program.chunks_per_loop)
     routes = routes_of(topology, _pairs(program), nbytes)
     try:

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
-from interchange.programs.program import (
+from interchange.programs import (
     READS,
     RECEIVES,
     SENDS,
@@ -316,8 +316,7 @@ def lint(program: Program, executor: Executor = "msccl") -> tuple[Complaint, ...
         If no executor is called so.
     """
     if executor not in EXECUTORS:
-        msg = f"no executor is called {executor!r}; there are {', '.join(EXECUTORS)}"
-        raise ProblemError(msg)
+        raise ProblemError(f"no executor is called {executor!r}; there are {', '.join(EXECUTORS)}")
     limits = EXECUTORS[executor]
     found = [
         list(_about(program, executor, limits)),

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ccl.errors import ProblemError
-from interchange.programs.program import Program, Slot, Step, ThreadBlock
+from interchange.programs import Program, Slot, Step, ThreadBlock
 
 LOOPBACK = "127.0.0.1"
 
@@ -162,8 +162,9 @@ def refuse_missing() -> None:
         If torch is not there.
     """
     if not installed():
-        msg = "torch with gloo is not installed; pip install 'topoloom[gloo]', or use sockets"
-        raise ProblemError(msg)
+        raise ProblemError(
+            "torch with gloo is not installed; pip install 'topoloom[gloo]', or use sockets"
+        )
 
 
 class Gloo:
@@ -513,7 +514,7 @@ class _Blocks:
         return lambda: bool(self._done[other] >= least or self._fault)
 
     def _do(self, block: ThreadBlock, step: Step) -> None:
-        """Do a step as `interchange.programs.program` defines it."""
+        """Do a step as `interchange.programs` defines it."""
         name = step.operation
         if name == "nop":
             return
@@ -541,12 +542,10 @@ class _Blocks:
     def _at(self, slot: Slot | None, size: int) -> Array:
         """Return the cells of a slot."""
         if slot is None:
-            msg = "a step reads or writes nowhere"
-            raise ValueError(msg)
+            raise ValueError("a step reads or writes nowhere")
         memory: dict[str, Any] = self._buffers.by_name
         first = slot.index * self._elements
         found: Array = memory[slot.buffer][first : first + size]
         if len(found) != size:
-            msg = f"{slot.buffer} {slot.index} is past the end"
-            raise IndexError(msg)
+            raise IndexError(f"{slot.buffer} {slot.index} is past the end")
         return found

@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 from ccl.errors import FormatError, ProblemError
 from ccl.serialization.conditions import document, document_text
 from ccl.serialization.quantity import format_size, parse_size
-from interchange.formats.graphs.node_link import is_node_link, node_link_text, parse_node_link
-from interchange.formats.own.transfers_csv import transfers_csv
+from interchange.formats.format import Request
+from interchange.formats.graphs.node_link import READER, is_node_link, node_link_text
+from interchange.formats.own.tables import transfers_csv
 from tests.ccl.documents import solved, topologies
+
+
+def parse_node_link(text, name="graph"):
+    """Read the content of a file called `name`."""
+    return READER.read(text.encode(errors="surrogatepass"), Request(name=name)).document
+
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 

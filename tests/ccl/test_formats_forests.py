@@ -23,7 +23,7 @@ from ccl.serialization.conditions import (
 )
 from ccl.serialization.topoloom import plan_from_json, plan_to_json
 from ccl.simulate import simulate
-from interchange.formats.own.transfers_csv import transfers_csv
+from interchange.formats.own.tables import transfers_csv
 from interchange.formats.simulators.chrome_trace import chrome_trace
 from tests.ccl.test_forest import ring_sums, sums_at_one, symmetric
 

@@ -226,7 +226,7 @@ def lazy(monkeypatch):
         def slowly(self, model, *, time_limit, **more):
             asked.append((sum(each.size for each in model.variables()), time_limit))
             if len(asked) <= times:
-                raise LimitReached("nothing")  # noqa: EM101
+                raise LimitReached("nothing")
             return solve_at_once(self, model, time_limit=time_limit, **more)
 
         monkeypatch.setattr(Backend, "solve", slowly)

@@ -274,9 +274,7 @@ def _drawn(scene: Mapping[str, Any]) -> bool:
 
 
 def _about(
-    drawing: Mapping[str, Any],
-    scene: Mapping[str, Any] | None,
-    cuts: Sequence[Mapping[str, Any]],
+    drawing: Mapping[str, Any], scene: Mapping[str, Any] | None, cuts: Sequence[Mapping[str, Any]]
 ) -> str:
     """Say in a sentence what a page shows."""
     topology = drawing["topology"]
@@ -325,44 +323,9 @@ def _painted(name: str) -> Callable[[Document, Any], Written]:
 
 
 WRITERS = (
-    Writer(
-        name="html",
-        title="Page that plays, from disk",
-        ending="html",
-        needs="topology",
-        write=write_page,
-        options=PageOptions,
-    ),
-    Writer(
-        name="svg",
-        title="Picture, SVG",
-        ending="svg",
-        needs="topology",
-        write=_painted("svg"),
-        options=StillOptions,
-    ),
-    Writer(
-        name="png",
-        title="Picture, PNG",
-        ending="png",
-        needs="topology",
-        write=_painted("png"),
-        options=PixelOptions,
-    ),
-    Writer(
-        name="gif",
-        title="Animation, GIF",
-        ending="gif",
-        needs="plan",
-        write=_painted("gif"),
-        options=FilmOptions,
-    ),
-    Writer(
-        name="webm",
-        title="Animation, WebM",
-        ending="webm",
-        needs="plan",
-        write=_painted("webm"),
-        options=FilmOptions,
-    ),
+    Writer("html", "Page that plays, from disk", "html", "topology", write_page, PageOptions),
+    Writer("svg", "Picture, SVG", "svg", "topology", _painted("svg"), StillOptions),
+    Writer("png", "Picture, PNG", "png", "topology", _painted("png"), PixelOptions),
+    Writer("gif", "Animation, GIF", "gif", "plan", _painted("gif"), FilmOptions),
+    Writer("webm", "Animation, WebM", "webm", "plan", _painted("webm"), FilmOptions),
 )

@@ -39,7 +39,7 @@ NEEDED = {
 
 def group_of(writer: Writer) -> str:
     """Return the group that a writer belongs to, which follows from where its module lies."""
-    rooms = writer.write.__module__.split(".")
+    rooms = writer.make.__module__.split(".")
     return next((title for room, title in GROUPS.items() if room in rooms), GROUPS["own"])
 
 

@@ -31,7 +31,7 @@ from designer.shell import ids, request
 from designer.shell.markup import note
 from designer.shell.request import problem_of, read_request
 from designer.views.solve import assess
-from interchange.formats.own.transfers_csv import transfers_csv
+from interchange.formats.own.tables import transfers_csv
 from widgets.pages.writers import standalone_html
 from widgets.view_model.scene import drawing
 

@@ -23,9 +23,8 @@ from designer.views.solve import sketch
 from designer.views.solve.results import IMPORTED
 from formulations import available, quick_bounds
 from interchange.formats import catalogue
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.format import Imported, Overlay, Reader, Report, Request
 from interchange.formats.merging import merge
-from interchange.overlay import Overlay
 
 Json = Mapping[str, Any]
 Brings = Literal["topology", "problem", "plan", "sketch", "ways"]

@@ -13,16 +13,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, compress
 from operator import eq, ne
 from typing import Any, cast
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import KINDS as REAL_KINDS
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, many_links
+from interchange.formats.fields import short, some
 from interchange.formats.format import Imported, Question, Report, Request
 from interchange.formats.graphs._values import (
     HOSTS,
@@ -84,9 +84,7 @@ def means_something(key: str) -> bool:
 
 def listed(words: Sequence[str]) -> str:
     """Return some words for a sentence, the first eight."""
-    more = f" and {len(words) - 8:,} more" if len(words) > 8 else ""
-    cut = (word if len(word) <= 40 else word[:37] + "..." for word in words[:8])
-    return ", ".join(map(repr, cut)) + more
+    return some([short(word) for word in words], most=8)
 
 
 def _called(keys: Iterable[str], known: Sequence[str]) -> list[str]:
@@ -216,8 +214,9 @@ def edges_of(
     names = {**dict.fromkeys(chain.from_iterable(rows)), **dict.fromkeys(defaults)}
     known = [name for name in names if _means_something(name)]
     if len(known) > MOST_COLUMNS:
-        msg = f"edges have {len(known):,} attributes such as {listed(known[:2])}; leave one of them"
-        raise FormatError(msg)
+        raise FormatError(
+            f"edges have {len(known):,} attributes such as {listed(known[:2])}; leave one of them"
+        )
     columns = {name: [row.get(name, defaults.get(name)) for row in rows] for name in known}
     unknown = [name for name in names if name not in columns and name not in _THEIR_OWN]
     return Edges(*ends, columns, unknown)
@@ -300,11 +299,13 @@ def _bandwidth(columns: Mapping[str, Column], asked: Request) -> Measure:
     if answer is None and "bandwidth" in asked.settings:
         return found
     if answer is None:
-        msg = "edges have a weight and no bandwidth; is the weight their bandwidth in GB/s?"
-        raise Question(msg, key="weight", choices=_WEIGHT)
+        raise Question(
+            "edges have a weight and no bandwidth; is the weight their bandwidth in GB/s?",
+            key="weight",
+            choices=_WEIGHT,
+        )
     if answer not in _WEIGHT:
-        msg = f"the setting weight is {answer!r}; choose {' or '.join(_WEIGHT)}"
-        raise FormatError(msg)
+        raise FormatError(f"the setting weight is {answer!r}; choose {' or '.join(_WEIGHT)}")
     return Measure("weight") if answer == "bandwidth" else found
 
 
@@ -315,8 +316,7 @@ def _default(asked: Request) -> float | None:
         return None
     value = number_of(word, where="the setting bandwidth is", unit="GB/s")
     if not 0 < value < float("inf"):
-        msg = f"the setting bandwidth is {word!r}; give a positive number in GB/s"
-        raise FormatError(msg)
+        raise FormatError(f"the setting bandwidth is {word!r}; give a positive number in GB/s")
     return value
 
 
@@ -349,8 +349,7 @@ def _numbers(
         elif default is not None:
             values.append(default)
         else:
-            msg = f"edge {src}->{dst} has no {name or 'bandwidth'}; give one in {unit}"
-            raise FormatError(msg)
+            raise FormatError(f"edge {src}->{dst} has no {name or 'bandwidth'}; give one in {unit}")
     return values
 
 
@@ -363,8 +362,7 @@ def _counts(edges: Edges, column: Column) -> Sequence[int]:
         where = f"edge {src}->{dst} has the count"
         value = 1.0 if each is None else number_of(each, where=where, unit="whole links")
         if not value.is_integer():
-            msg = f"{where} {each!r}; give a whole number"
-            raise FormatError(msg)
+            raise FormatError(f"{where} {each!r}; give a whole number")
         values.append(int(value))
     return values
 
@@ -384,9 +382,6 @@ SETTINGS = {
     "directed": "yes if every edge is one way, no if each is both",
     "weight": "bandwidth if the weight of an edge is its GB/s, ignored if it is something else",
 }
-
-LONGEST = 1000
-"""Signs of an error; a name in it may be as long as the file."""
 
 
 @dataclass(frozen=True)
@@ -418,23 +413,6 @@ class Graph:
     devices: Sequence[Attributes]
     edges: Edges
     limits: tuple[SharedLimit, ...] = ()
-
-
-@contextmanager
-def errors_named(asked: Request) -> Iterator[None]:
-    """Begin the errors of a reader with the name of its file, and cut those with endless names."""
-    try:
-        yield
-    except Question as question:
-        msg = f"{asked.name}: {question}"
-        raise Question(msg, key=question.key, choices=question.choices) from None
-    except (FormatError, ProblemError) as error:
-        told = str(error)
-        cut = (
-            told if len(told) <= LONGEST else f"{told[: LONGEST // 2]} ... {told[-LONGEST // 2 :]}"
-        )
-        msg = f"{asked.name}: {cut}"
-        raise type(error)(msg) from None
 
 
 def imported(graph: Graph, asked: Request, *more: Report) -> Imported:
@@ -484,8 +462,7 @@ def _goes_both_ways(graph: Graph, edges: Edges, asked: Request) -> tuple[bool, t
     """Say whether every edge is two links, and why."""
     answer = asked.settings.get("directed")
     if answer not in (None, "yes", "no"):
-        msg = f"the setting directed is {answer!r}; choose yes or no"
-        raise FormatError(msg)
+        raise FormatError(f"the setting directed is {answer!r}; choose yes or no")
     if answer is not None or graph.directed:
         return answer == "no", ()
     said = "the graph is undirected" if graph.directed is False else "the file names no direction"

@@ -12,6 +12,7 @@ from typing import Any
 
 from ccl.errors import FormatError
 from ccl.topology import DeviceKind
+from interchange.formats.fields import short
 
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -46,8 +47,7 @@ def number_of(value: Any, *, where: str, unit: str) -> float:
             return float(value.replace("_", "x") if isinstance(value, str) else value)
     except (ValueError, OverflowError):
         pass
-    msg = f"{where} {abbreviated(value)}; give a number in {unit}"
-    raise FormatError(msg)
+    raise FormatError(f"{where} {short(value)}; give a number in {unit}")
 
 
 def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | None:
@@ -63,18 +63,8 @@ def truth_of(attributes: Mapping[str, Any], name: str, *, what: str) -> bool | N
         return value
     found = _TRUTHS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
-        msg = f"{what} has {name} {abbreviated(value)}; give true or false"
-        raise FormatError(msg)
+        raise FormatError(f"{what} has {name} {short(value)}; give true or false")
     return found
-
-
-def abbreviated(value: Any) -> str:
-    """Return a value for a sentence, not too long."""
-    try:
-        word = repr(value)
-    except ValueError:  # a whole number of more digits than Python writes
-        return "a number of thousands of digits"
-    return word if len(word) <= 40 else word[:37] + "..."
 
 
 def many(count: int, word: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from ccl.serialization.conditions import Document
 from ccl.topology import ABILITIES, Device, DeviceKind, Link, Topology
-from interchange.formats.format import NoOptions, Writer, Written, one_file
+from interchange.formats.format import Writer, Written, one_file
 from interchange.formats.graphs._graph import lost_of
 from interchange.formats.graphs._values import many
 
@@ -30,7 +30,7 @@ _SHAPES: dict[DeviceKind, str] = {
 _TOKEN = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
     return one_file(dot_text(content), ending="dot", lost=_lost(content))
 
@@ -128,4 +128,4 @@ def _lost(content: Document) -> tuple[str, ...]:
     )
 
 
-WRITER = Writer(name="dot", title="Graphviz (DOT)", ending="dot", needs="topology", write=write)
+WRITER = Writer("dot", "Graphviz (DOT)", "dot", "topology", write)

@@ -24,22 +24,12 @@ from ccl.serialization import wire
 from ccl.serialization.conditions import Document
 from ccl.serialization.text import decode_json, laid_out
 from ccl.topology import ABILITIES, Device, Link, SharedLimit, no_collection
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.graphs._graph import (
     SETTINGS,
     Edges,
     Graph,
     edges_of,
-    errors_named,
     imported,
     limits_to_json,
     listed,
@@ -76,11 +66,11 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
-    with errors_named(asked), no_collection():
+    with no_collection():
         return _imported(parse_xml(content), asked)
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
     return one_file(xml_text(_element(content)), ending="graphml", lost=lost_of(content))
 
@@ -118,14 +108,12 @@ class _Keys:
 
 def _imported(root: Element, asked: Request) -> Imported:
     if _local(root.tag) != "graphml":
-        msg = (
+        raise FormatError(
             f"line {root.line}: it begins with <{_local(root.tag)}>; GraphML begins with <graphml>"
         )
-        raise FormatError(msg)
     graphs = list(_inside(root, "graph"))
     if not graphs:
-        msg = f"line {root.line}: <graphml> has no <graph>; add one"
-        raise FormatError(msg)
+        raise FormatError(f"line {root.line}: <graphml> has no <graph>; add one")
     keys = _Keys(root)
     first = graphs[0]
     nodes = list(_nodes(first, keys, None))
@@ -206,8 +194,7 @@ def _limits(text: str) -> tuple[SharedLimit, ...]:
     try:
         found = decode_json(text, list[wire.LimitJson])
     except FormatError as error:
-        msg = f"the attribute 'limits' of the graph, {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"the attribute 'limits' of the graph, {error}") from None
     return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
 
 
@@ -307,13 +294,6 @@ def _of_link(link: Link) -> dict[str, Any]:
     return found
 
 
-READER = Reader(
-    name="graphml",
-    title="GraphML",
-    endings=("graphml", "xml"),
-    recognises=recognises,
-    read=read,
-    settings=SETTINGS,
-)
+READER = Reader("graphml", "GraphML", ("graphml", "xml"), recognises, read, SETTINGS)
 
-WRITER = Writer(name="graphml", title="GraphML", ending="graphml", needs="topology", write=write)
+WRITER = Writer("graphml", "GraphML", "graphml", "topology", write)

@@ -22,29 +22,20 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import Integer, decode_json, laid_out
 from ccl.serialization.topoloom import shaped
 from ccl.topology import Device, SharedLimit, no_collection
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.fields import short
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.graphs._graph import (
     SETTINGS,
     Column,
     Edges,
     Graph,
     edges_of,
-    errors_named,
     imported,
     limits_to_json,
     listed,
     lost_of,
 )
-from interchange.formats.graphs._values import abbreviated, text_of
+from interchange.formats.graphs._values import text_of
 
 Json = dict[str, Any]
 Row = TypeVar("Row")
@@ -92,7 +83,7 @@ class _Head(Struct):
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a graph."""
-    with errors_named(asked), no_collection():
+    with no_collection():
         return _imported(_decoded(content), asked)
 
 
@@ -102,7 +93,7 @@ def recognises(content: bytes) -> bool:
     return has_edges and b'"nodes"' in content and is_node_link(content)
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the topology and where it is drawn."""
     return one_file(node_link_text(content), ending="json", lost=lost_of(content))
 
@@ -136,20 +127,6 @@ def _node(each: Device) -> Json:
         "reduces": each.reduces,
         "buffer_bytes": each.buffer_bytes,
     }
-
-
-def parse_node_link(content: bytes | str, *, name: str = "graph") -> Document:
-    """Read a topology document from the content of a file called `name`.
-
-    Raises
-    ------
-    FormatError
-        If it is not JSON, not node-link, or an edge has no bandwidth.
-    ProblemError
-        If the graph is no topology.
-    """
-    data = content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
-    return read(data, Request(name=name)).document
 
 
 def is_node_link(content: bytes | str) -> bool:
@@ -210,9 +187,8 @@ def _ids(nodes: Sequence[Json], key: str) -> list[Any]:
         found = each.get(key)
         parts = found if isinstance(found, list) and len(found) > 1 else [found]
         if not all(isinstance(part, (str, int, float)) for part in parts):
-            got = "none" if found is None else abbreviated(found)
-            msg = f"at nodes[{number}].{key}: expected a text or a number, got {got}"
-            raise FormatError(msg)
+            got = "none" if found is None else short(found)
+            raise FormatError(f"at nodes[{number}].{key}: expected a text or a number, got {got}")
         ids.append(found)
     return ids
 
@@ -250,8 +226,9 @@ def _edges(graph: _Graph | _OtherGraph, ids: Sequence[Any]) -> tuple[Edges, Repo
 def _listed(edges: list[Row] | None, links: list[Row] | None) -> list[Row]:
     found = links if edges is None else edges
     if found is None:
-        msg = "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
-        raise FormatError(msg)
+        raise FormatError(
+            "the graph has no list of edges; write it with node_link_data(graph, edges='edges')"
+        )
     return found
 
 
@@ -263,8 +240,7 @@ def _other_edges(
     for number, row in enumerate(rows):
         for key, those in zip(("source", "target"), ends, strict=True):
             if not isinstance(row.get(key), (str, int, float, list)):
-                msg = f"at edges[{number}].{key}: expected the id of a node"
-                raise FormatError(msg)
+                raise FormatError(f"at edges[{number}].{key}: expected the id of a node")
             those.append(row.pop(key))
     numbered = _numbered(ids, ends)
     if numbered:
@@ -287,19 +263,6 @@ def _limits(value: Any) -> tuple[SharedLimit, ...]:
     return tuple(SharedLimit(each.name, tuple(each.links), each.bandwidth) for each in found)
 
 
-READER = Reader(
-    name="node-link",
-    title="Node-link JSON (networkx)",
-    endings=("json",),
-    recognises=recognises,
-    read=read,
-    settings=SETTINGS,
-)
+READER = Reader("node-link", "Node-link JSON (networkx)", ("json",), recognises, read, SETTINGS)
 
-WRITER = Writer(
-    name="node-link",
-    title="Node-link JSON (networkx)",
-    ending="json",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("node-link", "Node-link JSON (networkx)", "json", "topology", write)

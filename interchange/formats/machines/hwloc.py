@@ -21,21 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, DeviceKind, Link, SharedLimit, Topology, device, duplex
-from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.machines._pcie_tree import (
-    HOP_ALPHA,
-    MEMORY,
-    MOST_BANDWIDTH,
-    PCIE,
-    SOCKETS,
-    bandwidth,
-    choice,
-    count,
-    yes,
-)
+from interchange.formats.fields import MOST_BANDWIDTH, bandwidth, choice, yes
+from interchange.formats.format import Imported, Reader, Remarks, Request
+from interchange.formats.machines._pcie_tree import HOP_ALPHA, MEMORY, PCIE, SOCKETS
 from interchange.formats.xml import Element, begins_with, parse_xml
 
 Sort = Literal["machine", "package", "bridge", "gpu", "nic", "memory"]
@@ -206,11 +198,10 @@ def _rank(inside: list[Element]) -> tuple[int, int]:
 def _speed(element: Element) -> float:
     speed = element.number("pci_link_speed", 0.0)
     if not 0 <= speed <= MOST_BANDWIDTH:
-        msg = (
+        raise FormatError(
             f"line {element.line}: a pci_link_speed of {speed:g} GB/s is none; give 0 to "
             f"{MOST_BANDWIDTH:,.0f}"
         )
-        raise FormatError(msg)
     return speed
 
 
@@ -236,34 +227,22 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If it is no XML of hwloc, has no GPU, or a setting is unknown.
     """
-    try:
-        root = parse_xml(content)
-        machine = next(root.each("object"), None)
-        if root.tag != "topology" or machine is None:
-            msg = "it is no <topology> with an <object>; give what lstopo --of xml writes"
-            raise FormatError(msg)
-    except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
-    try:
-        return _Reading(root, machine, asked).imported()
-    except (FormatError, ProblemError) as error:
-        told = str(error)
-        msg = told if told.startswith(f"{asked.name}: ") else f"{asked.name}: {told}"
-        raise type(error)(msg) from None
+    root = parse_xml(content)
+    machine = next(root.each("object"), None)
+    if root.tag != "topology" or machine is None:
+        raise FormatError("it is no <topology> with an <object>; give what lstopo --of xml writes")
+    return _Reading(root, machine, asked).imported()
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of a machine, and notes what becomes of each part."""
 
     def __init__(self, root: Element, machine: Element, asked: Request) -> None:
+        super().__init__()
         self.root = root
         self.machine = machine
         self.asked = asked
         self.host = _host(machine)
-        self.taken: list[str] = []
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
         self.devices: list[Device] = []
         self.links: list[Link] = []
         self.limits: list[SharedLimit] = []
@@ -271,8 +250,8 @@ class _Reading:
         self.used: set[str] = set()
         self.numbers: dict[str, int] = {}
         self.untold = 0
-        self.generation = choice(asked, "pcie", among=PCIE, usual="4")
-        self.speeds = choice(asked, "speeds", among=SPEEDS, usual="file")
+        self.generation = choice(asked, "pcie", PCIE, "4")
+        self.speeds = choice(asked, "speeds", SPEEDS, "file")
         self.sockets = bandwidth(asked, "sockets", usual=SOCKETS[self.generation])
 
     def imported(self) -> Imported:
@@ -287,13 +266,13 @@ class _Reading:
         )
         leaves = sum(each.sort in {"gpu", "nic"} for each in top.everything())
         if leaves > MOST_LEAVES:
-            msg = f"it has {leaves:,} GPUs and adapters; a host is read up to {MOST_LEAVES:,}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"it has {leaves:,} GPUs and adapters; a host is read up to {MOST_LEAVES:,}"
+            )
         if not gpus:
-            msg = (
+            raise FormatError(
                 "it has no GPU; write it where lstopo sees PCI devices (lstopo --whole-io --of xml)"
             )
-            raise FormatError(msg)
         for i, gpu in enumerate(gpus):
             self.make(gpu, "gpu", f"gpu{i}")
         self.lay(top)
@@ -301,7 +280,7 @@ class _Reading:
         self.described_beside(found)
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "hwloc"
         topology = Topology(name, tuple(self.devices), tuple(self.links), tuple(self.limits))
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def chosen(self, top: Part) -> None:
@@ -312,7 +291,7 @@ class _Reading:
         elif drop:
             self.left_out.append(f"{count(len(drop), 'memory', 'memories')} (setting memory=true)")
         nics = [each for each in top.everything() if each.sort == "nic"]
-        wanted = choice(self.asked, "nics", among=NICS, usual="rdma")
+        wanted = choice(self.asked, "nics", NICS, "rdma")
         rdma = any(each.fabric for each in nics)
         lost = {
             id(each)
@@ -460,12 +439,12 @@ def _medium(speed: float, generation: str) -> str:
 
 
 READER = Reader(
-    name="hwloc",
-    title="hwloc topology (lstopo XML)",
-    endings=("xml",),
-    recognises=recognises,
-    read=read,
-    settings={
+    "hwloc",
+    "hwloc topology (lstopo XML)",
+    ("xml",),
+    recognises,
+    read,
+    {
         "pcie": "generation of PCIe links without a speed, 3 to 6",
         "speeds": "file for the speeds told, pcie for that of the setting everywhere",
         "sockets": "GB/s one way between packages",

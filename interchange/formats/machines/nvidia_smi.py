@@ -19,10 +19,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.fields import answer, bandwidth, choice, yes
+from interchange.formats.format import Imported, Reader, Remarks, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -34,14 +36,9 @@ from interchange.formats.machines._pcie_tree import (
     SOCKETS,
     Tree,
     Widths,
-    answer,
-    bandwidth,
-    choice,
     components,
-    count,
     grown,
     laid,
-    yes,
 )
 
 MOST_SIDE = 256
@@ -116,15 +113,15 @@ def matrix_of(content: bytes) -> Matrix:
     lines = _lines(content)
     start = next((i for i, line in enumerate(lines) if _is_header(line.split())), None)
     if start is None:
-        msg = "it has no matrix of GPUs; give what nvidia-smi topo -m prints"
-        raise FormatError(msg)
+        raise FormatError("it has no matrix of GPUs; give what nvidia-smi topo -m prints")
     matrix = Matrix(_columns(lines[start].split(), start + 1))
     _read_rows(matrix, lines, start)
     seen = {row for row, _ in matrix.cells}
     lost = next((each for each in matrix.gpus if each not in seen), None)
     if lost is not None and len(matrix.names) > 1:
-        msg = f"line {start + 1}: the header names {lost}, which has no row; give the whole matrix"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {start + 1}: the header names {lost}, which has no row; give the whole matrix"
+        )
     matrix.adapters = _adapters(lines, matrix.nics)
     return matrix
 
@@ -153,12 +150,14 @@ def _columns(words: Sequence[str], line: int) -> tuple[str, ...]:
             break
         names.append(each)
     if len(names) > MOST_SIDE:
-        msg = f"line {line}: it has {len(names):,} columns; a matrix is read up to {MOST_SIDE:,}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: it has {len(names):,} columns; a matrix is read up to {MOST_SIDE:,}"
+        )
     twin = next((each for i, each in enumerate(names) if each in names[:i]), None)
     if twin is not None:
-        msg = f"line {line}: two columns are called {twin}; each needs a name of its own"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: two columns are called {twin}; each needs a name of its own"
+        )
     return tuple(names)
 
 
@@ -174,8 +173,7 @@ def _read_rows(matrix: Matrix, lines: Sequence[str], start: int) -> None:
             matrix.more = any(_is_header(each.split()) for each in lines[at - 1 :])
             return
         if words[0] in seen:
-            msg = f"line {at}: {words[0]} has a second row; give one matrix"
-            raise FormatError(msg)
+            raise FormatError(f"line {at}: {words[0]} has a second row; give one matrix")
         seen.add(words[0])
         _read_row(matrix, words, at)
         _read_affinity(matrix, line, words, has_numa=has_numa)
@@ -184,19 +182,17 @@ def _read_rows(matrix: Matrix, lines: Sequence[str], start: int) -> None:
 def _read_row(matrix: Matrix, words: Sequence[str], line: int) -> None:
     row, names = words[0], matrix.names
     if len(words) <= len(names):
-        msg = (
+        raise FormatError(
             f"line {line}: the row of {row} has {len(words) - 1} cells and the header "
             f"{len(names)} columns; give a cell for each"
         )
-        raise FormatError(msg)
     for column, cell in zip(names, words[1:], strict=False):
         if (cell == "X") != (column == row) or not _is_cell(cell, row, column):
             shown = cell if len(cell) <= 20 else cell[:17] + "..."
-            msg = (
+            raise FormatError(
                 f"line {line}: {row} to {column} is {shown!r}; there are X for itself, NV# between "
                 f"GPUs (up to NV{MOST_LINKS}), {', '.join(LEVELS)}"
             )
-            raise FormatError(msg)
         if column != row:
             matrix.cells[row, column] = "SYS" if cell == "SOC" else cell
 
@@ -246,16 +242,7 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If it is no matrix, or a setting is unknown.
     """
-    try:
-        matrix = matrix_of(content)
-    except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
-    try:
-        return _Reading(matrix, asked).imported()
-    except ProblemError as error:
-        msg = f"{asked.name}: {error}"
-        raise ProblemError(msg) from None
+    return _Reading(matrix_of(content), asked).imported()
 
 
 @dataclass(frozen=True)
@@ -268,18 +255,16 @@ class _Rates:
     widths: Widths
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of a matrix, and notes what becomes of each part."""
 
     def __init__(self, matrix: Matrix, asked: Request) -> None:
+        super().__init__()
         self.matrix = matrix
         self.asked = asked
         self.called = {each: _named(each, matrix) for each in matrix.names}
         self.gpus = [self.called[each] for each in matrix.gpus]
         self.nics = [self.called[each] for each in matrix.nics]
-        self.taken: list[str] = []
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
@@ -295,7 +280,7 @@ class _Reading:
         tree = self.tree(groups, links, rates)
         self.said_beside()
         topology = self.topology([*devices, *tree.devices], [*made, *tree.links])
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def topology(self, devices: list[Device], links: list[Link]) -> Topology:
@@ -361,11 +346,9 @@ class _Reading:
         """Return the figures that are assumed, as the settings say or the counts suggest."""
         most = _most(links, switched)
         usual = _generation(most, links)
-        nvlink = choice(self.asked, "generation", among=NVLINK, usual=usual)
-        rate = choice(self.asked, "bandwidths", among=RATES, usual="spec")
-        pcie = choice(
-            self.asked, "pcie", among=PCIE, usual=PCIE_OF_NVLINK[nvlink] if links else "4"
-        )
+        nvlink = choice(self.asked, "generation", NVLINK, usual)
+        rate = choice(self.asked, "bandwidths", RATES, "spec")
+        pcie = choice(self.asked, "pcie", PCIE, PCIE_OF_NVLINK[nvlink] if links else "4")
         if links:
             known = "as set" if "generation" in self.asked.settings else f"for a GPU has {most}"
             self.assumed.append(
@@ -572,12 +555,12 @@ def _generation(most: int, links: Mapping[Pair, int]) -> str:
 
 
 READER = Reader(
-    name="nvidia-smi",
-    title="nvidia-smi topo -m",
-    endings=("txt",),
-    recognises=is_matrix,
-    read=read,
-    settings={
+    "nvidia-smi",
+    "nvidia-smi topo -m",
+    ("txt",),
+    is_matrix,
+    read,
+    {
         "nvlink": "switch or mesh, where all GPUs have equally many NVLinks to all others",
         "direction": "rows or columns are sources, where the matrix is not symmetric",
         "generation": "of NVLink, 1 to 5, or 3-bridge for the slower links of workstations",

@@ -21,11 +21,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.text import decode_json
+from ccl.text import count
 from ccl.topology import Link, Topology, device, duplex
-from interchange.formats.format import Imported, Reader, Report, Request
+from interchange.formats.fields import bandwidth, choice, yes
+from interchange.formats.format import Imported, Reader, Remarks, Request
 from interchange.formats.machines._pcie_tree import (
     DIRECT_ALPHA,
     HOP_ALPHA,
@@ -34,13 +36,9 @@ from interchange.formats.machines._pcie_tree import (
     SOCKETS,
     Tree,
     Widths,
-    bandwidth,
-    choice,
     components,
-    count,
     grown,
     laid,
-    yes,
 )
 
 MOST_GPUS = 256
@@ -104,11 +102,11 @@ def tables_of(content: bytes) -> Tables:
     """
     tables = _of_json(content) if is_json(content) else _of_text(content)
     if not tables.kinds and len(tables.gpus) != 1:
-        msg = "it does not tell the link types between GPUs; give what rocm-smi --showtopo prints"
-        raise FormatError(msg)
+        raise FormatError(
+            "it does not tell the link types between GPUs; give what rocm-smi --showtopo prints"
+        )
     if len(tables.gpus) > MOST_GPUS:
-        msg = f"it has {len(tables.gpus):,} GPUs; they are read up to {MOST_GPUS:,}"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(tables.gpus):,} GPUs; they are read up to {MOST_GPUS:,}")
     return tables
 
 
@@ -163,8 +161,9 @@ def _of_text(content: bytes) -> Tables:
 def _numbers(words: Sequence[str], line: int) -> list[int]:
     numbers = [int(found[1]) for found in map(_GPU.fullmatch, words) if found]
     if len(set(numbers)) < len(numbers) or len(numbers) > MOST_GPUS:
-        msg = f"line {line}: it names a GPU twice, or more than {MOST_GPUS:,}; name each once"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: it names a GPU twice, or more than {MOST_GPUS:,}; name each once"
+        )
     return numbers
 
 
@@ -172,11 +171,10 @@ def _row(table: dict[Pair, str], columns: Sequence[int], words: Sequence[str], l
     found = _GPU.fullmatch(words[0])
     row = int(found[1]) if found else -1
     if len(words) != len(columns) + 1 or row not in columns:
-        msg = (
+        raise FormatError(
             f"line {line}: the row of {words[0]} has {len(words) - 1} cells and its header "
             f"{len(columns)} columns; give a row for each column and a cell for each GPU"
         )
-        raise FormatError(msg)
     table.update(
         ((row, column), word)
         for column, word in zip(columns, words[1:], strict=True)
@@ -211,29 +209,19 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If there are none, they are no tables, or a setting is unknown.
     """
-    try:
-        tables = tables_of(content)
-    except FormatError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
-    try:
-        return _Reading(tables, asked).imported()
-    except ProblemError as error:
-        msg = f"{asked.name}: {error}"
-        raise ProblemError(msg) from None
+    return _Reading(tables_of(content), asked).imported()
 
 
-class _Reading:
+class _Reading(Remarks):
     """Makes the topology of tables, and notes what becomes of each part."""
 
     def __init__(self, tables: Tables, asked: Request) -> None:
+        super().__init__()
         self.tables = tables
         self.asked = asked
         self.gpus = sorted(tables.gpus)
         self.names = {gpu: f"gpu{gpu}" for gpu in self.gpus}
         self.taken = [f"{count(len(self.gpus), 'GPU')} of one host"]
-        self.assumed: list[str] = []
-        self.left_out: list[str] = []
 
     def imported(self) -> Imported:
         """Return the topology with its report."""
@@ -243,7 +231,7 @@ class _Reading:
         gpus = [device("gpu", name, host=HOST) for name in self.names.values()]
         name = self.asked.name.rpartition("/")[2].partition(".")[0].strip() or "rocm-smi"
         topology = Topology(name, (*gpus, *tree.devices), (*links, *tree.links))
-        report = Report(tuple(self.taken), tuple(self.assumed), tuple(self.left_out))
+        report = self.report()
         return Imported(document(topology), report)
 
     def hive(self) -> list[Pair]:
@@ -268,7 +256,7 @@ class _Reading:
         """Return the pairs that have a link of their own."""
         weights = {pair: self.number(self.tables.weights, *pair) for pair in hive}
         known = sorted({each for each in weights.values() if each is not None})
-        if choice(self.asked, "xgmi", among=NEAREST, usual="nearest") == "all" or len(known) < 2:
+        if choice(self.asked, "xgmi", NEAREST, "nearest") == "all" or len(known) < 2:
             return hive
         near = [pair for pair in hive if weights[pair] in {None, known[0]}]
         far = len(hive) - len(near)
@@ -315,7 +303,7 @@ class _Reading:
                     "draws them)"
                 )
             return Tree()
-        pcie = choice(self.asked, "pcie", among=PCIE, usual="4")
+        pcie = choice(self.asked, "pcie", PCIE, "4")
         sockets = bandwidth(self.asked, "sockets", usual=SOCKETS[pcie])
         apart = {(self.names[a], self.names[b]): self.apart(a, b) for a, b in self.every()}
         top, _ = grown(list(self.names.values()), apart, {})
@@ -356,12 +344,12 @@ def _listing(numbers: list[int]) -> str:
 
 
 READER = Reader(
-    name="rocm-smi",
-    title="rocm-smi --showtopo",
-    endings=("txt", "json"),
-    recognises=recognises,
-    read=read,
-    settings={
+    "rocm-smi",
+    "rocm-smi --showtopo",
+    ("txt", "json"),
+    recognises,
+    read,
+    {
         "bandwidth": "GB/s one way of the XGMI between two GPUs",
         "xgmi": "nearest links XGMI pairs of the least weight, all every pair of one hop",
         "pcie": "generation of PCIe, 3 to 6",

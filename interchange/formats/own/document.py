@@ -7,7 +7,6 @@ import re
 from ccl.serialization.conditions import Document, document, document_text, parse_document
 from interchange.formats.format import (
     Imported,
-    NoOptions,
     Reader,
     Report,
     Request,
@@ -35,12 +34,12 @@ def read(content: bytes, asked: Request) -> Imported:
     return Imported(found, Report(taken=(told,)))
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write all that a document holds."""
     return one_file(document_text(content), ending="json")
 
 
-def write_schedule(content: Document, _options: NoOptions) -> Written:
+def write_schedule(content: Document) -> Written:
     """Write the plan with its problem, without the bounds and the log of a result."""
     problem, plan, _ = replayed(content)
     lost = ("bounds, log and options of the result",) if content.result is not None else ()
@@ -48,27 +47,9 @@ def write_schedule(content: Document, _options: NoOptions) -> Written:
     return one_file(text, ending="json", lost=lost)
 
 
-READER = Reader(
-    name="topoloom",
-    title="Topoloom document",
-    endings=("json",),
-    recognises=recognises,
-    read=read,
-)
+READER = Reader("topoloom", "Topoloom document", ("json",), recognises, read)
 
 WRITERS = (
-    Writer(
-        name="topoloom",
-        title="Topoloom document",
-        ending="json",
-        needs="topology",
-        write=write,
-    ),
-    Writer(
-        name="schedule",
-        title="Topoloom plan, alone",
-        ending="json",
-        needs="plan",
-        write=write_schedule,
-    ),
+    Writer("topoloom", "Topoloom document", "json", "topology", write),
+    Writer("schedule", "Topoloom plan, alone", "json", "plan", write_schedule),
 )

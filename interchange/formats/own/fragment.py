@@ -23,16 +23,7 @@ from ccl.errors import FormatError, ProblemError
 from ccl.result import Stop
 from ccl.serialization.conditions import Document, document_from_json, document_to_json
 from ccl.serialization.text import decode_json
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 HOME = "http://127.0.0.1:8050/"
 """Where ``topoloom design`` serves the designer unless told otherwise."""
@@ -163,11 +154,10 @@ def fragment_of(share: Share) -> str:
     packed = base64.urlsafe_b64encode(zlib.compress(plain, 9)).rstrip(b"=").decode()
     if len(packed) > MOST_LETTERS or len(plain) > MOST_BYTES:
         topology = kept.topology
-        msg = (
+        raise TooLarge(
             f"{topology} has {len(topology.links):,} links and needs a link of {len(packed):,} "
             f"letters, and those up to {MOST_LETTERS:,} are passed on whole; share it as a file"
         )
-        raise TooLarge(msg)
     return packed
 
 
@@ -189,34 +179,30 @@ def share_of(link: str, *, name: str = NAME) -> Share:
     try:
         return _share(_plain(link))
     except (FormatError, ProblemError) as error:
-        msg = f"{name}: {error}"
-        raise type(error)(msg) from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _plain(link: str) -> bytes:
     """Return what a link holds, unpacked no further than it may be."""
     text = link.strip().rpartition("t=")[2]  # no letter of the rest is an equals sign
     if len(text) > MOST_LETTERS:
-        msg = f"it has {len(text):,} letters, and {MOST_LETTERS:,} at most are read"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(text):,} letters, and {MOST_LETTERS:,} at most are read")
     if not _ALPHABET.fullmatch(text):
         wrong = next((each for each in text if not _ALPHABET.fullmatch(each)), "")
         has = f"has {wrong!r} in it, which no link has" if wrong else "holds nothing"
-        msg = f"it {has}; copy it again, whole"
-        raise FormatError(msg)
+        raise FormatError(f"it {has}; copy it again, whole")
     unpacking = zlib.decompressobj()
     try:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         plain = unpacking.decompress(packed, MOST_BYTES + 1)
     except (binascii.Error, zlib.error):
-        msg = "it was cut or changed on its way; copy it again, whole"
-        raise FormatError(msg) from None
+        raise FormatError("it was cut or changed on its way; copy it again, whole") from None
     if len(plain) > MOST_BYTES:
-        msg = f"it unpacks to more than {MOST_BYTES:,} bytes, which no link does; share a file"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it unpacks to more than {MOST_BYTES:,} bytes, which no link does; share a file"
+        )
     if not unpacking.eof or unpacking.unused_data:
-        msg = "it was cut or changed on its way; copy it again, whole"
-        raise FormatError(msg)
+        raise FormatError("it was cut or changed on its way; copy it again, whole")
     return plain
 
 
@@ -224,16 +210,14 @@ def _share(plain: bytes) -> Share:
     shape = decode_json(plain, ShareJson)
     found = document_from_json(shape.document)
     if found.plan is not None:
-        msg = f"it holds a {found.kind}, and a link holds a topology or a problem; share a file"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it holds a {found.kind}, and a link holds a topology or a problem; share a file"
+        )
     told = shape.solving
     if told is None:
         return Share(found)
     solving = Solving(
-        formulation=told.formulation,
-        options=told.options,
-        time_limit=told.time_limit,
-        gap=told.gap,
+        formulation=told.formulation, options=told.options, time_limit=told.time_limit, gap=told.gap
     )
     return Share(found, solving)
 
@@ -246,8 +230,7 @@ def recognises(content: bytes) -> bool:
 def read(content: bytes, asked: Request) -> Imported:
     """Read a link that was saved as a file."""
     if len(content) > 2 * MOST_LETTERS:
-        msg = f"{asked.name}: it has {len(content):,} bytes, and no link has that many"
-        raise FormatError(msg)
+        raise FormatError(f"it has {len(content):,} bytes, and no link has that many")
     share = share_of(content.decode(errors="replace"), name=asked.name)
     found = share.document
     told = f"{found.kind} of a link: {found.topology}, {len(found.topology.links):,} links"
@@ -255,24 +238,12 @@ def read(content: bytes, asked: Request) -> Imported:
     return Imported(found, Report(taken=(told,), left_out=left))
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write the link alone, for a message or a page."""
     lost = ("the plan; it is solved again",) if content.plan is not None else ()
     return one_file(link_of(Share.of(content)) + "\n", ending="txt", lost=lost)
 
 
-READER = Reader(
-    name="link",
-    title="Topoloom link",
-    endings=("txt", "url"),
-    recognises=recognises,
-    read=read,
-)
+READER = Reader("link", "Topoloom link", ("txt", "url"), recognises, read)
 
-WRITER = Writer(
-    name="link",
-    title="Topoloom link",
-    ending="txt",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("link", "Topoloom link", "txt", "topology", write)

@@ -103,8 +103,7 @@ def literal(value: Any) -> Expression:
         return repr(int(value))
     if isinstance(value, Real):
         return repr(float(value))
-    msg = f"{type(value).__name__} has no literal"
-    raise TypeError(msg)
+    raise TypeError(f"{type(value).__name__} has no literal")
 
 
 def quoted(text: str) -> str:
@@ -496,11 +495,10 @@ def _send(send: Send) -> Group:
 def _forest(code: Script, forest: Forest, topology: Topology) -> Group:
     routes = forest.images * sum(len(each.routes) for each in (*forest.trees, *forest.spread))
     if routes > MOST_ROUTES:
-        msg = (
+        raise FormatError(
             f"the forest has {routes:,} routes, and at most {MOST_ROUTES:,} are written out; "
             "write a Topoloom document"
         )
-        raise FormatError(msg)
     every = forest.unfolded(topology)
     code.uses("fractions", "Fraction")
     code.uses("ccl.plans", "Forest", "Tree")
@@ -519,11 +517,4 @@ def _fraction(weight: Fraction) -> Group:
     return call("Fraction", weight.numerator, weight.denominator)
 
 
-WRITER = Writer(
-    name="python",
-    title="Python code",
-    ending="py",
-    needs="topology",
-    write=write,
-    options=PythonOptions,
-)
+WRITER = Writer("python", "Python code", "py", "topology", write, PythonOptions)

@@ -183,32 +183,35 @@ def read_one_sided(content: bytes, *, name: str) -> PutProgram:
     try:
         return _program(decode_json(content, PlanFile))
     except FormatError as error:
-        msg = f"{name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}: {error}") from None
 
 
 def _program(file: PlanFile) -> PutProgram:
     if max(file.min_message_size, file.max_message_size) > MOST_BYTES:
-        msg = f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
-        raise FormatError(msg)
+        raise FormatError(
+            f"its messages have more than {MOST_BYTES:,} bytes, which no machine counts"
+        )
     if not file.gpus:
-        msg = "gpus is empty; a plan has one GPU or more"
-        raise FormatError(msg)
+        raise FormatError("gpus is empty; a plan has one GPU or more")
     if file.protocol != "Simple":
-        msg = f"the protocol is {file.protocol[:40]!r}; only plans of Simple are executed here"
-        raise FormatError(msg)
+        raise FormatError(
+            f"the protocol is {file.protocol[:40]!r}; only plans of Simple are executed here"
+        )
     if file.reuse_resources:
-        msg = "it reuses its scratch buffer in turns (reuse_resources); that is not executed here"
-        raise FormatError(msg)
+        raise FormatError(
+            "it reuses its scratch buffer in turns (reuse_resources); that is not executed here"
+        )
     for place, gpu in enumerate(file.gpus):
         if gpu.id != place:
-            msg = f"at gpus[{place}]: its id is {gpu.id}; GPUs are listed by their rank from 0"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at gpus[{place}]: its id is {gpu.id}; GPUs are listed by their rank from 0"
+            )
     parts = _parts(file)
     chunks = sum(gpu.input_chunks + gpu.output_chunks + gpu.scratch_chunks for gpu in file.gpus)
     if chunks * parts > MOST_CHUNKS:
-        msg = f"it has {chunks * parts:,} chunks in its buffers; at most {MOST_CHUNKS:,} are read"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it has {chunks * parts:,} chunks in its buffers; at most {MOST_CHUNKS:,} are read"
+        )
     kind = COLLECTIVES.get(file.collective.lower(), "custom")
     factor = len(file.gpus) if kind == "gather" else 1
     return PutProgram(
@@ -232,8 +235,9 @@ def _parts(file: PlanFile) -> int:
                 if op.tbg_info is not None:
                     parts = math.lcm(parts, op.tbg_info.tbg_size)
                     if parts > MOST_PARTS:
-                        msg = f"thread blocks share operations in more than {MOST_PARTS} parts"
-                        raise FormatError(msg)
+                        raise FormatError(
+                            f"thread blocks share operations in more than {MOST_PARTS} parts"
+                        )
     return parts
 
 
@@ -288,8 +292,7 @@ class _Gpu:
         )
 
     def _refuse(self, words: str) -> None:
-        msg = f"at gpus[{self._place}]: {words}"
-        raise FormatError(msg)
+        raise FormatError(f"at gpus[{self._place}]: {words}")
 
     def _kind(self, name: str, where: str) -> ChannelKind:
         if name not in _KINDS:
@@ -423,11 +426,7 @@ def _gpu(number: int, rank: PutRank) -> dict[str, Any]:
 
 
 def _block(
-    number: int,
-    ops: tuple[Op, ...],
-    places: dict[int, int],
-    *,
-    remote: dict[_Remote, int],
+    number: int, ops: tuple[Op, ...], places: dict[int, int], *, remote: dict[_Remote, int]
 ) -> dict[str, Any]:
     """Return a thread block; `places` of channels among their kind, numbers of remote buffers."""
     channels: dict[str, list[int]] = {}
@@ -562,11 +561,4 @@ def _lost(program: PutProgram) -> tuple[str, ...]:
     return tuple(lost)
 
 
-WRITER = Writer(
-    name="mscclpp",
-    title="MSCCL++ execution plan",
-    ending="json",
-    needs="plan",
-    write=_write,
-    options=Options,
-)
+WRITER = Writer("mscclpp", "MSCCL++ execution plan", "json", "plan", _write, Options)

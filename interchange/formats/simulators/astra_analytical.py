@@ -35,20 +35,12 @@ from typing import Literal, TypeVar, get_args
 
 import yaml
 
-from ccl.errors import FormatError, ProblemError
+from ccl import text
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import (
-    Imported,
-    NoOptions,
-    Reader,
-    Report,
-    Request,
-    Writer,
-    Written,
-    one_file,
-)
-from interchange.formats.simulators._quantities import counted, decimal, many, short, text_of
+from interchange.formats.fields import counted, decimal, digits, short
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 
 Block = Literal["Ring", "FullyConnected", "Switch"]
 BLOCKS: tuple[Block, ...] = get_args(Block)
@@ -127,17 +119,15 @@ def dimensions_of(topology: Topology) -> tuple[Dimension, ...]:
     """
     edges = _edges(topology)
     if len(topology.ranks) < 2:
-        msg = f"{topology} has {len(topology.ranks)} GPU; a product has 2 or more"
-        raise FormatError(msg)
+        raise FormatError(f"{topology} has {len(topology.ranks)} GPU; a product has 2 or more")
     for found in _candidates(edges, len(topology.ranks)):
         made = _expected(found, len(topology.ranks))
         if made == edges:
             return found
-    msg = (
+    raise FormatError(
         f"{topology} is no product of rings, full meshes and switches in the order of its ranks; "
         "write it for ns-3"
     )
-    raise FormatError(msg)
 
 
 _Wire = tuple[float, float]
@@ -157,30 +147,32 @@ def _edges(topology: Topology) -> _Edges:
         wire = link.bandwidth, link.alpha
         back = topology.link_index.get((link.dst, link.src))
         if back is None or _wire(topology.links[back]) != wire:
-            msg = f"link {link} has no equal way back; the analytical network has both ways alike"
-            raise FormatError(msg)
+            raise FormatError(
+                f"link {link} has no equal way back; the analytical network has both ways alike"
+            )
         if link.src in rank and link.dst in rank:
             edges[frozenset((rank[link.src], rank[link.dst]))] = "link", wire
         elif link.src in rank:
             members.setdefault(link.dst, set()).add(rank[link.src])
             wires.setdefault(link.dst, set()).add(wire)
         elif link.dst not in rank:
-            msg = (
+            raise FormatError(
                 f"link {link} joins two devices that are no GPUs; the analytical network has "
                 "switches between GPUs alone"
             )
-            raise FormatError(msg)
     for each in topology.devices:
         if each.kind == "gpu":
             continue
         if each.kind != "switch" or len(wires.get(each.name, ())) != 1:
             what = "a switch whose links differ" if each.kind == "switch" else f"a {each.kind}"
-            msg = f"{each.name} is {what}; the analytical network has equal links to each switch"
-            raise FormatError(msg)
+            raise FormatError(
+                f"{each.name} is {what}; the analytical network has equal links to each switch"
+            )
         group = frozenset(members[each.name])
         if group in edges:
-            msg = f"{each.name} joins GPUs that are joined already; the network has one way"
-            raise FormatError(msg)
+            raise FormatError(
+                f"{each.name} joins GPUs that are joined already; the network has one way"
+            )
         edges[group] = "switch", next(iter(wires[each.name]))
     return edges
 
@@ -293,17 +285,13 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
-    try:
-        words = _words(content)
-        dimensions = _dimensions(words)
-        topology = product(dimensions)
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    words = _words(content)
+    dimensions = _dimensions(words)
+    topology = product(dimensions)
     return Imported(document(topology), _report(topology, dimensions, words))
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a topology that is a product.
 
     Raises
@@ -316,8 +304,8 @@ def write(content: Document, _options: NoOptions) -> Written:
     rows: dict[str, list[str]] = {
         "topology": [str(each.block) for each in dimensions],
         "npus_count": [str(each.count) for each in dimensions],
-        "bandwidth": [_with_point(text_of(each.bandwidth)) for each in dimensions],
-        "latency": [_with_point(text_of(each.alpha, shift=3)) for each in dimensions],
+        "bandwidth": [_with_point(digits(each.bandwidth)) for each in dimensions],
+        "latency": [_with_point(digits(each.alpha, shift=3)) for each in dimensions],
     }
     units = {"bandwidth": "  # GB/s; ASTRA-sim takes 2^30 bytes for a GB", "latency": "  # ns"}
     lines = [f"{key}: [ {', '.join(row)} ]{units.get(key, '')}\n" for key, row in rows.items()]
@@ -327,23 +315,22 @@ def write(content: Document, _options: NoOptions) -> Written:
 def _words(content: bytes) -> _Words:
     """Return the values by key, as words with their lines."""
     if len(content) > MOST_BYTES:
-        msg = f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
+        )
     try:
         return _mapping(yaml.parse(content.decode("utf-8-sig"), Loader=yaml.SafeLoader))
     except UnicodeDecodeError:
-        msg = "it is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
+        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        msg = f"line {line}: it is not YAML ({error.problem})"
-        raise FormatError(msg) from None
+        raise FormatError(f"line {line}: it is not YAML ({error.problem})") from None
     except yaml.YAMLError as error:
-        msg = f"it is not YAML ({str(error).splitlines()[0]})"
-        raise FormatError(msg) from None
+        raise FormatError(f"it is not YAML ({str(error).splitlines()[0]})") from None
     except (ValueError, OverflowError):  # what PyYAML lets pass
-        msg = "it is not YAML (an escape of no character, or a version of too many digits)"
-        raise FormatError(msg) from None
+        raise FormatError(
+            "it is not YAML (an escape of no character, or a version of too many digits)"
+        ) from None
 
 
 def _mapping(events: Iterator[yaml.Event]) -> _Words:
@@ -354,13 +341,15 @@ def _mapping(events: Iterator[yaml.Event]) -> _Words:
     for event in events:
         line = 1 if event.start_mark is None else event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            msg = f"line {line}: it has the alias *{event.anchor}; write out what it stands for"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {line}: it has the alias *{event.anchor}; write out what it stands for"
+            )
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             depth += 1
             if depth > 2 or isinstance(event, yaml.MappingStartEvent) != (depth == 1):
-                msg = f"line {line}: it is a mapping of lists, such as npus_count: [ 8, 2 ]"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"line {line}: it is a mapping of lists, such as npus_count: [ 8, 2 ]"
+                )
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             depth -= 1
             key = None
@@ -375,8 +364,7 @@ def _mapping(events: Iterator[yaml.Event]) -> _Words:
 
 def _key(word: str, line: int, found: _Words) -> str:
     if word in found:
-        msg = f"line {line}: {short(word)} comes a second time; give it once"
-        raise FormatError(msg)
+        raise FormatError(f"line {line}: {short(word)} comes a second time; give it once")
     found[word] = line, []
     return word
 
@@ -385,25 +373,25 @@ def _dimensions(words: _Words) -> tuple[Dimension, ...]:
     """Return the dimensions, checked and bounded before anything is made of them."""
     for key in KEYS:
         if key not in words:
-            msg = f"it has no {key}; there are {', '.join(KEYS)}"
-            raise FormatError(msg)
+            raise FormatError(f"it has no {key}; there are {', '.join(KEYS)}")
     many = len(words["topology"][1])
     if not 1 <= many <= MOST_DIMENSIONS:
-        msg = f"line {words['topology'][0]}: topology has {many} dimensions; give 1 to 16"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {words['topology'][0]}: topology has {many} dimensions; give 1 to 16"
+        )
     for key in KEYS[1:]:
         line, row = words[key]
         if len(row) != many:
-            msg = f"line {line}: {key} has {len(row)} values and topology {many}; give {many}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {line}: {key} has {len(row)} values and topology {many}; give {many}"
+            )
     found = tuple(_dimension(words, place) for place in range(many))
     devices, links = sizes(found)
     if devices > MOST_DEVICES or links > MOST_LINKS:
-        msg = (
+        raise FormatError(
             f"line {words['npus_count'][0]}: it has {devices:,} devices and {links:,} links; "
             f"at most {MOST_DEVICES:,} and {MOST_LINKS:,} are read"
         )
-        raise FormatError(msg)
     return found
 
 
@@ -413,17 +401,14 @@ def _dimension(words: _Words, place: int) -> Dimension:
     named = row["topology"][1]
     block = next((each for each in BLOCKS if each == named), None)
     if block is None:
-        msg = f"{what['topology']} is {short(named)}; there are {', '.join(BLOCKS)}"
-        raise FormatError(msg)
+        raise FormatError(f"{what['topology']} is {short(named)}; there are {', '.join(BLOCKS)}")
     count = counted(row["npus_count"][1], what["npus_count"], least=2, most=MOST_DEVICES)
     bandwidth = float(decimal(row["bandwidth"][1], what["bandwidth"]))
     latency = decimal(row["latency"][1], what["latency"])
     if not 0 < bandwidth < float("inf"):
-        msg = f"{what['bandwidth']} is {bandwidth:g} GB/s; give a positive bandwidth"
-        raise FormatError(msg)
+        raise FormatError(f"{what['bandwidth']} is {bandwidth:g} GB/s; give a positive bandwidth")
     if not 0 <= float(latency) < float("inf"):
-        msg = f"{what['latency']} is {float(latency):g} ns; give zero or more"
-        raise FormatError(msg)
+        raise FormatError(f"{what['latency']} is {float(latency):g} ns; give zero or more")
     return Dimension(block, count, bandwidth, float(latency.scaleb(-3)))
 
 
@@ -434,18 +419,18 @@ def _report(topology: Topology, dimensions: Sequence[Dimension], words: _Words) 
         for place, each in enumerate(dimensions, 1)
     ]
     gpus = len(topology.ranks)
-    switches = many(len(topology.devices) - gpus, "switch", "switches")
-    links = many(len(topology.links), "one-way link")
-    taken.append(f"{many(gpus, 'GPU')}, {switches} and {links} in all")
+    switches = text.count(len(topology.devices) - gpus, "switch", "switches")
+    links = text.count(len(topology.links), "one-way link")
+    taken.append(f"{text.count(gpus, 'GPU')}, {switches} and {links} in all")
     assumed = ["a GB/s is 10^9 bytes a second; ASTRA-sim's analytical network counts 2^30"]
     if len(dimensions) > 1:
-        hosts = f"{many(len(topology.hosts), 'host')} of {dimensions[0].count} GPUs"
+        hosts = f"{text.count(len(topology.hosts), 'host')} of {dimensions[0].count} GPUs"
         assumed.append(f"the first dimension is a host: {hosts}")
     if any(each.block == "Ring" and each.count == 2 for each in dimensions):
         assumed.append("a ring of 2 GPUs is one link each way")
     unknown = [word for word in words if word not in KEYS]
     named = ", ".join(map(short, unknown[:5]))
-    left = (f"{many(len(unknown), 'key')} of no known meaning: {named}",) if unknown else ()
+    left = (f"{text.count(len(unknown), 'key')} of no known meaning: {named}",) if unknown else ()
     return Report(tuple(taken), tuple(assumed), left)
 
 
@@ -470,22 +455,12 @@ def _lost(topology: Topology, made: Topology) -> tuple[str, ...]:
     if any(link.medium or link.count > 1 for link in topology.links):
         lost.append("what links are made of and how many parallel ones they stand for")
     if topology.limits:
-        lost.append(many(len(topology.limits), "shared limit"))
+        lost.append(text.count(len(topology.limits), "shared limit"))
     return tuple(lost)
 
 
 READER = Reader(
-    name="astra-sim",
-    title="ASTRA-sim analytical network (YAML)",
-    endings=("yml", "yaml"),
-    recognises=recognises,
-    read=read,
+    "astra-sim", "ASTRA-sim analytical network (YAML)", ("yml", "yaml"), recognises, read
 )
 
-WRITER = Writer(
-    name="astra-sim",
-    title="ASTRA-sim analytical network (YAML)",
-    ending="yml",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("astra-sim", "ASTRA-sim analytical network (YAML)", "yml", "topology", write)

@@ -25,11 +25,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ccl.errors import FormatError, ProblemError
+from ccl import text
+from ccl.errors import FormatError
 from ccl.serialization.conditions import Document, document
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Imported, NoOptions, Reader, Report, Request, Writer, Written
-from interchange.formats.simulators._quantities import counted, delay, many, rate, short, text_of
+from interchange.formats.fields import counted, delay, digits, rate, short
+from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written
 
 MOST_BYTES = 64 * 2**20
 MOST_DEVICES = 100_000
@@ -64,14 +65,10 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a network; errors as `interchange.formats.format.Reader`."""
-    try:
-        return _Reading(_words(content)).imported()
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    return _Reading(_words(content)).imported()
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a topology, with the smaller rate and the longer delay where two ways differ."""
     topology = content.topology
     order = sorted(topology.devices, key=lambda each: each.kind != "gpu")
@@ -84,28 +81,28 @@ def write(content: Document, _options: NoOptions) -> Written:
         ways = (link, *topology.links[back : back + 1])
         speeds = min(each.bandwidth for each in ways), max(each.alpha for each in ways)
         differing += len(ways) == 1 or any((w.bandwidth, w.alpha) != speeds for w in ways)
-        words = f"{text_of(speeds[0], times=8)}Gbps {text_of(speeds[1], shift=-3)}ms"
+        words = f"{digits(speeds[0], times=8)}Gbps {digits(speeds[1], shift=-3)}ms"
         rows.append(f"{number[link.src]} {number[link.dst]} {words} 0\n")
     gpus = len(topology.ranks)
     head = f"{len(order)} {len(order) - gpus} {len(rows)}\n"
     switches = " ".join(map(str, range(gpus, len(order))))
-    text = f"{head}{switches}\n{''.join(rows)}"
+    network = f"{head}{switches}\n{''.join(rows)}"
     logical = json.dumps({"logical-dims": [str(gpus)]}) + "\n"
-    files = {"network.txt": text.encode(), "logical.json": logical.encode()}
+    files = {"network.txt": network.encode(), "logical.json": logical.encode()}
     return Written(files, _lost(topology, differing))
 
 
 def _words(content: bytes) -> list[list[str]]:
     """Return the words of each line."""
     if len(content) > MOST_BYTES:
-        msg = f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
-        raise FormatError(msg)
+        raise FormatError(
+            f"it has {len(content):,} bytes; a network is read up to {MOST_BYTES:,} bytes"
+        )
     try:
-        text = content.decode("utf-8-sig")
+        plain = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        msg = "it is not UTF-8 text; save it as UTF-8"
-        raise FormatError(msg) from None
-    return [line.partition("#")[0].split() for line in text.split("\n")]
+        raise FormatError("it is not UTF-8 text; save it as UTF-8") from None
+    return [line.partition("#")[0].split() for line in plain.split("\n")]
 
 
 class _Reading:
@@ -136,11 +133,10 @@ class _Reading:
     def _header(self) -> _Header:
         words = self._lines[self._at] if self._at < len(self._lines) else ()
         if len(words) not in (3, 6):
-            msg = (
+            raise FormatError(
                 f"line {self._at + 1}: it begins with {len(words)} words; ASTRA-sim's header has "
                 "3 numbers, devices, switches and links, and SimAI's has 5 and the type of GPU"
             )
-            raise FormatError(msg)
         what = f"line {self._at + 1}: the number of"
         total = counted(words[0], f"{what} devices", least=1, most=MOST_DEVICES)
         if len(words) == 3:
@@ -158,9 +154,9 @@ class _Reading:
         found = next(self._rest, None)
         if found is None:
             header = self.header
-            told = f"{many(header.switches, 'switch', 'switches')} and {many(header.links, 'link')}"
-            msg = f"it ends before {what}; its header tells of {told}"
-            raise FormatError(msg)
+            switches = text.count(header.switches, "switch", "switches")
+            links = text.count(header.links, "link")
+            raise FormatError(f"it ends before {what}; its header tells of {switches} and {links}")
         self._line = found[0]
         return found[1]
 
@@ -175,8 +171,9 @@ class _Reading:
         for place in range(self.header.switches):
             number = self._number(f"the number of switch {place + 1}")
             if number in found:
-                msg = f"line {self._line}: switch {number} comes a second time; name each once"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"line {self._line}: switch {number} comes a second time; name each once"
+                )
             found[number] = None
         return list(found)
 
@@ -207,8 +204,9 @@ class _Reading:
             alpha = delay(word, f"line {self._line}: the delay of link {place}")
             self._errors += self._word(f"the error rate of link {place}").strip("0.") != ""
             if src == dst:
-                msg = f"line {self._line}: link {place} joins {src} with itself; join two devices"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"line {self._line}: link {place} joins {src} with itself; join two devices"
+                )
             medium = "NVLink" if src in nvswitches or dst in nvswitches else ""
             links += duplex(names[src], names[dst], bandwidth=bandwidth, alpha=alpha, medium=medium)
         return links
@@ -231,20 +229,20 @@ class _Reading:
     def _report(self, topology: Topology, over: bool) -> Report:
         header, gpus = self.header, len(topology.ranks)
         others = header.switches - header.nvswitches
-        devices = f"{many(gpus, 'GPU')}, {many(others, 'switch', 'switches')}"
-        taken = [f"{devices} and {many(header.links, 'link')} with the same rate both ways"]
+        devices = f"{text.count(gpus, 'GPU')}, {text.count(others, 'switch', 'switches')}"
+        taken = [f"{devices} and {text.count(header.links, 'link')} with the same rate both ways"]
         if header.per_host:
-            hosts = f"{many(len(topology.hosts), 'host')} of {header.per_host} GPUs"
-            nvswitches = many(header.nvswitches, "NVSwitch", "NVSwitches")
+            hosts = f"{text.count(len(topology.hosts), 'host')} of {header.per_host} GPUs"
+            nvswitches = text.count(header.nvswitches, "NVSwitch", "NVSwitches")
             taken.append(f"{hosts} and {nvswitches}, whose links are NVLink")
         pairs = len(topology.links) // 2
         if pairs < header.links:
-            taken.append(f"{many(header.links - pairs, 'link')} beside others, added to them")
+            taken.append(f"{text.count(header.links - pairs, 'link')} beside others, added to them")
         left = []
         if header.gpu:
             left.append(f"the type of the GPUs, {short(header.gpu)}")
         if self._errors:
-            left.append(f"error rates of {many(self._errors, 'link')}")
+            left.append(f"error rates of {text.count(self._errors, 'link')}")
         if over:
             left.append("words after the last link")
         return Report(tuple(taken), ("what is no switch is a GPU",), tuple(left))
@@ -254,13 +252,14 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
     lost = [] if topology.name == NAME else [f"its name, {topology.name}"]
     if differing:
         lost.append(
-            f"{many(differing, 'link')} of one way, or unlike the way back, become two-way, with "
-            "the smaller bandwidth and the longer latency"
+            f"{text.count(differing, 'link')} of one way, or unlike the way back, become two-way, "
+            "with the smaller bandwidth and the longer latency"
         )
     for kind, one, more in (("nic", "NIC", "NICs"), ("memory", "memory", "memories")):
-        count = sum(each.kind == kind for each in topology.devices)
-        if count:
-            lost.append(f"that {many(count, one, more)} {'is' if count == 1 else 'are'} no switch")
+        found = sum(each.kind == kind for each in topology.devices)
+        if found:
+            are = "is" if found == 1 else "are"
+            lost.append(f"that {text.count(found, one, more)} {are} no switch")
     gpus = [each.name for each in topology.devices if each.kind == "gpu"]
     rest = [each.name for each in topology.devices if each.kind != "gpu"]
     if [*gpus, *rest] != [
@@ -269,29 +268,19 @@ def _lost(topology: Topology, differing: int) -> tuple[str, ...]:
     ]:
         lost.append("names: devices are numbered, GPUs by rank and then the others")
     if topology.hosts:
-        lost.append(f"which devices share one of the {many(len(topology.hosts), 'host')}")
+        lost.append(f"which devices share one of the {text.count(len(topology.hosts), 'host')}")
     if any(link.medium or link.count > 1 for link in topology.links):
         lost.append("what links are made of and how many parallel ones they stand for")
     usual = [device(each.kind, each.name, host=each.host) for each in topology.devices]
     if usual != list(topology.devices):
         lost.append("limits of buffers, and what switches copy or reduce")
     if topology.limits:
-        lost.append(many(len(topology.limits), "shared limit"))
+        lost.append(text.count(len(topology.limits), "shared limit"))
     return tuple(lost)
 
 
 READER = Reader(
-    name="astra-ns3",
-    title="ASTRA-sim ns-3 or SimAI network (text)",
-    endings=("txt", "topo"),
-    recognises=recognises,
-    read=read,
+    "astra-ns3", "ASTRA-sim ns-3 or SimAI network (text)", ("txt", "topo"), recognises, read
 )
 
-WRITER = Writer(
-    name="astra-ns3",
-    title="ASTRA-sim ns-3 network (text)",
-    ending="zip",
-    needs="topology",
-    write=write,
-)
+WRITER = Writer("astra-ns3", "ASTRA-sim ns-3 network (text)", "zip", "topology", write)

@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from ccl import text
 from ccl.collective import Chunk
 from ccl.errors import FormatError, ProblemError
 from ccl.plans import Forest, Schedule
@@ -42,9 +43,8 @@ from ccl.problem import Problem
 from ccl.result import Plan
 from ccl.serialization.conditions import Document
 from ccl.timeline import Timeline
-from interchange.formats.format import NoOptions, Writer, Written, replayed
+from interchange.formats.format import Writer, Written, replayed
 from interchange.formats.simulators import astra_analytical, astra_ns3
-from interchange.formats.simulators._quantities import many
 from interchange.programs.lowering.hops import Hops, Message, Messages, hops_of, messages_of
 
 VERSION = "0.0.4"
@@ -208,8 +208,9 @@ def _messages(problem: Problem, plan: Plan) -> tuple[Hops, Messages]:
     if isinstance(plan, Forest):
         routes = sum(len(tree.routes) for tree in (*plan.trees, *plan.spread)) * plan.images
         if routes > MOST_MESSAGES:
-            msg = f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
-            raise FormatError(msg)
+            raise FormatError(
+                f"the forest has {routes:,} routes; traces of {MOST_MESSAGES:,} are written"
+            )
     try:
         hops = hops_of(problem, plan, most_pieces=_MOST_PIECES)
         return hops, messages_of(problem, hops)
@@ -224,11 +225,10 @@ def _parts(plan: Plan, timeline: Timeline, messages: int, *, asked: int | None) 
         usual = min(timeline.chunks, USUAL_MESSAGES // max(1, messages))
         parts = max(1, usual) if asked is None else asked
     if messages * parts > MOST_MESSAGES:
-        msg = (
+        raise FormatError(
             f"the plan has {messages * parts:,} messages; at most {MOST_MESSAGES:,} are written, "
             "so ask for fewer chunks or parts"
         )
-        raise FormatError(msg)
     return parts
 
 
@@ -264,7 +264,7 @@ class _Traces:
         sizes = [self._sizes[each.part] for each in self._messages.messages]
         odd = sum(abs(size - round(size)) > _NOTHING for size in sizes) * self._parts
         if odd:
-            lost.append(f"fractions of a byte: {many(odd, 'message')} of a rounded size")
+            lost.append(f"fractions of a byte: {text.count(odd, 'message')} of a rounded size")
         if self._problem.collective.reduces:
             lost.append("what is added up: a receipt does not say what happens to it")
         return tuple(lost)
@@ -354,17 +354,10 @@ def _implementation(problem: Problem) -> dict[str, bytes]:
 def _network(content: Document) -> Written:
     """Return the network for the analytical backend, or that for ns-3."""
     try:
-        written = astra_analytical.write(content, NoOptions())
+        written = astra_analytical.write(content)
     except FormatError:
-        return astra_ns3.write(content, NoOptions())
+        return astra_ns3.write(content)
     return Written({"network.yml": written.content}, written.lost)
 
 
-WRITER = Writer(
-    name="chakra",
-    title="Chakra execution traces for ASTRA-sim",
-    ending="zip",
-    needs="plan",
-    write=write,
-    options=Options,
-)
+WRITER = Writer("chakra", "Chakra execution traces for ASTRA-sim", "zip", "plan", write, Options)

@@ -460,10 +460,5 @@ def _counter(name: str, process: int, key: str, curve: Curve) -> list[_Event]:
 
 
 WRITER = Writer(
-    name="chrome-trace",
-    title="Trace for Perfetto and chrome://tracing (JSON)",
-    ending="json",
-    needs="plan",
-    write=write,
-    options=Options,
+    "chrome-trace", "Trace for Perfetto and chrome://tracing (JSON)", "json", "plan", write, Options
 )

@@ -50,8 +50,8 @@ from ccl.collective import Collective, CollectiveKind, make_collective
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Plan
+from interchange.programs import Program, RankProgram, Slot, Step, ThreadBlock
 from interchange.programs.lowering.hops import Hops, hops_of
-from interchange.programs.program import Program, RankProgram, Slot, Step, ThreadBlock
 
 IN_PLACE: frozenset[CollectiveKind] = frozenset(
     {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce"}
@@ -196,11 +196,10 @@ def buffers_of(collective: Collective, *, pieces: int) -> Buffers:
         usual = make_collective(kind, ranks, collective.size, chunks=chunks, root=root)
         if usual.chunks == collective.chunks:
             return Buffers(kind, ranks, chunks, pieces, root)
-    msg = (
+    raise ProblemError(
         f"the {kind} has chunks of its own, and a runtime knows collectives by name alone; ask for "
         "an all-gather, reduce-scatter, all-reduce, all-to-all or the like with equal chunks"
     )
-    raise ProblemError(msg)
 
 
 MOST_PIECES = 4096
@@ -257,11 +256,10 @@ def cut(
         If the sizes are none, or a runtime does not know the collective.
     """
     if smallest > largest:
-        msg = (
+        raise ProblemError(
             f"the program is for {smallest:,} to {largest:,} bytes, which is no size; "
             "give the smaller one first"
         )
-        raise ProblemError(msg)
     hops = hops_of(problem, plan, most_pieces=pieces)
     return hops, buffers_of(problem.collective, pieces=hops.pieces)
 

@@ -392,11 +392,10 @@ class _Follower:
             return [came[leaving.index(number)]]
         if came and (len(came) == 1 or self._chunk(hop.part).reduced):
             return came
-        msg = (
+        raise ProblemError(
             f"chunk {self._hops.parts[hop.part].chunk} leaves {hop.src} {len(leaving)} times in "
             f"turn {hop.leaves} and came {len(came)} times, which no messages between ranks say"
         )
-        raise ProblemError(msg)
 
     def _kept(self, hop: Hop, rank: int | None, moment: int) -> list[_Parcel]:
         """Return what a device that stores holds of a part."""
@@ -439,11 +438,10 @@ class _Follower:
         held, came = self._held(key), _sums(parcels)
         own = [each for each in parcels if each.rank == rank]
         if own and own[0].version != self._traced.version[key]:
-            msg = (
+            raise ProblemError(
                 f"chunk {self._hops.parts[part].chunk} comes back to rank {rank}, which has added "
                 "something since it sent it; no messages between ranks say that"
             )
-            raise ProblemError(msg)
         adds = self._chunk(part).reduced and bool(held) and (bool(own) or not held & came)
         for each in sorted(parcels, key=attrgetter("moment")):
             if each.rank != rank:

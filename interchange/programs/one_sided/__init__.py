@@ -2,27 +2,268 @@
 
 The first stages are those of `interchange.programs.lowering`: hops, messages, places in buffers.
 Here messages become errands of thread blocks (`steps`), and these operations (`blocks`).
+
+Messages become errands of thread blocks: who puts what where, and who waits for whom.
+
+A put has no flow control: it lands whenever it comes. So it goes only where nobody has been
+before: into the output if no step of the receiver used that place so far, or else into scratch
+that is its own, from where the receiver adds it to what it holds or copies it to its place. Every
+connection, some messages from a rank to another, has a thread block and a channel of its own at
+either end; the k-th signal is taken by the k-th wait. Thread blocks of one rank wait for one
+another (`interchange.programs.lowering.cells`), from block to block over a semaphore of their own.
+
+Messages can be done one after the other in their order, nothing waits for a later one, and so the
+program cannot stand still.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ccl.errors import ProblemError
 from ccl.problem import Problem
 from ccl.result import Plan
-from interchange.programs import lowering
-from interchange.programs.lowering.cells import IN_PLACE, cut, largest_row, pieces_row, smallest_row
-from interchange.programs.lowering.hops import messages_of
+from interchange.programs import Slot, lowering
+from interchange.programs.lowering.cells import (
+    IN_PLACE,
+    Buffers,
+    Waits,
+    cut,
+    largest_row,
+    pieces_row,
+    smallest_row,
+)
+from interchange.programs.lowering.hops import Hops, Message, Messages, messages_of
 from interchange.programs.one_sided.program import (
     MOST_OPERATIONS,
+    Block,
     Cells,
     Channel,
+    ChannelKind,
+    Errand,
     Op,
     PutProgram,
     PutRank,
 )
-from interchange.programs.one_sided.steps import Layout, put_ranks
+
+_Lane = tuple[int, int, int]
+"""From a rank to a rank, and which of several; below 0 for what is sent early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all ranks know: the problem, its parts, the buffers, and the kinds of channels.
+
+    Parameters
+    ----------
+    problem, hops, buffers
+        As of the stages before.
+    in_place
+        Whether input and output overlap.
+    ports
+        Whether channels between hosts are port channels.
+    """
+
+    problem: Problem
+    hops: Hops
+    buffers: Buffers
+    in_place: bool
+    ports: bool
+
+    def kind(self, src: int, dst: int) -> ChannelKind:
+        """Return the kind of channels between two ranks."""
+        topology = self.problem.topology
+        hosts = {topology.device(topology.ranks[rank]).host for rank in (src, dst)}
+        return "port" if self.ports and len(hosts) > 1 else "memory"
+
+
+def put_ranks(layout: Layout, messages: Messages, *, most: int) -> tuple[PutRank, ...]:
+    """Return the program of every rank, with `most` messages to a connection."""
+    lanes = _lanes(messages, most)
+    channels = _channels(layout, set(lanes.values()))
+    ranks = [_Rank(layout, number, channels) for number in range(layout.buffers.ranks)]
+    for rank in ranks:
+        rank.copy_own()
+    landed: dict[int, Cells] = {}
+    for event in messages.events:
+        message, lane = messages.messages[event.message], lanes[event.message]
+        receiver = ranks[message.dst]
+        if event.sends:
+            landed[event.message] = receiver.landing(message)
+            ranks[message.src].send(message, lane, landed[event.message])
+        else:
+            receiver.receive(message, lane, landed[event.message])
+    return tuple(rank.finished() for rank in ranks)
+
+
+def _lanes(messages: Messages, most: int) -> dict[int, _Lane]:
+    """Return the connection of each message; what is signalled first is waited for first."""
+    received = {e.message: place for place, e in enumerate(messages.events) if not e.sends}
+    count: defaultdict[tuple[int, int], int] = defaultdict(int)
+    last: defaultdict[_Lane, int] = defaultdict(lambda: -1)
+    lanes: dict[int, _Lane] = {}
+    filled: defaultdict[_Lane, int] = defaultdict(int)
+    for number in (event.message for event in messages.events if event.sends):
+        message = messages.messages[number]
+        pair = message.src, message.dst
+        if message.early:
+            lane = *pair, -1
+            while last[lane] > received[number] or filled[lane] == most:
+                lane = *pair, lane[2] - 1
+        else:
+            lane = *pair, count[pair] // most
+            count[pair] += 1
+        last[lane] = received[number]
+        filled[lane] += 1
+        lanes[number] = lane
+    return lanes
+
+
+def _channels(layout: Layout, lanes: set[_Lane]) -> list[dict[_Lane, tuple[int, Channel]]]:
+    """Return for each rank its end of each lane, with its number.
+
+    The lanes of two ranks are in the same order at both, so that the ends meet, and those of memory
+    come first, as in files.
+    """
+    found: list[dict[_Lane, tuple[int, Channel]]] = [{} for _ in range(layout.buffers.ranks)]
+    for kind, lane in sorted((layout.kind(*lane[:2]), lane) for lane in lanes):
+        src, dst, _ = lane
+        for rank, peer in ((src, dst), (dst, src)):
+            found[rank][lane] = len(found[rank]), Channel(kind, peer)
+    return found
+
+
+class _Rank:
+    """The thread blocks of a rank while they are written."""
+
+    def __init__(
+        self, layout: Layout, number: int, channels: Sequence[dict[_Lane, tuple[int, Channel]]]
+    ) -> None:
+        self._layout = layout
+        self._number = number
+        self._channels = channels[number]
+        self._place: dict[int, Slot] = {}
+        self._used: set[Slot] = set()
+        self._scratch = 0
+        self._numbers: dict[tuple[str, _Lane | None], int] = {}
+        self._blocks: list[Block] = []
+        self._waits = Waits([lambda slot: slot])
+
+    def copy_own(self) -> None:
+        """Copy what the rank has and needs itself, in a thread block of its own."""
+        own = self._layout.buffers.own_copy(self._number)
+        if own is None:
+            return
+        src, dst = self._named(Slot("input", own.src)), self._named(Slot("output", own.dst))
+        if src != dst:
+            self._add("own", None, Op("copy", (_cells(src, own.count),), (_cells(dst, own.count),)))
+
+    def landing(self, message: Message) -> Cells:
+        """Return where a message is put: at its place if nobody was there, else in scratch."""
+        told = self._layout.hops.parts[message.part]
+        chunk = self._layout.problem.collective.chunks[told.chunk]
+        if self._number in chunk.destinations and not (message.adds or message.early):
+            goal = _cells(self._goal(message.part), told.count)
+            if self._used.isdisjoint(_slots(goal)):
+                return goal
+        self._scratch += told.count
+        return Cells("scratch", self._scratch - told.count, told.count)
+
+    def send(self, message: Message, lane: _Lane, landing: Cells) -> None:
+        """Put what the rank holds of a part."""
+        count = self._layout.hops.parts[message.part].count
+        number, channel = self._channels[lane]
+        there = Cells(landing.buffer, landing.index, landing.count, message.dst)
+        here = _cells(self._here(message.part), count)
+        used = (number,) if channel.kind == "port" else ()
+        self._add("out", lane, Op("put", (here,), (there,), channel.kind, used))
+
+    def receive(self, message: Message, lane: _Lane, landing: Cells) -> None:
+        """Add what has landed to what is held, or take or copy it to its place."""
+        part = message.part
+        told = self._layout.hops.parts[part]
+        needed = self._number in self._layout.problem.collective.chunks[told.chunk].destinations
+        target = Slot(landing.buffer, landing.index)
+        if needed:
+            target = self._goal(part)
+        elif message.adds and self._here(part).buffer == "scratch":
+            target = self._here(part)
+        moved = _cells(target, told.count)
+        if message.adds:
+            held = _cells(self._here(part), told.count)
+            self._add("in", lane, Op("re", (held, landing), (moved,)))
+        elif moved != landing:
+            self._add("in", lane, Op("copy", (landing,), (moved,)))
+        else:
+            self._add("in", lane, None, writes=_slots(moved))
+        self._place[part] = target
+
+    def finished(self) -> PutRank:
+        """Return what was written."""
+        pairs = {
+            (number, other): None
+            for number, block in enumerate(self._blocks)
+            for errand in block.errands
+            for other in errand.releases
+        }
+        semaphores = {pair: number for number, pair in enumerate(pairs)}
+        ops = tuple(block.ops(number, semaphores) for number, block in enumerate(self._blocks))
+        # Not its own length where a rank has none: the executor divides by both.
+        buffers = self._layout.buffers
+        given, taken = (
+            max(side(rank) for rank in range(buffers.ranks))
+            for side in (buffers.input, buffers.output)
+        )
+        channels = tuple(channel for _, channel in self._channels.values())
+        return PutRank(given, taken, self._scratch, channels, (0,) * len(semaphores), ops)
+
+    def _named(self, slot: Slot) -> Slot:
+        buffers = self._layout.buffers
+        return buffers.in_place(self._number, slot) if self._layout.in_place else slot
+
+    def _goal(self, part: int) -> Slot:
+        told = self._layout.hops.parts[part]
+        first = self._layout.buffers.goal(told.chunk)
+        return self._named(Slot(first.buffer, first.index + told.start))
+
+    def _here(self, part: int) -> Slot:
+        """Return where the part lies: in the input unless something has come."""
+        if part not in self._place:
+            told = self._layout.hops.parts[part]
+            first = self._layout.buffers.source(told.chunk)
+            self._place[part] = self._named(Slot(first.buffer, first.index + told.start))
+        return self._place[part]
+
+    def _add(
+        self, role: str, lane: _Lane | None, move: Op | None, writes: Sequence[Slot] = ()
+    ) -> None:
+        """Add an errand to a thread block, and make others tell it what it must wait for."""
+        number = self._numbers.setdefault((role, lane), len(self._blocks))
+        if number == len(self._blocks):
+            channel = (-1, Channel("memory", -1)) if lane is None else self._channels[lane]
+            self._blocks.append(Block(role, channel[0], channel[1].kind))
+        errand = Errand(move)
+        reads = [] if move is None else [each for cells in move.src for each in _slots(cells)]
+        own = () if move is None else (each for each in move.dst if each.rank is None)
+        written = [*writes, *(slot for cells in own for slot in _slots(cells))]
+        for other, step in self._waits.needs(number, reads=reads, writes=written):
+            self._blocks[other].errands[step].releases.append(number)
+            errand.acquires.append(other)
+        place = number, len(self._blocks[number].errands)
+        self._waits.done(place, reads=reads, writes=written)
+        self._used.update(reads, written)
+        self._blocks[number].errands.append(errand)
+
+
+def _cells(first: Slot, count: int) -> Cells:
+    return Cells(first.buffer, first.index, count)
+
+
+def _slots(cells: Cells) -> list[Slot]:
+    return [Slot(cells.buffer, cells.index + i) for i in range(cells.count)]
+
 
 __all__ = ["Cells", "Channel", "Op", "Options", "PutProgram", "PutRank", "lower_one_sided"]
 
@@ -101,9 +342,8 @@ def _short_enough(layout: Layout, operations: int) -> tuple[PutRank, ...]:
         if longest <= operations:
             return ranks
         if most == 1:
-            msg = (
+            raise ProblemError(
                 f"a thread block needs {longest} operations with one message alone, and may have "
                 f"{operations}; ask for fewer chunks"
             )
-            raise ProblemError(msg)
         most //= 2

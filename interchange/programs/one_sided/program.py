@@ -52,7 +52,7 @@ from typing import Literal, get_args
 
 from ccl.collective import CollectiveKind
 from ccl.errors import ProblemError
-from interchange.programs.program import Buffer
+from interchange.programs import Buffer
 
 ChannelKind = Literal["memory", "port"]
 
@@ -194,8 +194,7 @@ class PutProgram:
 
     def __post_init__(self) -> None:
         if not self.ranks:
-            msg = f"program {self.name} has no rank; give one or more"
-            raise ProblemError(msg)
+            raise ProblemError(f"program {self.name} has no rank; give one or more")
 
     @property
     def operations(self) -> int:

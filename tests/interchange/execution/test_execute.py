@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ccl.errors import CclError, ProblemError
+from interchange import execution as room
 from interchange.execution import execute
-from interchange.execution import execution as room
 from interchange.programs import Slot, Step, ThreadBlock
 from tests.interchange.execution.programs import (
     RIGHT,

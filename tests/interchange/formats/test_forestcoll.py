@@ -19,7 +19,7 @@ from formulations import solve
 from gallery.nvidia import dgx_a100
 from gallery.random_graphs import random_graph
 from interchange.formats.format import Imported, NoOptions, Request
-from interchange.formats.synthesizers.forestcoll.format import READER, WRITER
+from interchange.formats.synthesizers.forestcoll import READER, WRITER
 from tests.ccl.clusters import mesh, ring, ring_all_gather, star
 
 RING = """<?xml version="1.0"?>

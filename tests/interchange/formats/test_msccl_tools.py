@@ -29,8 +29,8 @@ from ccl.verify import verify
 from formulations import solve
 from gallery.cube_mesh import dgx_1v
 from interchange.formats.format import Imported, NoOptions, Question, Request, Written
+from interchange.formats.synthesizers.msccl_tools import READER, WRITER
 from interchange.formats.synthesizers.msccl_tools import cluster as files_cluster
-from interchange.formats.synthesizers.msccl_tools.format import READER, WRITER
 from tests.ccl.clusters import (
     gpus,
     mesh,

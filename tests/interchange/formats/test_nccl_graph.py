@@ -12,7 +12,7 @@ from ccl.topology import Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Imported, Request
 from interchange.formats.machines.nccl import system
-from interchange.formats.machines.nccl.shape import read, recognises
+from interchange.formats.machines.nccl.shape import READER, recognises
 
 SAMPLES = Path(__file__).parent / "samples"
 CHANNELS = (SAMPLES / "nccl_channels.xml").read_bytes()
@@ -20,12 +20,12 @@ CHANNELS = (SAMPLES / "nccl_channels.xml").read_bytes()
 
 def machine(name: str = "nccl_cube", **told: str) -> Topology:
     content = (SAMPLES / f"{name}.xml").read_bytes()
-    return system.read(content, Request(settings=told)).document.topology
+    return system.READER.read(content, Request(settings=told)).document.topology
 
 
 def channels(content: bytes | str, over: Topology | None, **told: str) -> Imported:
     data = content if isinstance(content, bytes) else content.encode()
-    return read(data, Request(name="x.xml", topology=over, settings=told))
+    return READER.read(data, Request(name="x.xml", topology=over, settings=told))
 
 
 def ways(found: Imported) -> dict[str, tuple[str, ...]]:

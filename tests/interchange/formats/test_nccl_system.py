@@ -15,7 +15,7 @@ from ccl.symmetry import automorphisms
 from ccl.topology import Topology
 from formulations import solve
 from interchange.formats.format import Request
-from interchange.formats.machines.nccl.system import read, recognises
+from interchange.formats.machines.nccl.system import READER, recognises
 
 SAMPLES = Path(__file__).parent / "samples"
 NAMES = ("nccl_cube", "nccl_hopper", "nccl_rack", "nccl_virtual", "rccl_pair")
@@ -27,13 +27,13 @@ def sample(name: str) -> bytes:
 
 def topology(content: bytes | str, **told: str) -> Topology:
     text = content if isinstance(content, bytes) else content.encode()
-    return read(text, Request(name="x.xml", settings=told)).document.topology
+    return READER.read(text, Request(name="x.xml", settings=told)).document.topology
 
 
 def refusal(content: bytes) -> str:
     """Return the sentence with which a file is refused, or that it is read."""
     try:
-        read(content, Request(name="x.xml"))
+        READER.read(content, Request(name="x.xml"))
     except (FormatError, ProblemError) as error:
         return str(error)
     return "read"
@@ -122,7 +122,7 @@ def test_nvswitches_can_be_merged_as_nccl_has_them():
 
 def test_hosts_of_one_nvlink_network_share_a_switch():
     """Two hosts by hash, a hidden switch for both, and 4 × 45 GB/s of C2C beside PCIe."""
-    found = read(sample("nccl_rack"), Request(name="x.xml"))
+    found = READER.read(sample("nccl_rack"), Request(name="x.xml"))
     cluster = found.document.topology
 
     assert cluster.hosts == ("h0", "h1")
@@ -143,7 +143,7 @@ def test_rccl_files_have_xgmi_links():
 
 def test_files_that_name_only_classes_stand_for_gpus_and_nics():
     """PCIe 4 ×16 is 16 × 1.5 GB/s, and what is unknown is 16 lanes of 8 GT/s, as NCCL takes."""
-    found = read(sample("nccl_virtual"), Request(name="x.xml"))
+    found = READER.read(sample("nccl_virtual"), Request(name="x.xml"))
     cluster = found.document.topology
 
     assert cluster.ranks == ("gpu0", "gpu1")
@@ -153,7 +153,7 @@ def test_files_that_name_only_classes_stand_for_gpus_and_nics():
 
 
 def test_the_report_counts_what_there_was():
-    report = read(sample("nccl_cube"), Request(name="x.xml")).report
+    report = READER.read(sample("nccl_cube"), Request(name="x.xml")).report
 
     assert report.taken[0] == "4 GPUs, 2 CPUs, 3 PCIe switches, 3 NICs in 1 host"
     assert report.taken[1] == "one-way links beside PCIe: 12 of NVLink 2"
@@ -240,7 +240,7 @@ def test_pcie_has_lanes_times_the_figure_of_a_lane(speed, width, planned, spec):
 def test_links_that_one_gpu_alone_names_go_one_way_and_are_told():
     link = '<nvlink target="0:2:0.0" count="3" tclass="0x030200"/>'
     gone = '<nvlink target="0:9:0.0" count="2" tclass="0x030200"/>'
-    found = read(
+    found = READER.read(
         one_cpu(gpu("0:1:0.0", 0, link + gone) + gpu("0:2:0.0", 1)).encode(), Request(name="x.xml")
     )
 
@@ -254,10 +254,10 @@ def test_a_gpu_without_nvlink_beside_others_is_told():
     """A driver that loses the links of one GPU slows all, and the file alone shows it."""
     link = '<nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/>'
     gpus = "".join(gpu(f"0:{i + 1}:0.0", i, link if i != 2 else "") for i in range(4))
-    report = read(one_cpu(gpus).encode(), Request(name="x.xml")).report
+    report = READER.read(one_cpu(gpus).encode(), Request(name="x.xml")).report
 
     assert "1 GPU without NVLink beside others that have it: gpu2" in report.taken
-    none = read(
+    none = READER.read(
         one_cpu(gpu("0:1:0.0", 0) + gpu("0:2:0.0", 1)).encode(), Request(name="x.xml")
     ).report
     assert any("no NVLinks" in each for each in none.assumed)

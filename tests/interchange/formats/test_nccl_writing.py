@@ -13,7 +13,7 @@ from ccl.serialization.conditions import document
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from gallery import open_cluster
 from interchange.formats.format import Request, Written
-from interchange.formats.machines.nccl.system import WRITER, read
+from interchange.formats.machines.nccl.system import READER, WRITER
 from interchange.formats.xml import Element, parse_xml, xml_text
 from tests.interchange.formats.strategies import clusters
 
@@ -22,7 +22,7 @@ ADDRESSES = "PCI addresses are invented; put in those of the machine before NCCL
 
 
 def topology(content: bytes, **told: str) -> Topology:
-    return read(content, Request(name="x.xml", settings=told)).document.topology
+    return READER.read(content, Request(name="x.xml", settings=told)).document.topology
 
 
 def written(cluster: Topology, **options: str) -> Written:

@@ -187,8 +187,8 @@ def test_the_tree_is_kept_beside_nvlinks_only_where_it_is_needed():
         ({"bandwidths": "real"}, "bandwidths is 'real'; it may be spec, planned"),
         ({"pcie": "2"}, "pcie is '2'; it may be 3"),
         ({"pcie_tree": "yes"}, "pcie_tree is 'yes'; it may be true, false"),
-        ({"sockets": "-1"}, "sockets is '-1'; it is a bandwidth in GB/s"),
-        ({"sockets": "nan"}, "sockets is 'nan'; it is a bandwidth in GB/s"),
+        ({"sockets": "-1"}, "sockets is '-1'; give GB/s above 0"),
+        ({"sockets": "nan"}, "sockets is 'nan'; give GB/s above 0"),
     ],
 )
 def test_a_setting_that_is_unknown_is_told(said, told):

@@ -7,13 +7,14 @@ from interchange.programs import (
     BUFFERS,
     OPERATIONS,
     PROTOCOLS,
+    READS,
+    WRITES,
     Program,
     RankProgram,
     Slot,
     Step,
     ThreadBlock,
 )
-from interchange.programs.program import READS, WRITES
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"], include_characters="\n\t\r"))
 SLOTS = st.builds(Slot, st.sampled_from(BUFFERS), st.integers(0, 99))

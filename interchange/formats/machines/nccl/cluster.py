@@ -120,11 +120,10 @@ class _Builder:
         """Refuse what would be too much before it is made."""
         gpus, devices = len(self.numbers["gpu"]), len(self.bases)
         if not gpus:
-            msg = (
+            raise FormatError(
                 "it has no GPU; each is a <gpu> with a rank inside a <pci> below a <cpu>, or a "
                 "<pci> of class 0x03"
             )
-            raise FormatError(msg)
         links = len(self.bonds) + 2 * devices
         for what, one, most in (
             ("GPUs", gpus, MOST_GPUS),
@@ -132,8 +131,9 @@ class _Builder:
             ("links", links, MOST_LINKS),
         ):
             if one * self.copies > most:
-                msg = f"{self.copies:,} times {one:,} {what} are too many; {most:,} are the most"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"{self.copies:,} times {one:,} {what} are too many; {most:,} are the most"
+                )
 
     def _alive(self) -> list[bool]:
         """Say of each part whether a GPU, NIC or link hangs on it."""
@@ -173,8 +173,9 @@ class _Builder:
         for number in cpus:
             by_host.setdefault(self.listed[number].host, []).append(number)
         if sum(len(many) ** 2 for many in by_host.values()) > MOST_CPU_LINKS:
-            msg = f"its CPUs have more than {MOST_CPU_LINKS:,} links among them; that is too many"
-            raise FormatError(msg)
+            raise FormatError(
+                f"its CPUs have more than {MOST_CPU_LINKS:,} links among them; that is too many"
+            )
         for first, second in ((a, b) for many in by_host.values() for a in many for b in many):
             cpu = self.listed[first].cpu
             if first != second and cpu is not None:
@@ -252,11 +253,10 @@ class _Builder:
         """Return the switches that join the NICs of all hosts, and their links."""
         if not self.numbers["nic"]:
             if self.copies > 1:
-                msg = (
+                raise FormatError(
                     f"it has no NIC, so that nothing joins {self.copies} hosts; leave the setting "
                     "hosts out"
                 )
-                raise FormatError(msg)
             return [], []
         rails: list[list[tuple[str, Part]]] = [[]]
         places: Counter[int] = Counter()

@@ -262,8 +262,7 @@ class Parts:
     def add(self, part: Part) -> int:
         """Add a part and return its number."""
         if len(self.listed) >= MOST_PARTS:
-            msg = f"it has more than {MOST_PARTS:,} devices; that is too many"
-            raise FormatError(msg)
+            raise FormatError(f"it has more than {MOST_PARTS:,} devices; that is too many")
         self.listed.append(part)
         return len(self.listed) - 1
 
@@ -321,8 +320,9 @@ class _Reading:
         self.host = self.parts.hosts.setdefault(key, len(self.parts.hosts))
         self.parts.seen[f"cpus {self.host}"] += 1
         if self.parts.seen[f"cpus {self.host}"] > MOST_CPUS:
-            msg = f"line {element.line}: a host has more than {MOST_CPUS} CPUs; that is too many"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {element.line}: a host has more than {MOST_CPUS} CPUs; that is too many"
+            )
         number = self.parts.add(Part("cpu", self.host, cpu=cpu_kind(element)))
         for child in element.each("pci"):
             self._pci(child, number)
@@ -401,11 +401,10 @@ class _Reading:
         number = element.integer("dev", len(self.ports))
         speed = element.integer("speed", 0)
         if speed > MOST_SPEED:
-            msg = (
+            raise FormatError(
                 f"line {element.line}: <{element.tag}> has a speed of {speed:,} Mb/s; give up to "
                 f"{MOST_SPEED:,} Mb/s"
             )
-            raise FormatError(msg)
         self.parts.seen["NICs of unknown speed"] += speed <= 0
         rate = speed / 8000 if speed > 0 else UNSAID_NIC
         if wire.bandwidth > rate:
@@ -422,11 +421,10 @@ class _Reading:
         """Return the link of a PCI device to what is above it."""
         width = element.integer("link_width", 0) or 16  # what is not known is 0 in /sys
         if not 0 < width <= MOST_LANES:
-            msg = (
+            raise FormatError(
                 f"line {element.line}: <{element.tag}> has {width:,} PCIe lanes; give 1 to "
                 f"{MOST_LANES}, or 0 for unknown"
             )
-            raise FormatError(msg)
         speed = pcie_generation(element.attributes.get("link_speed", ""))
         self.parts.seen["PCI devices of unknown speed"] += speed is None
         return (speed or UNSAID_PCIE).wire(width, planned=self.planned)
@@ -488,11 +486,10 @@ class _Reading:
     def _c2c(self, number: int, link: Element) -> None:
         rate = link.integer("bw", 0) * _parallel(link) / 1000  # MB/s of each
         if not 0 < rate <= LOCAL:
-            msg = (
+            raise FormatError(
                 f"line {link.line}: <c2c> carries {rate:g} GB/s; give bw in MB/s and count so "
                 f"that it is above 0 and up to {LOCAL:g} GB/s"
             )
-            raise FormatError(msg)
         wire = Wire(rate, "NVLink-C2C", _parallel(link))
         self.parts.join(number, self._cpu_of(number), wire)
 
@@ -500,10 +497,9 @@ class _Reading:
 def _parallel(link: Element) -> int:
     count = link.integer("count", 1)
     if not 0 <= count <= MOST_PARALLEL:
-        msg = (
+        raise FormatError(
             f"line {link.line}: <{link.tag}> stands for {count:,} links; give 0 to {MOST_PARALLEL}"
         )
-        raise FormatError(msg)
     return count
 
 

@@ -22,11 +22,12 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
 from ccl.topology import Device, Link, Topology
-from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.machines._pcie_tree import choice, count
+from interchange.formats.fields import choice
+from interchange.formats.format import Imported, Overlay, Reader, Report, Request
 from interchange.formats.machines.nccl.parts import (
     CPUS,
     MOST_CPUS,
@@ -35,7 +36,6 @@ from interchange.formats.machines.nccl.parts import (
     without_comments,
 )
 from interchange.formats.xml import Element, begins_with, parse_xml
-from interchange.overlay import Overlay
 
 DEEPEST = 32
 """Bridges below one another that are kept."""
@@ -88,8 +88,9 @@ def host_of(topology: Topology, name: str) -> str | None:
     if name:
         if name in topology.hosts:
             return name
-        msg = f"no host is called {name}; there are {', '.join(topology.hosts[:8]) or 'none'}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"no host is called {name}; there are {', '.join(topology.hosts[:8]) or 'none'}"
+        )
     return topology.hosts[0] if topology.hosts else None
 
 
@@ -104,13 +105,15 @@ def shape_of(topology: Topology, host: str | None) -> Shape:
     shaping = _Shaping(topology, host)
     shape = shaping.shape
     if "gpu" not in shape.roles.values():
-        msg = f"{host or topology.name} has no GPU; NCCL's topology is of a host with GPUs"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{host or topology.name} has no GPU; NCCL's topology is of a host with GPUs"
+        )
     shaping.trees()
     shaping.rest()
     if len(shape.cpus) > MOST_CPUS:
-        msg = f"{host or topology.name} has {len(shape.cpus)} CPUs; at most {MOST_CPUS} are written"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{host or topology.name} has {len(shape.cpus)} CPUs; at most {MOST_CPUS} are written"
+        )
     return shape
 
 
@@ -359,28 +362,23 @@ def read(content: bytes, asked: Request) -> Imported:
     FormatError
         If no topology is open, it is not XML of this form, or it names a GPU that is not there.
     """
-    wanted = choice(asked, "graph", among=dict.fromkeys((*KINDS.values(), "all")), usual="all")
+    wanted = choice(asked, "graph", (*KINDS.values(), "all"), "all")
     if asked.topology is None:
-        msg = (
-            f"{asked.name}: it holds channels over a cluster and no cluster; open the cluster "
+        raise FormatError(
+            "it holds channels over a cluster and no cluster; open the cluster "
             "first, such as from NCCL's topology file"
         )
-        raise FormatError(msg)
-    try:
-        root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
-        if root.tag != "graphs":
-            msg = f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
-            raise FormatError(msg)
-        reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
-        graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
-        if not graphs:
-            msg = f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}"
-            raise FormatError(msg)
-        for graph in graphs:
-            reading.graph(graph)
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
+    if root.tag != "graphs":
+        raise FormatError(
+            f"line {root.line}: it begins with <{root.tag}>; a file of channels with <graphs>"
+        )
+    reading = _Reading(asked.topology, asked.settings.get("host", "").strip())
+    graphs = [each for each in root.each("graph") if wanted in ("all", _kind(each))]
+    if not graphs:
+        raise FormatError(f"it has no <graph>{'' if wanted == 'all' else f' of {wanted}'}")
+    for graph in graphs:
+        reading.graph(graph)
     return Imported(document(asked.topology), reading.report(), overlay=reading.overlay())
 
 
@@ -395,8 +393,9 @@ class _Reading:
         self.topology = topology
         hosts: list[str | None] = [*topology.hosts] or [None]
         if host and host not in hosts:
-            msg = f"the cluster has no host {host}; there are {', '.join(topology.hosts[:8])}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"the cluster has no host {host}; there are {', '.join(topology.hosts[:8])}"
+            )
         self.hosts = hosts[hosts.index(host) :] if host else hosts
         self.gpus: dict[str | None, list[str]] = {each: [] for each in hosts}
         self.nics: dict[str | None, list[str]] = {each: [] for each in hosts}
@@ -467,11 +466,10 @@ class _Reading:
         host, number = self._place(element)
         gpus = self.gpus[host]
         if number >= len(gpus):
-            msg = (
+            raise FormatError(
                 f'line {element.line}: <gpu dev="{number}"> is not on '
                 f"{host or self.topology.name}, which has {count(len(gpus), 'GPU')} from 0 on"
             )
-            raise FormatError(msg)
         return gpus[number]
 
     def _nic(self, element: Element) -> str | None:
@@ -487,11 +485,10 @@ class _Reading:
         number = element.integer("dev")
         system = number >> _SYSTEM
         if not 0 <= system < len(self.hosts):
-            msg = (
+            raise FormatError(
                 f"line {element.line}: <{element.tag}> is on host {system} from "
                 f"{self.hosts[0] or self.topology.name} on, and there are {len(self.hosts)}"
             )
-            raise FormatError(msg)
         return self.hosts[system], number & ((1 << _SYSTEM) - 1)
 
     def _nvswitches(self, gpu: str) -> list[str]:
@@ -524,11 +521,4 @@ class _Reading:
         return Report(tuple(self.told[:10]), tuple(assumed), tuple(left))
 
 
-READER = Reader(
-    name="nccl-graph",
-    title="NCCL channels (rings, trees)",
-    endings=("xml",),
-    recognises=recognises,
-    read=read,
-    settings=SETTINGS,
-)
+READER = Reader("nccl-graph", "NCCL channels (rings, trees)", ("xml",), recognises, read, SETTINGS)

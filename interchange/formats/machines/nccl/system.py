@@ -11,10 +11,12 @@ Source of the format: NVIDIA/nccl, src/graph/xml.cc and topo.cc; ROCm/rccl for `
 
 from __future__ import annotations
 
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.serialization.conditions import document
+from ccl.text import count
+from interchange.formats.fields import choice, whole
 from interchange.formats.format import Imported, Reader, Report, Request, Writer
-from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA, choice, count
+from interchange.formats.machines._pcie_tree import DIRECT_ALPHA, HOP_ALPHA
 from interchange.formats.machines.nccl.cluster import MOST_GPUS, NETWORK_ALPHA, Built, build
 from interchange.formats.machines.nccl.parts import (
     LOCAL,
@@ -58,34 +60,19 @@ def read(content: bytes, asked: Request) -> Imported:
     ProblemError
         If it is no topology.
     """
-    planned = choice(asked, "bandwidths", among={"planned": 0, "spec": 0}, usual="planned")
-    switches = choice(asked, "switches", among={"each": 0, "merged": 0}, usual="each")
-    network = choice(asked, "network", among={"flat": 0, "rails": 0}, usual="flat")
-    hosts = _hosts(asked)
-    try:
-        root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
-        if root.tag != "system":
-            msg = f"line {root.line}: it begins with <{root.tag}>; a system topology with <system>"
-            raise FormatError(msg)
-        parts = read_parts(root, planned=planned == "planned", merged=switches == "merged")
-        built = build(parts, copies=hosts, network="rails" if network == "rails" else "flat")
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
+    planned = choice(asked, "bandwidths", ("planned", "spec"), "planned")
+    switches = choice(asked, "switches", ("each", "merged"), "each")
+    network = choice(asked, "network", ("flat", "rails"), "flat")
+    hosts = whole(asked, "hosts", 1, most=MOST_GPUS)
+    root = parse_xml(without_comments(content), most_elements=MOST_ELEMENTS)
+    if root.tag != "system":
+        raise FormatError(
+            f"line {root.line}: it begins with <{root.tag}>; a system topology with <system>"
+        )
+    parts = read_parts(root, planned=planned == "planned", merged=switches == "merged")
+    built = build(parts, copies=hosts, network="rails" if network == "rails" else "flat")
     report = _report(parts, built, planned=planned == "planned", merged=switches == "merged")
     return Imported(document(built.topology), report)
-
-
-def _hosts(asked: Request) -> int:
-    said = asked.settings.get("hosts", "").strip() or "1"
-    number = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0
-    if not 1 <= number <= MOST_GPUS:
-        msg = (
-            f"{asked.name}: the setting hosts is {said!r}; it is a whole number from 1 to "
-            f"{MOST_GPUS:,}"
-        )
-        raise FormatError(msg)
-    return number
 
 
 def _report(parts: Parts, built: Built, *, planned: bool, merged: bool) -> Report:
@@ -195,20 +182,6 @@ def _left_out(parts: Parts, built: Built) -> list[str]:
     return told
 
 
-READER = Reader(
-    name="nccl",
-    title="NCCL or RCCL topology",
-    endings=("xml",),
-    recognises=recognises,
-    read=read,
-    settings=SETTINGS,
-)
+READER = Reader("nccl", "NCCL or RCCL topology", ("xml",), recognises, read, SETTINGS)
 
-WRITER = Writer(
-    name="nccl",
-    title="NCCL or RCCL topology",
-    ending="xml",
-    needs="topology",
-    write=write,
-    options=Options,
-)
+WRITER = Writer("nccl", "NCCL or RCCL topology", "xml", "topology", write, Options)

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ccl.serialization.conditions import Document
+from ccl.text import count
 from ccl.topology import Device, Link, Topology
+from interchange.formats.fields import some
 from interchange.formats.format import Written, one_file
-from interchange.formats.machines._pcie_tree import count
 from interchange.formats.machines.nccl.cluster import build
 from interchange.formats.machines.nccl.parts import (
     CPUS,
@@ -81,11 +82,11 @@ def _devices(drawn: Topology, back: Topology, kept: Mapping[str, str], told: lis
     if gone:
         told.append(
             f"{count(len(gone), 'device')} of other hosts, the network or no kind of NCCL's"
-            f": {_some(gone)}"
+            f": {some(gone)}"
         )
     new = sorted(set(back.index) - set(kept.values()), key=back.index.__getitem__)
     if new:
-        told.append(f"places are invented that NCCL wants: {_some(new)}")
+        told.append(f"places are invented that NCCL wants: {some(new)}")
     changed = [
         each.name
         for each in drawn.devices
@@ -93,7 +94,7 @@ def _devices(drawn: Topology, back: Topology, kept: Mapping[str, str], told: lis
     ]
     if changed:
         told.append(
-            f"host, kind, abilities or buffer of {count(len(changed), 'device')}: {_some(changed)}"
+            f"host, kind, abilities or buffer of {count(len(changed), 'device')}: {some(changed)}"
         )
     return len(gone) + len(new) + len(changed)
 
@@ -113,13 +114,13 @@ def _links(drawn: Topology, back: Topology, kept: Mapping[str, str], told: list[
     there = {link.ends for link, _ in pairs}
     gone = [link for link in known if link.ends not in there]
     if gone:
-        told.append(f"{count(len(gone), 'link')} that the format cannot say: {_some(gone)}")
+        told.append(f"{count(len(gone), 'link')} that the format cannot say: {some(gone)}")
     old = set(kept.values())
     new = [
         link for link in back.links if link.ends not in ends and link.src in old and link.dst in old
     ]
     if new:
-        told.append(f"{count(len(new), 'link')} that NCCL takes to be there: {_some(new)}")
+        told.append(f"{count(len(new), 'link')} that NCCL takes to be there: {some(new)}")
     other = [(a, b) for a, b in pairs if not math.isclose(a.bandwidth, b.bandwidth)]
     if other:
         first, read = other[0]
@@ -136,14 +137,8 @@ def _links(drawn: Topology, back: Topology, kept: Mapping[str, str], told: list[
         )
     worded = [a for a, b in pairs if (a.medium, a.count) != (b.medium, b.count)]
     if worded:
-        told.append(f"medium or number of {count(len(worded), 'link')}: {_some(worded)}")
+        told.append(f"medium or number of {count(len(worded), 'link')}: {some(worded)}")
     return len(gone) + len(new) + len(other) + len(worded)
-
-
-def _some(what: list[str] | list[Link]) -> str:
-    """Name at most four of many."""
-    named = ", ".join(str(each) for each in what[:4])
-    return named if len(what) <= 4 else f"{named} and {len(what) - 4:,} more"
 
 
 READ_BY_NCCL = 256

@@ -21,6 +21,10 @@ from interchange.formats.xml import Element, parse_xml
 from interchange.programs import (
     OPERATIONS,
     PROTOCOLS,
+    READS,
+    RECEIVES,
+    SENDS,
+    WRITES,
     Buffer,
     Operation,
     Program,
@@ -31,7 +35,6 @@ from interchange.programs import (
     ThreadBlock,
 )
 from interchange.programs.lint import Executor
-from interchange.programs.program import READS, RECEIVES, SENDS, WRITES
 
 COLLECTIVES: dict[str, CollectiveKind] = {
     "allgather": "all-gather",
@@ -99,13 +102,13 @@ def read_program(content: bytes, *, name: str, root: int | None = None) -> tuple
     try:
         algo = parse_xml(content)
         if algo.tag != "algo":
-            msg = f"line {algo.line}: the first element is <{algo.tag[:40]}>; MSCCL XML has <algo>"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {algo.line}: the first element is <{algo.tag[:40]}>; MSCCL XML has <algo>"
+            )
         notes = _Notes()
         program = _program(algo, notes, name=name, root=root)
     except FormatError as error:
-        msg = f"{name}: {error}"
-        raise FormatError(msg) from None
+        raise FormatError(f"{name}: {error}") from None
     return program, _report(program, notes)
 
 
@@ -134,15 +137,15 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
     collective = COLLECTIVES.get(algo.text("coll"))
     if collective is None:
         known = ", ".join(COLLECTIVES)
-        msg = f"line {algo.line}: coll is {_short(algo.text('coll'))}; there are {known}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {algo.line}: coll is {_short(algo.text('coll'))}; there are {known}"
+        )
     gpus = _numbered(list(algo.each("gpu")), "gpu")
     if algo.integer("ngpus") != len(gpus):
-        msg = (
+        raise FormatError(
             f"line {algo.line}: ngpus is {algo.integer('ngpus')} and there are {len(gpus)} <gpu>; "
             "give one for each rank"
         )
-        raise FormatError(msg)
     ranks = tuple(_rank(gpu, notes, ranks=len(gpus)) for gpu in gpus)
     inplace = _flag(algo, "inplace", notes, default=False)
     smallest, largest = _window(algo, notes)
@@ -161,8 +164,9 @@ def _program(algo: Element, notes: _Notes, *, name: str, root: int | None) -> Pr
         root=algo.integer("root", 0) if root is None else root,
     )
     if not 0 <= program.root < len(ranks):
-        msg = f"line {algo.line}: the root is {program.root}; ranks go from 0 to {len(ranks) - 1}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {algo.line}: the root is {program.root}; ranks go from 0 to {len(ranks) - 1}"
+        )
     _look_over(algo, program, notes)
     return program
 
@@ -191,11 +195,10 @@ def _look_over(algo: Element, program: Program, notes: _Notes) -> None:
     """Compare what the file says of itself, and name what is not kept."""
     channels = algo.integer("nchannels", program.channels)
     if channels < program.channels:
-        msg = (
+        raise FormatError(
             f"line {algo.line}: nchannels is {channels} and channel {program.channels - 1} is "
             f"used; give {program.channels}"
         )
-        raise FormatError(msg)
     if channels > program.channels:
         notes.left_out.append(f"nchannels {channels}, of which {program.channels} are used")
     redop = algo.text("redop", "sum")
@@ -212,8 +215,9 @@ def _protocol(algo: Element, notes: _Notes) -> Protocol:
         return "Simple"
     told = algo.text("proto")
     if told not in PROTOCOLS:
-        msg = f"line {algo.line}: proto is {_short(told)}; there are {', '.join(PROTOCOLS)}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {algo.line}: proto is {_short(told)}; there are {', '.join(PROTOCOLS)}"
+        )
     return told
 
 
@@ -234,8 +238,7 @@ def _flag(algo: Element, key: str, notes: _Notes, *, default: bool) -> bool:
         return default
     told = algo.text(key).strip()
     if told not in ("0", "1"):
-        msg = f"line {algo.line}: {key} is {_short(told)}; give 0 or 1"
-        raise FormatError(msg)
+        raise FormatError(f"line {algo.line}: {key} is {_short(told)}; give 0 or 1")
     return told == "1"
 
 
@@ -246,15 +249,13 @@ def _numbered(elements: Sequence[Element], what: str) -> list[Element]:
         number = each.integer("id")
         if number in numbers or not 0 <= number < len(elements):
             found = "used twice" if number in numbers else "out of order"
-            msg = (
+            raise FormatError(
                 f"line {each.line}: the id of <{what}> is {number}, {found}; the {len(elements)} "
                 f"here are 0 to {len(elements) - 1}, without a gap"
             )
-            raise FormatError(msg)
         numbers[number] = each
     if not numbers:
-        msg = f"there is no <{what}>; a program has one for each rank"
-        raise FormatError(msg)
+        raise FormatError(f"there is no <{what}>; a program has one for each rank")
     return [numbers[number] for number in range(len(elements))]
 
 
@@ -277,26 +278,25 @@ def _block(tb: Element, notes: _Notes, *, rank: int, ranks: int) -> ThreadBlock:
     for key, peer in (("send", send), ("recv", receive)):
         if peer == rank or not -1 <= peer < ranks:
             wrong = "itself" if peer == rank else "not there"
-            msg = (
+            raise FormatError(
                 f"line {tb.line}: {key} of a thread block of rank {rank} is {peer}, which is "
                 f"{wrong}; give another of the {ranks} ranks, or -1"
             )
-            raise FormatError(msg)
     channel = tb.integer("chan")
     if channel == -1 and send == receive == -1:
         notes.counts["chan"] += 1
         channel = 0
     if not 0 <= channel <= MOST_CHANNEL:
-        msg = f"line {tb.line}: chan is {channel}; channels go from 0 to {MOST_CHANNEL}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {tb.line}: chan is {channel}; channels go from 0 to {MOST_CHANNEL}"
+        )
     steps = []
     for place, element in enumerate(tb.each("step")):
         if element.integer("s") != place:
-            msg = (
+            raise FormatError(
                 f"line {element.line}: the step is number {element.integer('s')} and in place "
                 f"{place}; steps are numbered 0, 1, 2 and so on"
             )
-            raise FormatError(msg)
         steps.append(_step(element, notes))
     return ThreadBlock(send, receive, channel, tuple(steps))
 
@@ -304,15 +304,13 @@ def _block(tb: Element, notes: _Notes, *, rank: int, ranks: int) -> ThreadBlock:
 def _step(element: Element, notes: _Notes) -> Step:
     told = element.text("type")
     if told == "ra":
-        msg = (
+        raise FormatError(
             f"line {element.line}: type ra adds a residual, which no collective here has; take the "
             "step out"
         )
-        raise FormatError(msg)
     if told not in OPERATIONS:
         known = ", ".join(get_args(Operation))
-        msg = f"line {element.line}: type is {_short(told)}; there are {known}"
-        raise FormatError(msg)
+        raise FormatError(f"line {element.line}: type is {_short(told)}; there are {known}")
     operation: Operation = told
     if operation == "nop":
         return Step("nop", after=_after(element))
@@ -330,19 +328,19 @@ def _step(element: Element, notes: _Notes) -> Step:
 def _slot(element: Element, end: str) -> Slot:
     letter = element.text(f"{end}buf")
     if letter not in BUFFERS:
-        msg = f"line {element.line}: {end}buf is {_short(letter)}; there are i, o and s"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {element.line}: {end}buf is {_short(letter)}; there are i, o and s"
+        )
     return Slot(BUFFERS[letter], _bounded(element, f"{end}off", least=0, most=CHUNK_LIMIT))
 
 
 def _after(element: Element) -> tuple[int, int] | None:
     block, step = element.integer("depid", -1), element.integer("deps", -1)
     if (block < 0) != (step < 0):
-        msg = (
+        raise FormatError(
             f"line {element.line}: depid is {block} and deps {step}; give a thread block and its "
             "step, or -1 for both"
         )
-        raise FormatError(msg)
     return None if block < 0 else (block, step)
 
 
@@ -360,8 +358,7 @@ def _check_waits(tbs: Sequence[Element], blocks: Sequence[ThreadBlock], notes: _
             told = row.integer("hasdep", int((number, place) in awaited))
             notes.counts["unawaited"] += told == 1 and (number, place) not in awaited
             if told not in (0, 1):
-                msg = f"line {row.line}: hasdep is {told}; give 0 or 1"
-                raise FormatError(msg)
+                raise FormatError(f"line {row.line}: hasdep is {told}; give 0 or 1")
 
 
 def _check_wait(
@@ -371,17 +368,14 @@ def _check_wait(
     what = f"line {row.line}: the step waits for step {place} of thread block {block}"
     if block >= len(rows) or place >= len(rows[block]):
         have = f"{len(rows[block])} steps" if block < len(rows) else f"{len(rows)} thread blocks"
-        msg = f"{what}, and there are {have}; give one that is there"
-        raise FormatError(msg)
+        raise FormatError(f"{what}, and there are {have}; give one that is there")
     if block == own[0] and place >= own[1]:
-        msg = f"{what}, its own, which comes no earlier; give an earlier step"
-        raise FormatError(msg)
+        raise FormatError(f"{what}, its own, which comes no earlier; give an earlier step")
     if rows[block][place].integer("hasdep", 1) == 0:
-        msg = (
+        raise FormatError(
             f"{what}, whose hasdep is 0 (line {rows[block][place].line}): an executor waits for "
             "ever; make it 1"
         )
-        raise FormatError(msg)
 
 
 def _bounded(
@@ -389,8 +383,7 @@ def _bounded(
 ) -> int:
     number = element.integer(key, default)
     if not least <= number <= most:
-        msg = f"line {element.line}: {key} is {number}; give {least} to {most:,}"
-        raise FormatError(msg)
+        raise FormatError(f"line {element.line}: {key} is {number}; give {least} to {most:,}")
     return number
 
 
@@ -412,5 +405,6 @@ def given_root(settings: Mapping[str, str], name: str) -> int | None:
     try:
         return int(told)
     except ValueError:
-        msg = f"{name}: the setting root is {_short(told)!r}; give the number of a rank"
-        raise FormatError(msg) from None
+        raise FormatError(
+            f"{name}: the setting root is {_short(told)!r}; give the number of a rank"
+        ) from None

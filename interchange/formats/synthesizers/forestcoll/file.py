@@ -95,8 +95,9 @@ def parse_forest(content: bytes) -> FileForest:
     top = parse_xml(content)
     elements = [top] if top.tag == "tree" else list(top.each("tree"))
     if top.tag not in (*ROOTS, "tree") or not elements:
-        msg = f"line {top.line}: <{top.tag}> holds no <tree>; ForestColl has <Algo> with trees"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {top.line}: <{top.tag}> holds no <tree>; ForestColl has <Algo> with trees"
+        )
     trees = tuple([_tree(each) for each in elements])
     chunks: defaultdict[str, int] = defaultdict(int)
     for each in trees:
@@ -104,11 +105,10 @@ def parse_forest(content: bytes) -> FileForest:
     said = top.integer("nchunkspernode", 0)
     for root, many in chunks.items():
         if said and many != said:
-            msg = (
+            raise FormatError(
                 f"the trees of {root} carry {many} chunks and nchunkspernode says {said}; "
                 "a tree is missing or one too many"
             )
-            raise FormatError(msg)
     return FileForest(trees, dict(chunks))
 
 
@@ -123,15 +123,15 @@ def path_text(names: Route) -> str:
     text = ",".join(names)
     lost = _NOT_XML.search(text)
     if lost is not None:
-        msg = f"a device has the sign {lost[0]!r} in its name, which XML cannot hold; rename it"
-        raise FormatError(msg)
+        raise FormatError(
+            f"a device has the sign {lost[0]!r} in its name, which XML cannot hold; rename it"
+        )
     if _parted(text) != names:
         odd = next((each for each in names if _parted(each) != (each,)), names[0])
-        msg = (
+        raise FormatError(
             f"device {odd!r} has a comma or a parenthesis, and commas part the devices of a path; "
             "give it another name"
         )
-        raise FormatError(msg)
     return text
 
 
@@ -139,8 +139,9 @@ def _tree(element: Element) -> FileTree:
     root = element.text("root")
     chunks = element.integer("nchunks", 1)
     if not 1 <= chunks <= MOST_CHUNKS:
-        msg = f"line {element.line}: a tree of {chunks} chunks; give 1 to {MOST_CHUNKS:,}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {element.line}: a tree of {chunks} chunks; give 1 to {MOST_CHUNKS:,}"
+        )
     return FileTree(root, _ordered(root, [_edge(each) for each in element.each("send")]), chunks)
 
 
@@ -150,11 +151,10 @@ def _edge(element: Element) -> tuple[Route, int]:
     path = element.attributes.get("path")
     names = (src, dst) if path is None else _parted(path)
     if len(names) < 2 or (names[0], names[-1]) != (src, dst):
-        msg = (
+        raise FormatError(
             f"line {element.line}: the path of <send> is not one from {src} to {dst}; it begins "
             f"at {names[0]} and ends at {names[-1]}"
         )
-        raise FormatError(msg)
     return names, element.line
 
 
@@ -185,8 +185,9 @@ def _ordered(root: str, edges: list[tuple[Route, int]]) -> tuple[Route, ...]:
     for route, line in edges:
         child = route[-1]
         if child in seen:
-            msg = f"line {line}: the tree of {root} reaches {child} twice; once is a tree"
-            raise FormatError(msg)
+            raise FormatError(
+                f"line {line}: the tree of {root} reaches {child} twice; once is a tree"
+            )
         straight = straight and route[0] in seen
         seen.add(child)
         onward[route[0]].append(route)
@@ -201,8 +202,9 @@ def _ordered(root: str, edges: list[tuple[Route, int]]) -> tuple[Route, ...]:
     if onward:
         parent = next(iter(onward))
         line = next(line for route, line in edges if route[0] == parent)
-        msg = f"line {line}: the tree of {root} leaves {parent}, which it does not reach"
-        raise FormatError(msg)
+        raise FormatError(
+            f"line {line}: the tree of {root} leaves {parent}, which it does not reach"
+        )
     return tuple(routes)
 
 

@@ -1,5 +1,170 @@
-"""MSCCL-tools, with what SCCL and TACCL write in its format."""
+"""JSON of MSCCL-tools and its kin: topologies, and plans in steps and rounds.
 
-from interchange.formats.synthesizers.msccl_tools.format import READER, WRITER
+SCCL's and TACCL's files are read too; `_msccl_file` says what they look like, `_msccl_cluster` what
+becomes of counts of links and of switches, `_msccl_plan` how steps become a schedule. A plan is
+verified and replayed; one that breaks a rule is refused with the rule. The writer gives what
+MSCCL-tools can load, and a plan that it writes was read back and verified before.
 
-__all__ = ["READER", "WRITER"]
+Reference: microsoft/msccl-tools, msccl/serialization.py; microsoft/taccl, taccl/serialization.py.
+"""
+
+from __future__ import annotations
+
+from ccl import text
+from ccl.errors import FormatError
+from ccl.problem import Problem
+from ccl.serialization.conditions import Document, document
+from ccl.serialization.quantity import format_size
+from ccl.serialization.text import decode_json
+from ccl.simulate import simulate
+from ccl.topology import Topology
+from ccl.verify import verify
+from interchange.formats.fields import nbytes
+from interchange.formats.format import Imported, Reader, Remarks, Request, Writer
+from interchange.formats.format import Report as Report
+from interchange.formats.synthesizers.msccl_tools.cluster import (
+    collective_of,
+    of_collective,
+    placement,
+    topology_of,
+)
+from interchange.formats.synthesizers.msccl_tools.file import (
+    KINDS,
+    AlgorithmFile,
+    CollectiveFile,
+    InstanceFile,
+    TopologyFile,
+    kind_of,
+    recognises,
+)
+from interchange.formats.synthesizers.msccl_tools.plan import (
+    FileStep,
+    check_rounds,
+    parsed,
+    schedule_of,
+    write,
+)
+
+CHUNK = 1e6
+"""Bytes of a chunk."""
+
+
+def read(content: bytes, asked: Request) -> Imported:
+    """Read a topology, a plan, or the collective of one."""
+    kind = kind_of(content)
+    told = Remarks()
+    if kind == "topology":
+        file = decode_json(content, TopologyFile)
+        made = topology_of(file, asked, told, chunk=_chunk(asked), sends=set())
+        return Imported(document(made), told.report())
+    if kind == "algorithm":
+        return _plan(decode_json(content, AlgorithmFile), asked, told)
+    if kind == "collective":
+        return _problem(decode_json(content, CollectiveFile), asked, told)
+    if kind == "instance":
+        decode_json(content, InstanceFile)
+        raise FormatError(
+            "it is an instance, which has neither topology nor plan; give its algorithm"
+        )
+    raise FormatError(f"it says of no type that it is {kind!r}; there are {', '.join(KINDS)}")
+
+
+def _chunk(asked: Request) -> float:
+    return nbytes(asked, "chunk_size", CHUNK)
+
+
+def _open(asked: Request, what: str) -> Topology:
+    if asked.topology is None:
+        raise FormatError(
+            f"{what} without a topology, and no cluster is open; open its cluster first"
+        )
+    return asked.topology
+
+
+def _ranks(file: TopologyFile) -> int:
+    return len(file.links) if file.links is not None else file.copies * file.ngpus_per_node
+
+
+def _plan(file: AlgorithmFile, asked: Request, told: Remarks) -> Imported:
+    chunk = _chunk(asked)
+    if file.topology is None:
+        topology = _open(asked, "it is a plan")
+        told.assumed.append(f"it is for {topology}, which is open; its ranks are the GPUs there")
+        steps = parsed(file.steps, len(topology.ranks))
+    else:
+        steps = parsed(file.steps, _ranks(file.topology))
+        ways = {(each.src, each.dst) for step in steps for each in step.sends}
+        topology = topology_of(file.topology, asked, told, chunk=chunk, sends=ways)
+    placed = placement(file, len(topology.ranks), told)
+    name = file.collective.name if file.collective is not None else ""
+    found, numbers = collective_of(placed.signatures(), placed.ranks, chunk, name=name)
+    problem = Problem(topology, found)
+    if file.topology is not None and file.topology.links is not None and not _pipelined(file):
+        check_rounds(problem, steps)
+    known = placed.holders.keys() | placed.wanted.keys()
+    plan = schedule_of(problem, steps, numbers, known=known, told=told)
+    verify(problem, plan)
+    _tell_plan(file, steps, asked, told)
+    told.taken.append(
+        f"{found.kind} of {format_size(found.size)} in {text.count(len(found.chunks), 'chunk')} "
+        f"and {text.count(len(plan.sends), 'send')}, verified: its makespan is "
+        f"{simulate(problem, plan).makespan:.6g} µs"
+    )
+    return Imported(document(problem, plan=plan), told.report())
+
+
+def _pipelined(file: AlgorithmFile) -> bool:
+    """Whether steps overlap, so that a step alone does not say what a link carries."""
+    timed = any(len(send) > 3 for step in file.steps for send in step.sends)
+    return timed or (file.instance is not None and file.instance.pipeline is not None)
+
+
+def _tell_plan(
+    file: AlgorithmFile, steps: tuple[FileStep, ...], asked: Request, told: Remarks
+) -> None:
+    rounds = sum(step.rounds for step in steps)
+    timed = any(step.timed for step in steps)
+    order = ", whose sends have times and are in their order" if timed else ""
+    told.taken.append(f"{text.count(len(steps), 'step')} of {rounds:g} rounds in all{order}")
+    if "chunk_size" not in asked.settings:
+        told.assumed.append(f"chunks of {format_size(CHUNK)}; setting chunk_size is another")
+    if any(len(send) > 4 for step in file.steps for send in step.sends):
+        told.left_out.append("over which of parallel links each send goes, and its operation")
+    if file.instance is not None:
+        limits = [
+            f"{name} {value}"
+            for name in ("pipeline", "extra_memory", "allow_exchange")
+            if (value := getattr(file.instance, name))
+        ]
+        told.left_out.append(
+            f"the instance that was asked of the synthesizer{': ' if limits else ''}"
+            f"{', '.join(limits)[:200]}"
+        )
+
+
+def _problem(file: CollectiveFile, asked: Request, told: Remarks) -> Imported:
+    topology = _open(asked, "it is a collective")
+    placed = of_collective(file, len(topology.ranks))
+    found, _ = collective_of(placed.signatures(), placed.ranks, _chunk(asked), name=file.name)
+    told.taken.append(f"{found.kind} in {text.count(len(found.chunks), 'chunk')}, to be solved")
+    told.assumed.append(f"chunks of {format_size(_chunk(asked))}, on {topology}, which is open")
+    made: Document = document(Problem(topology, found))
+    return Imported(made, told.report())
+
+
+READER = Reader(
+    "msccl-tools",
+    "MSCCL-tools, SCCL and TACCL plans",
+    ("json",),
+    recognises,
+    read,
+    {
+        "bandwidth": "GB/s of a link that counts 1",
+        "alpha": "Latency of such a link in µs",
+        "chunk_size": "Size of a chunk, such as 1MB",
+        "direction": "Which side of its matrix is the destination: destination-major as in "
+        "MSCCL-tools, or source-major",
+    },
+)
+
+WRITER = Writer("msccl-tools", "MSCCL-tools topology or plan", "json", "topology", write)

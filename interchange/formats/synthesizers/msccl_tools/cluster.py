@@ -14,24 +14,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
+from ccl import text
 from ccl.collective import CHUNK_LIMIT, Chunk, Collective, CollectiveKind, custom, make_collective
 from ccl.errors import FormatError
 from ccl.topology import Link, SharedLimit, Topology, device
-from interchange.formats.format import Request
-from interchange.formats.synthesizers._asking import (
-    counted,
-    direction,
-    latency,
-    number,
-    square,
-    turned,
-)
+from interchange.formats.fields import number
+from interchange.formats.format import Remarks, Request
+from interchange.formats.synthesizers._matrices import direction, square, turned
 from interchange.formats.synthesizers.msccl_tools.file import (
     AlgorithmFile,
     CollectiveFile,
     TopologyFile,
 )
-from interchange.formats.synthesizers.taccl.topology import Remarks
 
 BANDWIDTH = 25.0
 """GB/s of a link that counts 1: an NVLink of the DGX-1, for which the program was made."""
@@ -49,7 +43,7 @@ MOST_COUNT = 10**9
 Pairs = Iterable[tuple[int, int]]
 
 
-def cluster(
+def topology_of(
     file: TopologyFile, asked: Request, told: Remarks, *, chunk: float, sends: set[tuple[int, int]]
 ) -> Topology:
     """Make a topology.
@@ -77,8 +71,9 @@ def cluster(
     if file.links is not None:
         return _counted(file, asked, told, sends)
     if file.node_links is None or file.node_invbws is None:
-        msg = "at topology: it has neither links nor node_links with node_invbws; add a matrix"
-        raise FormatError(msg)
+        raise FormatError(
+            "at topology: it has neither links nor node_links with node_invbws; add a matrix"
+        )
     return _copied(file, asked, told, chunk)
 
 
@@ -90,8 +85,9 @@ def _counted(
     _linked_right(file.links, "links", side)
     joined = sum(sum(map(bool, row)) for row in file.links)
     if joined > MOST_CONNECTED:
-        msg = f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at links: {joined:,} pairs of GPUs are joined; {MOST_CONNECTED:,} at most are read"
+        )
     fits: Callable[[bool], bool] | None = None
     if sends:
         fits = _Fits(file.links, sends)
@@ -99,7 +95,7 @@ def _counted(
     told.assumed += how
     rows = file.links if by_row else turned(file.links)
     unit = number(asked, "bandwidth", BANDWIDTH, most=1e6, unit="GB/s")
-    alpha = latency(asked, "alpha")
+    alpha = number(asked, "alpha", 0.0, most=1e9, unit="µs", zero=True)
     if not {"bandwidth", "alpha"} <= asked.settings.keys():
         told.assumed.append(
             f"{unit:g} GB/s for a link that counts 1 and a latency of {alpha:g} µs; settings "
@@ -113,8 +109,8 @@ def _counted(
     )
     limits = _switches(file, links, unit=unit, side=side, told=told)
     told.taken.append(
-        f"{counted(side, 'GPU')}, {counted(len(links), 'pair')} with {_many(rows)} links, "
-        f"{counted(len(limits), 'switch limit')}"
+        f"{text.count(side, 'GPU')}, {text.count(len(links), 'pair')} with {_many(rows)} links, "
+        f"{text.count(len(limits), 'switch limit')}"
     )
     devices = tuple(device("gpu", f"g{rank}") for rank in range(side))
     return Topology(file.name or "MSCCL topology", devices, links, limits)
@@ -144,11 +140,11 @@ def _linked_right(links: list[list[int]], name: str, side: int) -> None:
     square(links, name, side)
     for row, values in enumerate(links):
         if values[row]:
-            msg = f"at {name}[{row}][{row}]: GPU {row} is linked with itself; give 0"
-            raise FormatError(msg)
+            raise FormatError(f"at {name}[{row}][{row}]: GPU {row} is linked with itself; give 0")
         if max(values) > MOST_COUNT:
-            msg = f"at {name}[{row}]: {max(values):,} parallel links; give {MOST_COUNT:,} at most"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at {name}[{row}]: {max(values):,} parallel links; give {MOST_COUNT:,} at most"
+            )
 
 
 def _switches(
@@ -164,16 +160,17 @@ def _switches(
     for place, (srcs, dsts, rate, name) in enumerate(file.switches):
         wrong = next((each for each in (*srcs, *dsts) if not 0 <= each < side), None)
         if wrong is not None:
-            msg = f"at switches[{place}]: it names GPU {wrong}; give 0 to {side - 1}"
-            raise FormatError(msg)
+            raise FormatError(f"at switches[{place}]: it names GPU {wrong}; give 0 to {side - 1}")
         if not 0 < rate <= 1e9:
-            msg = f"at switches[{place}]: its bandwidth is {rate:g}; give more than 0, in links"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at switches[{place}]: its bandwidth is {rate:g}; give more than 0, in links"
+            )
         heads = dict.fromkeys(srcs)
         work += sum(len(out.get(src, ())) for src in heads)
         if work > 8 * MOST_LINKS:
-            msg = f"at switches[{place}]: switches cover more than {8 * MOST_LINKS:,} links in all"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at switches[{place}]: switches cover more than {8 * MOST_LINKS:,} links in all"
+            )
         tails = set(dsts)
         ends = [(f"g{src}", f"g{dst}") for src in heads for dst in out.get(src, ()) if dst in tails]
         if not ends:
@@ -184,7 +181,7 @@ def _switches(
         called += f" ({names[called]})" if names[called] > 1 else ""
         limits.append(SharedLimit(called, tuple(ends), rate * unit))
     if empty:
-        told.left_out.append(f"{counted(empty, 'switch limit')} over no link")
+        told.left_out.append(f"{text.count(empty, 'switch limit')} over no link")
     return tuple(limits)
 
 
@@ -194,8 +191,9 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     assert file.node_invbws is not None
     side, hosts = file.ngpus_per_node, file.copies
     if not 1 <= side <= MOST_GPUS or not 1 <= hosts <= MOST_GPUS // side:
-        msg = f"at topology: {hosts:,} hosts of {side:,} GPUs; give {MOST_GPUS:,} GPUs at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at topology: {hosts:,} hosts of {side:,} GPUs; give {MOST_GPUS:,} GPUs at most"
+        )
     _linked_right(file.node_links, "node_links", side)
     square(file.node_invbws, "node_invbws", side)
     by_row, how = direction(asked, [file.node_links, file.node_invbws])
@@ -206,16 +204,17 @@ def _copied(file: TopologyFile, asked: Request, told: Remarks, chunk: float) -> 
     inside = [(s, d, n) for d, row in enumerate(counts) for s, n in enumerate(row) if n]
     remote = _remote(file, side) if hosts > 1 else []
     if hosts * (len(inside) + (hosts - 1) * len(remote)) > MOST_LINKS:
-        msg = f"at topology: its copies would have more than {MOST_LINKS:,} links; take fewer"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at topology: its copies would have more than {MOST_LINKS:,} links; take fewer"
+        )
     for src, dst, many in inside:
         made.within(src, dst, many * made.rate(times[dst][src], "node_invbws"), many)
     made.switches(file.local_switches)
     if remote:
         made.between(remote, *_remote_times(file, made))
     told.taken.append(
-        f"{counted(side * hosts, 'GPU')} in {counted(hosts, 'host')} of TACCL, "
-        f"{counted(len(made.links), 'link')}, {counted(len(made.limits), 'switch limit')}"
+        f"{text.count(side * hosts, 'GPU')} in {text.count(hosts, 'host')} of TACCL, "
+        f"{text.count(len(made.links), 'link')}, {text.count(len(made.limits), 'switch limit')}"
     )
     told.assumed.append("times of node_invbws count latency too, so that links in hosts have none")
     devices = tuple(
@@ -233,15 +232,13 @@ def _remote(file: TopologyFile, side: int) -> list[tuple[int, int]]:
         src = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else -1
         for dst in dict.fromkeys(dsts):
             if not (0 <= src < side and 0 <= dst < side):
-                msg = (
+                raise FormatError(
                     f"at internode_conn: it joins {word[:20]!r} with {dst}; count the GPUs of a "
                     f"host from 0 to {side - 1}"
                 )
-                raise FormatError(msg)
             pairs.append((src, dst))
     if not pairs:
-        msg = "at internode_conn: nothing joins the hosts; name who sends to whom"
-        raise FormatError(msg)
+        raise FormatError("at internode_conn: nothing joins the hosts; name who sends to whom")
     return pairs
 
 
@@ -251,8 +248,9 @@ def _remote_times(file: TopologyFile, made: _Copies) -> tuple[float, float]:
         alpha = file.remote_alpha or 0.0
         return made.rate(file.remote_beta, "remote_beta"), max(alpha, 0.0)
     if file.remote_invbw is None:
-        msg = "at topology: it has several hosts, and neither remote_beta nor remote_invbw"
-        raise FormatError(msg)
+        raise FormatError(
+            "at topology: it has several hosts, and neither remote_beta nor remote_invbw"
+        )
     return made.rate(file.remote_invbw, "remote_invbw"), 0.0
 
 
@@ -270,8 +268,7 @@ class _Copies:
     def rate(self, time: float, place: str) -> float:
         """Return the GB/s of a link that takes some µs for a chunk."""
         if not 1e-9 <= time <= 1e12:
-            msg = f"at {place}: {time:g} µs for a chunk; give more than 0"
-            raise FormatError(msg)
+            raise FormatError(f"at {place}: {time:g} µs for a chunk; give more than 0")
         return self.chunk * 1e-3 / time
 
     def within(self, src: int, dst: int, bandwidth: float, many: int) -> None:
@@ -286,12 +283,14 @@ class _Copies:
         for place, group in enumerate(groups):
             members = sorted(set(group))
             if members and not 0 <= members[0] <= members[-1] < self.side:
-                msg = f"at local_switches[{place}]: GPUs of a host go from 0 to {self.side - 1}"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"at local_switches[{place}]: GPUs of a host go from 0 to {self.side - 1}"
+                )
             work += self.hosts * len(members) ** 2
             if work > 8 * MOST_LINKS:
-                msg = f"at local_switches: they cover more than {8 * MOST_LINKS:,} links in all"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"at local_switches: they cover more than {8 * MOST_LINKS:,} links in all"
+                )
             for gpu in members:
                 out = [(gpu, each) for each in members if (gpu, each) in self.inside]
                 into = [(each, gpu) for each in members if (each, gpu) in self.inside]
@@ -365,8 +364,9 @@ class Placement:
         """
         for rank in ranks:
             if not 0 <= rank < self.ranks:
-                msg = f"address {address} is of rank {rank}; ranks go from 0 to {self.ranks - 1}"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"address {address} is of rank {rank}; ranks go from 0 to {self.ranks - 1}"
+                )
             where[address].add(rank)
 
     def signatures(self) -> dict[int, Signature]:
@@ -381,8 +381,9 @@ class Placement:
         for address in sorted(self.wanted):
             holders, wanted = self.holders.get(address, set()), self.wanted[address]
             if not holders:
-                msg = f"address {address} is wanted by rank {min(wanted)} and held by none at first"
-                raise FormatError(msg)
+                raise FormatError(
+                    f"address {address} is wanted by rank {min(wanted)} and held by none at first"
+                )
             summed = address in self.summed
             moved = wanted if summed else wanted - holders
             if moved:
@@ -410,14 +411,15 @@ def placement(file: AlgorithmFile, ranks: int, told: Remarks) -> Placement:
                 for address in addresses:
                     made.put(where, address, (rank,))
     elif file.collective is None:
-        msg = "it has neither input_map and output_map nor a collective; add what ranks hold"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has neither input_map and output_map nor a collective; add what ranks hold"
+        )
     if file.collective is None:
         made.summed = {each for each, holders in made.holders.items() if len(holders) > 1}
         if made.summed:
             told.assumed.append(
                 f"what several ranks hold at first is added up, {len(made.summed)} of "
-                f"{counted(len(made.holders), 'place')}, for no collective says otherwise"
+                f"{text.count(len(made.holders), 'place')}, for no collective says otherwise"
             )
     return made
 
@@ -431,8 +433,9 @@ def of_collective(file: CollectiveFile, ranks: int) -> Placement:
 
 def _of_collective(file: CollectiveFile, made: Placement) -> None:
     if file.nodes and file.nodes != made.ranks:
-        msg = f"at collective: it is for {file.nodes} ranks and the topology has {made.ranks} GPUs"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at collective: it is for {file.nodes} ranks and the topology has {made.ranks} GPUs"
+        )
     posts: dict[int, set[int]] = {}
     for chunk in file.chunks:
         made.put(made.holders, chunk.addr, chunk.pre)
@@ -440,11 +443,10 @@ def _of_collective(file: CollectiveFile, made: Placement) -> None:
         if chunk.addr in posts:
             made.summed.add(chunk.addr)
             if posts[chunk.addr] != set(chunk.post):
-                msg = (
+                raise FormatError(
                     f"at collective: the chunks of address {chunk.addr} are added up for different "
                     "ranks, as in a scan; only sums of all of them are read"
                 )
-                raise FormatError(msg)
         posts[chunk.addr] = set(chunk.post)
 
 
@@ -470,8 +472,7 @@ def collective_of(
         If nothing moves, or too much.
     """
     if not 0 < len(signatures) <= CHUNK_LIMIT:
-        msg = f"{len(signatures):,} addresses have to move; give 1 to {CHUNK_LIMIT:,}"
-        raise FormatError(msg)
+        raise FormatError(f"{len(signatures):,} addresses have to move; give 1 to {CHUNK_LIMIT:,}")
     listed = list(signatures.values())
     plain = "".join(each for each in name.partition("(")[0].lower() if each.isalpha())
     hint = _NAMES.get(plain)
@@ -511,12 +512,7 @@ def _named(
     if (
         ranks < 2
         or len(listed) % per
-        or (len(holders), len(dsts), reduced)
-        != (
-            nholders,
-            ndsts,
-            summed,
-        )
+        or (len(holders), len(dsts), reduced) != (nholders, ndsts, summed)
     ):
         return None
     chunks = len(listed) // per

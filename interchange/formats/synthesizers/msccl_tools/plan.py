@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ccl import text
 from ccl.errors import FormatError, ProblemError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
@@ -23,8 +24,7 @@ from ccl.serialization.conditions import Document
 from ccl.serialization.text import laid_out
 from ccl.topology import Link, SharedLimit, Topology, device
 from ccl.verify import verify
-from interchange.formats.format import NoOptions, Written, one_file
-from interchange.formats.synthesizers._asking import counted
+from interchange.formats.format import Remarks, Written, one_file
 from interchange.formats.synthesizers.msccl_tools.file import (
     Addresses,
     Counted,
@@ -32,7 +32,6 @@ from interchange.formats.synthesizers.msccl_tools.file import (
     StepFile,
     counted_links,
 )
-from interchange.formats.synthesizers.taccl.topology import Remarks
 
 
 class FileSend(NamedTuple):
@@ -76,8 +75,7 @@ def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
     found = []
     for number, step in enumerate(steps):
         if not 0 < step.rounds <= 1e12:
-            msg = f"at steps[{number}]: {step.rounds:g} rounds; give more than 0"
-            raise FormatError(msg)
+            raise FormatError(f"at steps[{number}]: {step.rounds:g} rounds; give more than 0")
         sends = [
             _send(items, f"steps[{number}].sends[{place}]", ranks)
             for place, items in enumerate(step.sends)
@@ -89,19 +87,21 @@ def parsed(steps: Sequence[StepFile], ranks: int) -> tuple[FileStep, ...]:
 
 def _send(items: list[Item], place: str, ranks: int) -> FileSend:
     if not 3 <= len(items) <= 6:
-        msg = f"at {place}: it has {len(items)} items; a send is [address, src, dst] and 3 at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it has {len(items)} items; a send is [address, src, dst] and 3 at most"
+        )
     address, src, dst = items[:3]
     time = items[3] if len(items) > 3 else None
     if not (isinstance(address, int) and isinstance(src, int) and isinstance(dst, int)):
-        msg = f"at {place}: address, source and destination are whole numbers; one is not"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: address, source and destination are whole numbers; one is not"
+        )
     if not (0 <= src < ranks and 0 <= dst < ranks) or src == dst:
-        msg = f"at {place}: it goes from {src} to {dst}; give two ranks from 0 to {ranks - 1}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it goes from {src} to {dst}; give two ranks from 0 to {ranks - 1}"
+        )
     if isinstance(time, str):
-        msg = f"at {place}: its time is {time[:20]!r}; give a number"
-        raise FormatError(msg)
+        raise FormatError(f"at {place}: its time is {time[:20]!r}; give a number")
     return FileSend(address, src, dst, time)
 
 
@@ -140,11 +140,10 @@ def check_rounds(problem: Problem, steps: Sequence[FileStep]) -> None:
 
 def _enough(number: int, rounds: float, many: int, *, room: float, of: str) -> None:
     if many > rounds * room * (1 + 1e-9):
-        msg = (
-            f"its plan breaks a rule: step {number} sends {counted(many, 'chunk')} over {of}, "
+        raise FormatError(
+            f"its plan breaks a rule: step {number} sends {text.count(many, 'chunk')} over {of}, "
             f"which carries {room:g} in a round, and it has {rounds:g} rounds"
         )
-        raise FormatError(msg)
 
 
 def schedule_of(
@@ -189,17 +188,12 @@ def schedule_of(
         there, ("wanted where it is", "held at its destination already"), strict=True
     ):
         if many:
-            told.left_out.append(f"{counted(many, 'send')} of what is {why}")
+            told.left_out.append(f"{text.count(many, 'send')} of what is {why}")
     return _laid(problem, slots)
 
 
 def _known(
-    number: int,
-    step: FileStep,
-    numbers: dict[int, int],
-    *,
-    known: set[int],
-    there: list[int],
+    number: int, step: FileStep, numbers: dict[int, int], *, known: set[int], there: list[int]
 ) -> list[Move]:
     """Return a step with chunks for addresses, and count what has none."""
     moves = []
@@ -209,8 +203,9 @@ def _known(
         elif address in known:
             there[0] += 1
         else:
-            msg = f"step {number} sends address {address}, which no rank holds at first or wants"
-            raise FormatError(msg)
+            raise FormatError(
+                f"step {number} sends address {address}, which no rank holds at first or wants"
+            )
     return moves
 
 
@@ -234,11 +229,10 @@ def _needed(
     kept = []
     for move in moves:
         if move.src not in holds[move.chunk]:
-            msg = (
+            raise FormatError(
                 f"its plan breaks a rule: step {number} sends chunk {move.chunk} from {move.src} "
                 f"to {move.dst}, and {move.src} does not hold it when the step begins"
             )
-            raise FormatError(msg)
     for move in moves:
         if problem.collective.chunks[move.chunk].reduced or move.dst not in holds[move.chunk]:
             kept.append(move)
@@ -261,19 +255,17 @@ def _laid(problem: Problem, slots: Sequence[Sequence[Move]]) -> Schedule:
         for chunk, src, dst in slot:
             ends, nbytes = (names[src], names[dst]), chunks[chunk].size
             if ends not in topology.link_index:
-                msg = (
+                raise FormatError(
                     f"its plan breaks a rule: step {epoch} sends chunk {chunk} over "
                     f"{ends[0]}->{ends[1]}, which is not a link of {topology}"
                 )
-                raise FormatError(msg)
             busy[ends] += nbytes * topology.link(*ends).beta
             for place in shared[ends]:
                 over[place] += nbytes * 1e-3 / topology.limits[place].bandwidth
             sends.append(Send(epoch, chunk, *ends))
         longest = max(longest, *busy.values(), *over.values())
     if not sends:
-        msg = "its plan sends nothing; a step needs a send"
-        raise FormatError(msg)
+        raise FormatError("its plan sends nothing; a step needs a send")
     latest = max(topology.link(each.src, each.dst).alpha for each in sends)
     # A little longer than the sum, in which the last digits are lost.
     return Schedule(tuple(sends), (longest + latest) * (1 + 1e-9), len(slots))
@@ -287,7 +279,7 @@ class _NoPlan(Exception):
     """The plan of a document cannot be written, for the reason that is its text."""
 
 
-def write(content: Document, _options: NoOptions) -> Written:
+def write(content: Document) -> Written:
     """Write a plan with its topology, or the topology alone where there is none or it cannot be.
 
     Raises
@@ -300,8 +292,9 @@ def write(content: Document, _options: NoOptions) -> Written:
     topology = content.topology
     links = counted_links(topology)
     if not links.counts:
-        msg = f"{topology} has no two GPUs that are joined, and MSCCL-tools counts such links"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{topology} has no two GPUs that are joined, and MSCCL-tools counts such links"
+        )
     value = _topology(topology, links)
     lost = _lost(topology, links)
     if content.problem is not None:
@@ -372,8 +365,7 @@ def _algorithm(content: Document, links: Counted, topology: Json) -> tuple[Json,
     verify(problem, plan)
     kinds = {chunk.size for chunk in problem.collective.chunks}
     if max(kinds) > min(kinds) * (1 + 1e-9):
-        reason = "its chunks are of different sizes"
-        raise _NoPlan(reason)
+        raise _NoPlan("its chunks are of different sizes")
     steps = _steps(problem, plan)
     rounds = [_rounds(step, links) for step in steps]
     _check(problem, links, steps, rounds)
@@ -429,8 +421,7 @@ def _steps(problem: Problem, plan: Schedule) -> list[Sends]:
     epochs: defaultdict[int, list[Send]] = defaultdict(list)
     for send in plan.sends:
         if send.fraction < 1:
-            reason = "it sends parts of chunks"
-            raise _NoPlan(reason)
+            raise _NoPlan("it sends parts of chunks")
         epochs[send.epoch].append(send)
     run = _Run(problem)
     for epoch in sorted(epochs):
@@ -469,8 +460,7 @@ class _Run:
                     here = self.rank[send.dst]
                 brought[send.chunk, send.dst] = here
             if len(wait) == len(left):
-                reason = f"{left[0]} is of what its device does not hold yet"
-                raise _NoPlan(reason)
+                raise _NoPlan(f"{left[0]} is of what its device does not hold yet")
             self.origin |= brought
             self.steps += [step] if step else []
             left = wait
@@ -480,8 +470,7 @@ class _Run:
         if self.chunks[send.chunk].reduced:
             for end in (send.src, send.dst):
                 if end not in self.rank:
-                    reason = f"sums of chunk {send.chunk} stop at {end}, which is no GPU"
-                    raise _NoPlan(reason)
+                    raise _NoPlan(f"sums of chunk {send.chunk} stop at {end}, which is no GPU")
             # A sum that has just come belongs to what its device sends on.
             return (send.chunk, send.src) in self.origin and (send.chunk, send.src) not in brought
         return (send.chunk, send.src) in self.origin
@@ -494,8 +483,7 @@ def _rounds(step: Sends, links: Counted) -> int:
         used[src, dst] += 1
     lacks = next((pair for pair in used if pair not in links.counts), None)
     if lacks is not None:
-        reason = f"it sends from rank {lacks[0]} to rank {lacks[1]} past another GPU"
-        raise _NoPlan(reason)
+        raise _NoPlan(f"it sends from rank {lacks[0]} to rank {lacks[1]} past another GPU")
     most = max(many / links.counts[pair] for pair, many in used.items())
     over: defaultdict[int, int] = defaultdict(int)
     for pair, many in used.items():
@@ -531,5 +519,4 @@ def _check(problem: Problem, links: Counted, steps: list[Sends], rounds: list[in
         check_rounds(copy, file)
         verify(copy, schedule_of(copy, file, numbers, known=set(numbers), told=Remarks()))
     except (FormatError, ProblemError, ScheduleError) as error:
-        reason = f"in steps it would be another: {error}"
-        raise _NoPlan(reason) from None
+        raise _NoPlan(f"in steps it would be another: {error}") from None

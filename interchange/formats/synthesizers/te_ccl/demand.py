@@ -86,11 +86,10 @@ def chunk_bytes(output: Output, gpus: int, *, given: float | None) -> tuple[floa
         return nbytes, f"a chunk is {nbytes:,.0f} bytes, as the file says"
     times = _times(output)
     if output.algbw is None or not times:
-        msg = (
+        raise FormatError(
             "it does not say how large a chunk is and has no bandwidth and finish time from which "
             "that would follow; set chunk_size in GB"
         )
-        raise FormatError(msg)
     # GB/s and µs make kB.
     sizes = {_rounded(output.algbw * time * 1e3 / gpus): time for time in times}
     nbytes = next((size for size in sizes if size * 64 % 1 == 0), next(iter(sizes)))
@@ -144,21 +143,20 @@ def _demands(output: Output, cluster: Cluster) -> tuple[_Demands, tuple[str, ...
     for piece, at in wants:
         there = rank.get(at)
         if there is None:
-            msg = f"{at} wants a chunk of {piece.source} and is no GPU of {topology.name}"
-            raise FormatError(msg)
+            raise FormatError(
+                f"{at} wants a chunk of {piece.source} and is no GPU of {topology.name}"
+            )
         ends.setdefault(piece, set()).add(there)
     holder = {}
     for piece in ends:
         here = rank.get(piece.source)
         if here is None:
-            msg = f"{piece.source} has a chunk and is no GPU of {topology.name}"
-            raise FormatError(msg)
+            raise FormatError(f"{piece.source} has a chunk and is no GPU of {topology.name}")
         holder[piece] = here
     kept = {piece: frozenset(those - {holder[piece]}) for piece, those in ends.items()}
     kept = {piece: those for piece, those in kept.items() if those}
     if not kept:
-        msg = "nobody wants a chunk in it; Demand_Met or Chunk paths say who does"
-        raise FormatError(msg)
+        raise FormatError("nobody wants a chunk in it; Demand_Met or Chunk paths say who does")
     return _Demands(holder, kept, len(topology.ranks)), told
 
 
@@ -170,8 +168,7 @@ def _guessed(
     found = {piece.source for piece in pieces} | {hop.dst for _, hop in output.flows}
     gpus = sorted(number for number in found if rank.get(number) is not None)
     if not gpus or len(gpus) * len(pieces) > CHUNK_LIMIT:
-        msg = "it does not say who wants what; Demand_Met or Chunk paths must"
-        raise FormatError(msg)
+        raise FormatError("it does not say who wants what; Demand_Met or Chunk paths must")
     if output.fluid:
         wants = [(piece, gpus[piece.chunk % len(gpus)]) for piece in pieces]
     else:

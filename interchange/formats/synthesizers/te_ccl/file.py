@@ -23,10 +23,11 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ccl.errors import FormatError
 from ccl.serialization.text import decode_json
@@ -49,11 +50,11 @@ _DEMAND = re.compile(
     r"\s*Demand at (?P<at>\d{1,8}) for chunk (?P<chunk>\d{1,8}) from (?P<source>\d{1,8})"
     r"(?: met by epoch \d{1,8})?\s*"
 )
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\s*(?:GPU|Chunk)? *(\d{1,8})\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(NamedTuple):
     """A chunk, or an amount of it, over a link or over several through switches."""
 
     src: int
@@ -63,8 +64,7 @@ class Hop:
     volume: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Which chunk: its number among those of its source."""
 
     source: int
@@ -135,22 +135,22 @@ def parse_output(content: bytes) -> Output:
     """
     value = decode_json(content, Any)
     if not isinstance(value, dict):
-        msg = "at the top: it is no object; a schedule of TE-CCL is one"
-        raise FormatError(msg)
+        raise FormatError("at the top: it is no object; a schedule of TE-CCL is one")
     keys = {_KEY.sub("", key): key for key in value}
     said = {name: value[key] for name, key in keys.items()}
     lines = said.get("Flows")
     if not isinstance(lines, list):
-        msg = 'it has no list "7-Flows"; a schedule of TE-CCL says there what travels when'
-        raise FormatError(msg)
+        raise FormatError(
+            'it has no list "7-Flows"; a schedule of TE-CCL says there what travels when'
+        )
     tau = _number(said, keys, "Epoch_Duration", least=0.0)
     if tau is None:
-        msg = 'it has no "1-Epoch_Duration"; give the duration of an epoch in seconds'
-        raise FormatError(msg)
+        raise FormatError('it has no "1-Epoch_Duration"; give the duration of an epoch in seconds')
     epochs = _number(said, keys, "Epochs_Required", least=0.5)
     if epochs is not None and (epochs != int(epochs) or epochs > MOST):
-        msg = f"at {keys['Epochs_Required']}: {epochs:g} is no number of epochs up to {MOST:,}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {keys['Epochs_Required']}: {epochs:g} is no number of epochs up to {MOST:,}"
+        )
     makespan = _number(said, keys, "Collective_Finish_Time", least=0.0)
     chunk = _number(said, keys, "Chunk_Size", least=0.0)
     demands, ways = _paths(said.get("Chunk paths"))
@@ -187,41 +187,38 @@ def _number(
     fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fits or not least < value < 1e15 or (value and abs(value) < 1e-15):
         shown = str(value)[:40]
-        msg = f"at {keys[name]}: {shown} is no number above {max(least, 0):g} that can be"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {keys[name]}: {shown} is no number above {max(least, 0):g} that can be"
+        )
     return float(value)
 
 
 def _flow(line: Any, number: int) -> tuple[Piece, Hop]:
     found = _FLOW.fullmatch(line) if isinstance(line, str) else None
     if found is None:
-        msg = (
+        raise FormatError(
             f"at Flows[{number}]: {str(line)[:80]!r} is no flow; one is "
             "'Chunk 0 from 1 traveled over 1->2 in epoch 0'"
         )
-        raise FormatError(msg)
-    piece = Piece(int(found["source"]), int(found["chunk"]))
-    return piece, _hop(found, f"Flows[{number}]")
+    chunk, source, *words = found.groups()
+    return Piece(int(source), int(chunk)), _hop(words, f"Flows[{number}]")
 
 
-def _hop(found: re.Match[str], where: str) -> Hop:
-    numbers = re.findall(r"\d+", found["via"] or "")
+def _hop(words: Sequence[str | None], where: str) -> Hop:
+    """Read what `_HOP` finds."""
+    src, dst, share, epoch, via = words
     volume = None
-    if found["volume"] is not None:
+    if share is not None:
         try:
-            volume = float(found["volume"])
+            volume = float(share)
         except ValueError:
             volume = math.nan
         if not 0 <= volume < 1e6:
-            msg = f"at {where}: the volume {found['volume']} is no share of a chunk; give up to 1"
-            raise FormatError(msg)
-    return Hop(
-        int(found["src"]),
-        int(found["dst"]),
-        int(found["epoch"]),
-        tuple(map(int, numbers)),
-        volume,
-    )
+            raise FormatError(
+                f"at {where}: the volume {share} is no share of a chunk; give up to 1"
+            )
+    crossed = () if via is None else tuple(map(int, _DIGITS.findall(via)))
+    return Hop(int(src or 0), int(dst or 0), int(epoch or 0), crossed, volume)
 
 
 def _met(value: Any) -> dict[tuple[int, Piece], float | None]:
@@ -235,22 +232,23 @@ def _met(value: Any) -> dict[tuple[int, Piece], float | None]:
             for chunk, time in _items(chunks, place):
                 fits = isinstance(time, (int, float)) and not isinstance(time, bool)
                 if not fits or not 0 <= time < 1e15:
-                    msg = f"at {place}.Chunk {chunk}: {str(time)[:40]} is no time in seconds"
-                    raise FormatError(msg)
+                    raise FormatError(
+                        f"at {place}.Chunk {chunk}: {str(time)[:40]} is no time in seconds"
+                    )
                 met[at, Piece(source, chunk)] = time * 1e6
     return met
 
 
 def _items(value: Any, place: str) -> list[tuple[int, Any]]:
     if not isinstance(value, dict):
-        msg = f"at {place}: expected an object, got {str(value)[:40]!r}"
-        raise FormatError(msg)
+        raise FormatError(f"at {place}: expected an object, got {str(value)[:40]!r}")
     items = []
     for key, each in value.items():
         found = _NUMBER.fullmatch(key)
         if found is None:
-            msg = f"at {place}: {key[:40]!r} is no GPU or chunk; one is 'GPU 1' or 'Chunk 0'"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at {place}: {key[:40]!r} is no GPU or chunk; one is 'GPU 1' or 'Chunk 0'"
+            )
         items.append((int(found[1]), each))
     return items
 
@@ -268,11 +266,10 @@ def _paths(
     for key, listed in value.items():
         found = _DEMAND.fullmatch(key)
         if found is None:
-            msg = (
+            raise FormatError(
                 f"at Chunk paths: {key[:60]!r} is no demand; one is "
                 "'Demand at 1 for chunk 0 from 2 met by epoch 3'"
             )
-            raise FormatError(msg)
         demand = int(found["at"]), Piece(int(found["source"]), int(found["chunk"]))
         demands[demand] = None
         read = [_way(each) for each in listed] if isinstance(listed, list) else []
@@ -291,7 +288,7 @@ def _way(value: Any) -> tuple[Hop, ...] | None:
         found = _HOP.fullmatch(text) if isinstance(text, str) else None
         if found is None or found["volume"] is None:
             return None
-        hops.append(_hop(found, "Chunk paths"))
+        hops.append(_hop(found.groups(), "Chunk paths"))
     return tuple(hops)
 
 
@@ -312,6 +309,12 @@ class Cluster:
     topology: Topology
     names: Mapping[int, str]
     told: tuple[str, ...] = ()
+
+    @cached_property
+    def stops(self) -> frozenset[int]:
+        """Numbers of the devices that cannot store."""
+        device = self.topology.device
+        return frozenset(each for each, name in self.names.items() if not device(name).stores)
 
 
 def route(hop: Hop) -> tuple[int, ...]:
@@ -364,10 +367,7 @@ def _numberings(
     rest = sorted(numbers - gpus)
     if len(gpus) == len(topology.ranks) and len(rest) <= len(others):
         yield dict(
-            [
-                *zip(sorted(gpus), topology.ranks, strict=True),
-                *zip(rest, others, strict=False),
-            ]
+            [*zip(sorted(gpus), topology.ranks, strict=True), *zip(rest, others, strict=False)]
         )
 
 
@@ -433,11 +433,10 @@ def able(output: Output, cluster: Cluster) -> Cluster:
     crossed = {number: hop for _, hop in hops(output) for number in hop.via}
     stores = crossed_gpus(output, cluster)
     for number in sorted(stores & sources_and_ends(output)):
-        msg = (
+        raise FormatError(
             f"GPU {number} ({names[number]}) has chunks of its own and is crossed as a switch in "
             f"epoch {crossed[number].epoch}; a device is one of both"
         )
-        raise FormatError(msg)
     turned = {names[number] for number in stores}
     parting = {names[number] for number in _parting(output)}
     parting = {name for name in parting if not topology.device(name).copies} | turned & parting

@@ -11,7 +11,6 @@ What a reader of TE-CCL's schedules can be told.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -19,11 +18,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from ccl.collective import CHUNK_LIMIT, all_gather, all_to_all
-from ccl.errors import FormatError, ProblemError
+from ccl.errors import FormatError
 from ccl.problem import Problem
 from ccl.serialization.conditions import Document, document
 from ccl.serialization.text import decode_json
 from ccl.topology import Device, Topology
+from interchange.formats.fields import number, whole
 from interchange.formats.format import Imported, Reader, Report, Request, Writer, Written, one_file
 from interchange.formats.synthesizers.te_ccl.demand import CLUSTERS, Named, cluster, out_of_range
 
@@ -93,15 +93,7 @@ def _recognises(content: bytes) -> bool:
     return begins and b'"TopologyParams"' in content
 
 
-def _read(content: bytes, asked: Request) -> Imported:
-    try:
-        return _imported(content)
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
-
-
-def _imported(content: bytes) -> Imported:
+def _read(content: bytes, _asked: Request) -> Imported:
     said: _Input = decode_json(content, _Input)
     params, instance = said.TopologyParams, said.InstanceParams
     named = Named(
@@ -113,8 +105,7 @@ def _imported(content: bytes) -> Imported:
     )
     wrong = out_of_range(named)
     if wrong is not None:
-        msg = f"at TopologyParams: {wrong}"
-        raise FormatError(msg)
+        raise FormatError(f"at TopologyParams: {wrong}")
     topology, mended = cluster(named)
     problem = _problem(said, topology)
     options, unkept = _options(said)
@@ -140,11 +131,10 @@ def _problem(said: _Input, topology: Topology) -> Problem:
     gathers = said.InstanceParams.collective == ALL_GATHER
     make = all_gather if gathers else all_to_all
     if ranks * ranks * chunks > MOST_DEMANDS:
-        msg = (
+        raise FormatError(
             f"at InstanceParams.num_chunks: {chunks:,} chunks of {ranks} GPUs for all others are "
             f"more than {MOST_DEMANDS:,} that are kept; give fewer"
         )
-        raise FormatError(msg)
     size = ranks * chunks * _clean(said.TopologyParams.chunk_size * 1e9)
     return Problem(topology, make(ranks, size, chunks=chunks))
 
@@ -249,13 +239,13 @@ def _write(content: Document, options: Options) -> Written:
     """
     problem = content.problem
     if problem is None:
-        msg = "an input of TE-CCL says what to solve; give a problem"
-        raise FormatError(msg)
+        raise FormatError("an input of TE-CCL says what to solve; give a problem")
     collective = problem.collective
     kinds = {"all-gather": ALL_GATHER, "all-to-all": ALL_TO_ALL}
     if collective.kind not in kinds:
-        msg = f"TE-CCL solves all-gather and all-to-all, and this is a {collective.kind}"
-        raise FormatError(msg)
+        raise FormatError(
+            f"TE-CCL solves all-gather and all-to-all, and this is a {collective.kind}"
+        )
     named = _named(problem.topology)
     shards = collective.ranks * (collective.ranks - 1 if collective.kind == "all-to-all" else 1)
     params: dict[str, Any] = {
@@ -310,11 +300,10 @@ def _named(topology: Topology) -> Named:
         named = replace(each, copies=copies, alpha=(alphas[False], alphas[True]))
         if out_of_range(named) is None and _alike(cluster(named)[0], topology):
             return named
-    msg = (
+    raise FormatError(
         f"{topology.name} is none of the clusters that TE-CCL knows by name: DGX1, DGX2, NDv2, "
         "AMD and Mesh with their figures"
     )
-    raise FormatError(msg)
 
 
 def _alike(known: Topology, topology: Topology) -> bool:
@@ -339,21 +328,8 @@ def _able(device: Device) -> tuple[str, bool, bool, float | None]:
     return device.kind, device.stores, device.copies, device.buffer_bytes
 
 
-READER = Reader(
-    name="te-ccl-input",
-    title="TE-CCL input",
-    endings=("json",),
-    recognises=_recognises,
-    read=_read,
-)
-WRITER = Writer(
-    name="te-ccl-input",
-    title="TE-CCL input",
-    ending="json",
-    needs="problem",
-    write=_write,
-    options=Options,
-)
+READER = Reader("te-ccl-input", "TE-CCL input", ("json",), _recognises, _read)
+WRITER = Writer("te-ccl-input", "TE-CCL input", "json", "problem", _write, Options)
 
 
 SETTINGS = {
@@ -396,7 +372,7 @@ class Settings:
     told: tuple[str, ...] = ()
 
 
-def settings_of(typed: Mapping[str, str]) -> Settings:
+def settings_of(asked: Request) -> Settings:
     """Read the settings.
 
     Raises
@@ -404,15 +380,14 @@ def settings_of(typed: Mapping[str, str]) -> Settings:
     FormatError
         If one is not what it should be.
     """
+    typed = asked.settings
     text = typed.get("cluster", "").strip()
     flows = text.lower() == "flows"
     named = _known_setting(text, typed) if text and not flows else None
     told: tuple[str, ...] = ()
     if named is not None and named.name not in FIXED and not typed.get("alpha", "").strip():
         told = ("no link has a latency; set alpha if TE-CCL was given one",)
-    size = None
-    if typed.get("chunk_size"):
-        size = _real(typed["chunk_size"], "chunk_size", "GB") * 1e9
+    size = number(asked, "chunk_size", 0.0, most=1e9, unit="GB") * 1e9 or None
     lenient = typed.get("lenient", "").strip().lower() in ("true", "yes", "1")
     return Settings(named, flows, size, lenient, told)
 
@@ -420,12 +395,12 @@ def settings_of(typed: Mapping[str, str]) -> Settings:
 def _known_setting(text: str, typed: Mapping[str, str]) -> Named:
     name, _, count = text.partition(":")
     key = "side_length" if name.strip().lower() == "mesh" else "chassis"
-    numbers = {**typed, key: count} if count else typed
+    numbers = Request(settings={**typed, key: count} if count else typed)
     link, switch = _given_alphas(typed.get("alpha", ""))
     named = Named(
         name={each.lower(): each for each in CLUSTERS}.get(name.strip().lower(), name.strip()),
-        chassis=_whole(numbers, "chassis", 1),
-        side=_whole(numbers, "side_length", 4),
+        chassis=whole(numbers, "chassis", 1, most=10**6),
+        side=whole(numbers, "side_length", 4, most=10**6),
         alpha=(link, switch),
         copies=False,
     )
@@ -440,29 +415,9 @@ def _given_alphas(text: str) -> tuple[float, float]:
         return 0.0, 0.0
     parts = text.strip(" []()").split(",")
     if len(parts) > 2:
-        msg = f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
-        raise FormatError(msg)
-    seconds = [_real(part, "alpha", "seconds", least=0.0) for part in parts]
-    values = [float(f"{1e6 * each:.15g}") for each in seconds]
+        raise FormatError(
+            f"setting alpha is {text[:40]!r}; give seconds of links and of links of switches"
+        )
+    each = (Request(settings={"alpha": part}) for part in parts)
+    values = [_clean(1e6 * number(one, "alpha", 0.0, most=1e6, zero=True)) for one in each]
     return values[0], values[-1]
-
-
-def _real(text: str, name: str, unit: str, *, least: float = 1e-15) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value < 1e9:
-        msg = f"setting {name} is {text[:40]!r}; give a number of {unit}"
-        raise FormatError(msg)
-    return value
-
-
-def _whole(typed: Mapping[str, str], name: str, usual: int) -> int:
-    text = typed.get(name, "").strip()
-    if not text:
-        return usual
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        msg = f"setting {name} is {text[:40]!r}; give a whole number"
-        raise FormatError(msg)
-    return int(text)

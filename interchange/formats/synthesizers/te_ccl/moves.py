@@ -25,6 +25,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 
 from ccl.errors import FormatError
@@ -148,8 +149,7 @@ def fifo_routes(
             left -= taken
             splits += 1 + len(way)
             if splits > SPLITS:
-                msg = f"a chunk of GPU {source} is in more parts than are followed"
-                raise FormatError(msg)
+                raise FormatError(f"a chunk of GPU {source} is in more parts than are followed")
         if left > NEARLY:
             short.append(
                 f"epoch {hop.epoch}: {hop.src} sends {left:g} of a chunk of GPU {source} to "
@@ -169,30 +169,29 @@ def _send(hop: Hop, chunk: int, cluster: Cluster, volume: float | None) -> Send:
 
 def _joined(lines: list[Hop], cluster: Cluster) -> list[Hop]:
     """Join what stops at a switch with what leaves it in a later epoch, the last that came."""
-    topology, names = cluster.topology, cluster.names
-    if all(topology.device(names[each]).stores for hop in lines for each in (hop.src, hop.dst)):
-        return sorted(lines, key=attrgetter("epoch"))
+    stops = cluster.stops
+    lines = sorted(lines, key=attrgetter("epoch"))
+    if not any(hop.src in stops or hop.dst in stops for hop in lines):
+        return lines
     came: defaultdict[int, list[Hop]] = defaultdict(list)
     joined = []
-    for hop in sorted(lines, key=attrgetter("epoch")):
+    for hop in lines:
         whole = hop
-        if not topology.device(names[hop.src]).stores:
+        if hop.src in stops:
             earlier = [each for each in came[hop.src] if each.epoch < hop.epoch]
             if earlier:
                 first = max(earlier, key=attrgetter("epoch"))
                 way = (*first.via, first.dst, *hop.via)
                 whole = Hop(first.src, hop.dst, first.epoch, way, hop.volume)
-        if topology.device(names[hop.dst]).stores:
-            joined.append(whole)
-        else:
+        if hop.dst in stops:
             came[hop.dst].append(whole)
+        else:
+            joined.append(whole)
     return sorted(joined, key=attrgetter("epoch"))
 
 
 def _whole(
-    found: list[tuple[Send, set[int]]],
-    made: Moves,
-    about: tuple[list[Hop], int, Cluster, Wanted],
+    found: list[tuple[Send, set[int]]], made: Moves, about: tuple[list[Hop], int, Cluster, Wanted]
 ) -> None:
     """Add the moves of a whole chunk, the first that brings it to each device."""
     lines, number, cluster, wanted = about
@@ -219,11 +218,10 @@ def _ways_of(
     lines, made, cluster, wanted = about
     chunk = wanted.problem.collective.chunks[wanted.chunks[piece]]
     if len(chunk.destinations) > 1:
-        msg = (
+        raise FormatError(
             f"amounts of chunk {piece.chunk} from {piece.source} travel, and "
             f"{len(chunk.destinations)} GPUs want it; only what one GPU wants can be in parts"
         )
-        raise FormatError(msg)
     goal = cluster.topology.ranks[chunk.destinations[0]]
     ends = [number for number, name in cluster.names.items() if name == goal]
     ways = [
@@ -350,7 +348,17 @@ class Rules:
 
     def delay(self, send: Send, *, alphas: bool = True) -> int:
         """Return the epochs after which what is sent counts as there."""
-        links = self.links(send)
+        way = send.src, send.via, send.dst, alphas
+        if way not in self._delays:
+            self._delays[way] = self._delay(self.links(send), alphas=alphas)
+        return self._delays[way]
+
+    @cached_property
+    def _delays(self) -> dict[tuple[str, tuple[str, ...], str, bool], int]:
+        """Delays that are known, by way; many sends take the same."""
+        return {}
+
+    def _delay(self, links: Sequence[Link], *, alphas: bool) -> int:
         took = sum(self.spread(link) + (self.latency(link) if alphas else 0) for link in links)
         if len(links) > 1 and not self.fluid:
             took -= self.spread(links[-1])

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ccl.errors import FormatError, ProblemError, ScheduleError
+from ccl.errors import FormatError, ScheduleError
 from ccl.plans import Schedule, Send
 from ccl.problem import Problem
 from ccl.result import Plan
@@ -29,7 +29,6 @@ from ccl.topology import Topology, binding_limits
 from ccl.verify import verify
 from interchange.formats.format import (
     Imported,
-    NoOptions,
     Question,
     Reader,
     Report,
@@ -80,7 +79,7 @@ USUAL = ("all-gather", "all-to-all")
 """Collectives that TE-CCL knows."""
 
 
-def write_schedule(content: Document, _options: NoOptions) -> Written:
+def write_schedule(content: Document) -> Written:
     """Write the plan of a document.
 
     Raises
@@ -102,11 +101,10 @@ def _schedule(problem: Problem, plan: Plan) -> Schedule:
     """Return the schedule that can be written."""
     if not isinstance(plan, Schedule):
         kind = type(plan).__name__.lower()
-        msg = (
+        raise FormatError(
             f"a TE-CCL schedule says what travels in which epoch, and a {kind} has no epochs; "
             "solve with te-ccl-milp or te-ccl-lp"
         )
-        raise FormatError(msg)
     size = problem.collective.chunk_size
     for number, chunk in enumerate(problem.collective.chunks):
         wrong = None
@@ -117,8 +115,7 @@ def _schedule(problem: Problem, plan: Plan) -> Schedule:
         elif abs(chunk.size - size) > 1e-9 * size:
             wrong = f"has {chunk.size:g} bytes and another {size:g}; TE-CCL's are of one size"
         if wrong is not None:
-            msg = f"chunk {number} of the {problem.collective.kind} {wrong}"
-            raise FormatError(msg)
+            raise FormatError(f"chunk {number} of the {problem.collective.kind} {wrong}")
     return plan
 
 
@@ -289,25 +286,10 @@ _LAST_ROUND = "; of several rounds TE-CCL's A* writes the flows of the last only
 
 
 def _read(content: bytes, asked: Request) -> Imported:
-    try:
-        return _imported(content, asked)
-    except Question as question:
-        msg = f"{asked.name}: {question}"
-        raise Question(msg, key=question.key, choices=question.choices) from None
-    except ScheduleError as error:
-        msg = f"{asked.name}: {error}"
-        raise FormatError(msg) from None
-    except (FormatError, ProblemError) as error:
-        msg = f"{asked.name}: {error}"
-        raise type(error)(msg) from None
-
-
-def _imported(content: bytes, asked: Request) -> Imported:
     output = parse_output(content)
     if not output.flows:
-        msg = "it has no flows, so there is no plan in it"
-        raise FormatError(msg)
-    settings = settings_of(asked.settings)
+        raise FormatError("it has no flows, so there is no plan in it")
+    settings = settings_of(asked)
     on, nbytes, told = _cluster(output, asked.topology, settings)
     want = wanted(output, on, nbytes)
     moves = moves_of(output, on, want)
@@ -315,8 +297,7 @@ def _imported(content: bytes, asked: Request) -> Imported:
     report = Findings(output, want, moves, timed).report()
     assumed = (*told, *on.told, *want.told, *report.assumed)
     return Imported(
-        document(want.problem, plan=timed.schedule),
-        Report(report.taken, assumed, report.left_out),
+        document(want.problem, plan=timed.schedule), Report(report.taken, assumed, report.left_out)
     )
 
 
@@ -344,10 +325,11 @@ def _cluster(
         if isinstance(found, Cluster) and (last or not crossed_gpus(output, found)):
             return able(output, found), nbytes, (size_told, *told)
         lacks = lacks or str(found)
-    msg = (
-        f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it"
+    raise Question(
+        f"{lacks}, which {tried[0][0].name} has not; open the cluster that it is about, or name it",
+        key="cluster",
+        choices=_fitting(output),
     )
-    raise Question(msg, key="cluster", choices=_fitting(output))
 
 
 def _fitting(output: Output) -> dict[str, str]:
@@ -396,14 +378,13 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
     if fatal or moves.short:
         more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
         rounds = "" if output.demands or output.fluid else _LAST_ROUND
-        msg = f"{(fatal or breaches)[0].sentence}{more}{rounds}"
-        raise FormatError(msg)
+        raise FormatError(f"{(fatal or breaches)[0].sentence}{more}{rounds}")
     longer = lengthened(rules, moves.moves)
     found = None if breaches else _verified(problem, joined, tau=longer, epochs=epochs)
     if found is not None:
         told = f"epochs are {longer:g} µs instead of {tau:g} µs, for what TE-CCL does not count"
         return Timed(found, told)
-    made = in_turn(problem, moves.moves, tau)
+    made = in_turn(problem, moves.moves)
     verify(problem, made)
     told = (
         f"sends keep their order and go as early as they can, in epochs of "
@@ -416,28 +397,23 @@ def _timed(output: Output, on: Cluster, about: tuple[Wanted, Moves, bool]) -> Ti
 def _verified(
     problem: Problem, sends: Sequence[Send], *, tau: float, epochs: int
 ) -> Schedule | None:
-    """Return a schedule if it is a plan."""
-    made = on_grid(problem, sends, tau=tau, epochs=epochs)
+    """Return a schedule if it is a plan, with more epochs where the last send needs them."""
+    last = max((send.epoch for send in sends), default=0)
+    made = Schedule(tuple(sends), tau, max(epochs, last + 1))
     try:
         verify(problem, made)
     except ScheduleError:
-        return None
+        longer = on_grid(problem, sends, tau=tau, epochs=epochs)
+        if longer.horizon == made.horizon:
+            return None
+        made = longer
+        try:
+            verify(problem, made)
+        except ScheduleError:
+            return None
     return made
 
 
-READER = Reader(
-    name="te-ccl-schedule",
-    title="TE-CCL schedule",
-    endings=("json",),
-    recognises=looks_like_output,
-    read=_read,
-    settings=SETTINGS,
-)
+READER = Reader("te-ccl-schedule", "TE-CCL schedule", ("json",), looks_like_output, _read, SETTINGS)
 
-WRITER = Writer(
-    name="te-ccl-schedule",
-    title="TE-CCL schedule",
-    ending="json",
-    needs="plan",
-    write=write_schedule,
-)
+WRITER = Writer("te-ccl-schedule", "TE-CCL schedule", "json", "plan", write_schedule)

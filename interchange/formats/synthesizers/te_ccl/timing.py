@@ -2,8 +2,8 @@
 
 In turn: the lines as they stand; with switches crossed without a stop; on epochs longer by the
 latencies that TE-CCL drops; and last, when a slip of its grid is more than that, in the file's
-order with epochs of their own: every send starts as early as what it carries and its links allow,
-those of earlier epochs of the file first.
+order with epochs of their own: what a send waits for, and what its links carry before it, is done
+in earlier ones.
 
 What a TE-CCL schedule says of itself beside what its replay takes.
 """
@@ -16,6 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from operator import attrgetter
 
 from ccl.errors import FormatError
 from ccl.plans import Schedule, Send
@@ -27,11 +29,6 @@ from interchange.formats.format import Report
 from interchange.formats.synthesizers.te_ccl.demand import Wanted
 from interchange.formats.synthesizers.te_ccl.file import Output
 from interchange.formats.synthesizers.te_ccl.moves import NEARLY, Move, Moves, Rules
-
-FINE = 16
-"""Epochs of ours in one of the file, where it gets epochs of its own."""
-
-MOST_EPOCHS = 2**40
 
 
 @dataclass(frozen=True)
@@ -81,26 +78,44 @@ def lengthened(rules: Rules, moves: Sequence[Move]) -> float:
     return rules.epoch_duration * min(over, 1 + NEARLY) + max(dropped, default=0.0)
 
 
-def in_turn(problem: Problem, moves: Sequence[Move], tau: float) -> Schedule:
-    """Return a schedule that keeps the order of the moves on a finer grid than `tau` µs.
+def in_turn(problem: Problem, moves: Sequence[Move]) -> Schedule:
+    """Return a schedule that keeps the order of the moves, in epochs as long as the slowest takes.
+
+    Each is in the first epoch after those of what it waits for and of what its links carry before,
+    so that nothing is in the way of anything; the replay closes the gaps.
 
     Raises
     ------
     FormatError
-        If moves wait for one another, or what they wait for never comes.
+        If moves wait for one another.
     """
-    groups = _groups(moves)
-    exact = _placed(problem, moves, groups)
-    order = sorted(range(len(groups)), key=lambda number: exact[number])
-    fine = tau / FINE
-    starts = _stepped(problem, moves, groups, (order, fine))
-    sends = [
-        replace(moves[place].send, epoch=starts[number])
-        for number in order
-        for place in groups[number]
+    groups, sends, last = _groups(moves), [], defaultdict[object, int](lambda: -1)
+    epochs = [0] * len(moves)
+    for number in _turns(moves, groups):
+        sharing = [moves[place] for place in groups[number]]
+        links = {ends for move in sharing for ends in move.send.hops}
+        before = [epochs[each] for move in sharing for each in move.after]
+        epoch = 1 + max([*before, *(last[ends] for ends in links)])
+        last.update(dict.fromkeys(links, epoch))
+        for place, move in zip(groups[number], sharing, strict=True):
+            epochs[place] = epoch
+            sends.append(replace(move.send, epoch=epoch))
+    sends.sort(key=attrgetter("epoch"))
+    return Schedule(tuple(sends), _longest(problem, moves), 1 + max(epochs))
+
+
+def _longest(problem: Problem, moves: Sequence[Move]) -> float:
+    """Return the µs in which each of the moves is done, limits shared with others or not."""
+    topology, chunks = problem.topology, problem.collective.chunks
+    shared = [
+        sum(topology.link(*ends).bandwidth for ends in limit.links) / limit.bandwidth
+        for limit in binding_limits(topology)
     ]
-    sends.sort(key=lambda send: send.epoch)
-    return on_grid(problem, sends, tau=fine, epochs=1)
+    took = (
+        sum(topology.link(*ends).transfer_time(chunks[send.chunk].size) for ends in send.hops)
+        for send in (each.send for each in moves)
+    )
+    return max(shared, default=1.0) * max(took)
 
 
 def _groups(moves: Sequence[Move]) -> list[list[int]]:
@@ -114,110 +129,26 @@ def _groups(moves: Sequence[Move]) -> list[list[int]]:
     return list(found.values())
 
 
-class _Links:
-    """Until when each link is held, and when what is sent arrives, in µs."""
-
-    def __init__(self, problem: Problem, moves: Sequence[Move]) -> None:
-        self._topology = problem.topology
-        self._sizes = [chunk.size for chunk in problem.collective.chunks]
-        self._moves = moves
-        self._free: defaultdict[tuple[str, str], float] = defaultdict(float)
-        self.arrived = [math.inf] * len(moves)
-
-    def _held(self, group: Sequence[int]) -> Iterator[tuple[tuple[str, str], float, float]]:
-        """Yield each link of a group, how many µs after the start it is held, and until when."""
-        seen = set()
-        for place in group:
-            for ends, begin, end in self._along(self._moves[place].send):
-                if ends not in seen:
-                    seen.add(ends)
-                    yield ends, begin, end
-
-    def _along(self, send: Send) -> Iterator[tuple[tuple[str, str], float, float]]:
-        """Yield the links of a send: each waits until it can send without a pause."""
-        late = wait = busy = 0.0
-        for ends in send.hops:
-            link = self._topology.link(*ends)
-            took = self._sizes[send.chunk] * send.fraction * link.beta
-            wait += max(0.0, busy - took)
-            busy = took
-            yield ends, late + wait, late + wait + busy
-            late += link.alpha
-
-    def ready(self, group: Sequence[int]) -> float:
-        """Return the µs at which all that a group carries is there and its links are free."""
-        there = [self.arrived[each] for place in group for each in self._moves[place].after]
-        free = [self._free[ends] - offset for ends, offset, _ in self._held(group)]
-        return max(0.0, *there, *free)
-
-    def send(self, group: Sequence[int], start: float) -> None:
-        """Hold the links of a group from `start` µs on."""
-        for ends, _, end in self._held(group):
-            self._free[ends] = start + end
-        for place in group:
-            *_, (ends, _, end) = self._along(self._moves[place].send)
-            self.arrived[place] = start + end + self._topology.link(*ends).alpha
-
-
-def _placed(
-    problem: Problem, moves: Sequence[Move], groups: Sequence[Sequence[int]]
-) -> list[float]:
-    """Return when each group starts in µs: of the earliest epoch what can go first does."""
-    links = _Links(problem, moves)
-    waits = [{each for place in group for each in moves[place].after} for group in groups]
-    then: defaultdict[int, list[int]] = defaultdict(list)
-    for number, those in enumerate(waits):
-        for each in those:
-            then[each].append(number)
-    left = [len(those) for those in waits]
-    queue = [
-        (moves[group[0]].send.epoch, 0.0, number)
+def _turns(moves: Sequence[Move], groups: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Yield the groups, the first in the file of those whose waiting is over."""
+    group_of = {place: number for number, group in enumerate(groups) for place in group}
+    waits = {
+        number: {group_of[each] for place in group for each in moves[place].after}
         for number, group in enumerate(groups)
-        if not left[number]
-    ]
-    heapq.heapify(queue)
-    starts = [math.inf] * len(groups)
-    while queue:
-        epoch, before, number = heapq.heappop(queue)
-        start = links.ready(groups[number])
-        # Others of its epoch may go earlier, since its links are taken.
-        if start > before and queue and queue[0] < (epoch, start, number):
-            heapq.heappush(queue, (epoch, start, number))
-            continue
-        links.send(groups[number], start)
-        starts[number] = start
-        for place in groups[number]:
-            for other in then[place]:
-                left[other] -= 1
-                if not left[other]:
-                    heapq.heappush(queue, (moves[groups[other][0]].send.epoch, 0.0, other))
-    stuck = [number for number, start in enumerate(starts) if start == math.inf]
-    if stuck:
-        # An end that is not finite is stuck as well.
-        send = moves[groups[stuck[0]][0]].send
-        msg = f"epoch {send.epoch}: {send} waits for what waits for it"
-        raise FormatError(msg)
-    return starts
-
-
-def _stepped(
-    problem: Problem,
-    moves: Sequence[Move],
-    groups: Sequence[Sequence[int]],
-    how: tuple[Sequence[int], float],
-) -> list[int]:
-    """Return the epoch of each group, given their order and the duration of an epoch in µs."""
-    order, tau = how
-    links = _Links(problem, moves)
-    epochs = [0] * len(groups)
-    for number in order:
-        ready = links.ready(groups[number])
-        if not ready < MOST_EPOCHS * tau:
-            msg = f"its sends take more than {MOST_EPOCHS:,} epochs of {tau:g} µs"
-            raise FormatError(msg)
-        epochs[number] = math.ceil(ready / tau * (1 - 1e-12))
-        links.send(groups[number], epochs[number] * tau)
-    return epochs
+    }
+    sorter = TopologicalSorter(waits)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        send = moves[groups[error.args[1][0]][0]].send
+        raise FormatError(f"epoch {send.epoch}: {send} waits for what waits for it") from None
+    ready = sorted(sorter.get_ready())
+    while ready:
+        number = heapq.heappop(ready)
+        yield number
+        sorter.done(number)
+        for each in sorter.get_ready():
+            heapq.heappush(ready, each)
 
 
 SAME = 1e-6

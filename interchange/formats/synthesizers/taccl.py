@@ -18,7 +18,11 @@ between hosts pays ``remote_alpha`` once. Which GPUs are to send is in a sketch,
 
 Reference: microsoft/taccl, INPUT_GUIDE.md, taccl/topologies and taccl/examples/topo.
 
-How the GPUs of one host are joined in a topology of TACCL (`taccl_topology`).
+Sketches are files of their own: TACCL's, and the plain form of ours (`ccl.serialization.sketches`).
+A sketch speaks of the GPUs of a cluster, so that it is read for the topology that is open, and
+brings no topology of its own.
+
+Reference: TACCL, NSDI 2023, listing 1; microsoft/taccl, taccl/examples/sketch.
 """
 
 from __future__ import annotations
@@ -26,29 +30,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
+from ccl import text
 from ccl.errors import FormatError
 from ccl.serialization.conditions import document
 from ccl.serialization.quantity import format_size, parse_size
+from ccl.serialization.sketches import MOST_BYTES, Json, Sketch, SketchJson, read_sketch
 from ccl.serialization.text import Integer, decode_json
 from ccl.topology import Device, Link, Topology, device, duplex
-from interchange.formats.format import Imported, Reader, Report, Request
-from interchange.formats.synthesizers._asking import (
-    Matrix,
-    about,
-    choice,
-    count,
-    counted,
-    direction,
-    nbytes,
-    number,
-    square,
-    turned,
-)
+from interchange.formats.fields import choice, nbytes, number, whole
+from interchange.formats.format import Imported, Reader, Remarks, Report, Request
+from interchange.formats.synthesizers._matrices import Matrix, direction, square, turned
 
 MOST_LINKS = 250_000
 """Of all hosts together."""
@@ -80,15 +76,6 @@ class TacclFile(Struct):
     remote_invbw: float = -1
 
 
-@dataclass
-class Remarks:
-    """Sentences of the report."""
-
-    taken: list[str] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class Join:
     """Two GPUs of a host, by number, and what joins them one way: µs for a chunk on all of it."""
@@ -114,7 +101,7 @@ def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], 
     if len(betas) == 1:
         if inside == "mesh":
             return list(_mesh(file.gpus_per_node, betas[0])), None
-        if inside is None:
+        if not inside:
             told.assumed.append(
                 "one switch joins the GPUs of a host, as one β means in TACCL; setting "
                 "inside=mesh gives every two a link"
@@ -131,17 +118,17 @@ def listed(file: TacclFile, asked: Request, told: Remarks) -> tuple[list[Join], 
             for pair in pairs
             for ends in (pair, pair[::-1])
         ], None
-    msg = (
+    raise FormatError(
         f"at node_betas_list: {len(betas)} kinds of links among {file.gpus_per_node} GPUs, and "
         "nothing says which GPUs they join; give the matrices links and betas"
     )
-    raise FormatError(msg)
 
 
 def _mesh(gpus: int, beta: float) -> Iterator[Join]:
     if gpus * (gpus - 1) > MOST_LINKS:
-        msg = f"a mesh of {gpus:,} GPUs has more than {MOST_LINKS:,} links; take inside=switch"
-        raise FormatError(msg)
+        raise FormatError(
+            f"a mesh of {gpus:,} GPUs has more than {MOST_LINKS:,} links; take inside=switch"
+        )
     return (Join(src, dst, beta) for src in range(gpus) for dst in range(gpus) if src != dst)
 
 
@@ -149,8 +136,9 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     """Return the joins of a host of which the file has matrices."""
     side = file.gpus_per_node
     if file.links is None or (file.betas is None and file.invbws is None):
-        msg = "it has no matrix links, or neither betas nor invbws; add them, or node_betas_list"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has no matrix links, or neither betas nor invbws; add them, or node_betas_list"
+        )
     square(file.links, "links", side)
     times = "betas" if file.betas is not None else "invbws"
     betas = file.betas if file.betas is not None else file.invbws
@@ -159,8 +147,7 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
     linked = [(d, s) for d, row in enumerate(file.links) for s, many in enumerate(row) if many]
     if any(d == s for d, s in linked):
         place = next(d for d, s in linked if d == s)
-        msg = f"at links[{place}][{place}]: GPU {place} is linked with itself; give 0"
-        raise FormatError(msg)
+        raise FormatError(f"at links[{place}][{place}]: GPU {place} is linked with itself; give 0")
     _check_counts(file.links, betas, linked, times)
     matrices: list[Matrix[int] | Matrix[float]] = [file.links, betas]
     if file.betas is None:
@@ -183,29 +170,27 @@ def custom(file: TacclFile, asked: Request, told: Remarks) -> list[Join]:
 
 
 def _check_counts(
-    links: list[list[int]],
-    betas: list[list[float]],
-    linked: list[tuple[int, int]],
-    times: str,
+    links: list[list[int]], betas: list[list[float]], linked: list[tuple[int, int]], times: str
 ) -> None:
     """Refuse links without a time, and more parallel links than there are."""
     for row, column in linked:
         if links[row][column] > 10_000:
-            msg = f"at links[{row}][{column}]: {links[row][column]:,} links; give 10,000 at most"
-            raise FormatError(msg)
+            raise FormatError(
+                f"at links[{row}][{column}]: {links[row][column]:,} links; give 10,000 at most"
+            )
         if not betas[row][column] > 0:
-            msg = (
+            raise FormatError(
                 f"at {times}[{row}][{column}]: 0 µs where links has a link; give its time for a "
                 "chunk in µs"
             )
-            raise FormatError(msg)
 
 
 def compare(place: str, said: list[float], pairs: list[tuple[float, float]], told: Remarks) -> None:
     """Report where a file's α + β is not what it says elsewhere; TACCL rounds these down."""
     if len(said) != len(pairs):
-        msg = f"at {place}: it has {len(said)} values, and there are {len(pairs)} kinds of links"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at {place}: it has {len(said)} values, and there are {len(pairs)} kinds of links"
+        )
     wrong = [
         (each, alpha + beta)
         for each, (alpha, beta) in zip(said, pairs, strict=True)
@@ -256,18 +241,16 @@ class _Units:
         """
         rate = self.chunk * self.scale * 1e-3 / beta if beta > 0 else math.inf
         if not 1e-9 <= rate <= 1e9:
-            msg = (
+            raise FormatError(
                 f"at {place}: β is {beta:g} µs for {format_size(self.chunk)}, a link of {rate:g} "
                 "GB/s; give a β above 0, or another chunk_size"
             )
-            raise FormatError(msg)
         return rate
 
     def latency(self, alpha: float, place: str) -> float:
         """Return the µs of an α of the file; errors as `bandwidth`."""
         if not 0 <= alpha <= 1e9:
-            msg = f"at {place}: α is {alpha:g} µs; give 0 to 10^9"
-            raise FormatError(msg)
+            raise FormatError(f"at {place}: α is {alpha:g} µs; give 0 to 10^9")
         return alpha / self.scale
 
 
@@ -285,14 +268,9 @@ def recognises(content: bytes) -> bool:
 
 def read(content: bytes, asked: Request) -> Imported:
     """Read a topology."""
-    with about(asked.name):
-        return _read(decode_json(content, TacclFile), asked)
-
-
-def _read(file: TacclFile, asked: Request) -> Imported:
+    file: TacclFile = decode_json(content, TacclFile)
     if not 2 <= file.gpus_per_node <= MOST_GPUS:
-        msg = f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}"
-        raise FormatError(msg)
+        raise FormatError(f"at gpus_per_node: {file.gpus_per_node:,} GPUs; give 2 to {MOST_GPUS:,}")
     told = Remarks()
     units = _units(file, asked, told)
     hosts = _hosts(file, asked, told)
@@ -302,8 +280,9 @@ def _read(file: TacclFile, asked: Request) -> Imported:
         joins, hub = listed(file, asked, told)
     many = hosts * (len(joins) if hub is None else 2 * file.gpus_per_node)
     if many > MOST_LINKS:
-        msg = f"{hosts} hosts would have {many:,} links; {MOST_LINKS:,} at most are made"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{hosts} hosts would have {many:,} links; {MOST_LINKS:,} at most are made"
+        )
     alpha = units.latency(file.alpha, "alpha")
     devices: list[Device] = []
     links: list[Link] = []
@@ -334,8 +313,8 @@ def _report(topology: Topology, told: Remarks, alpha: float) -> Report:
             "up, and setting scale divides them again"
         )
     first = (
-        f"{counted(len(topology.ranks), 'GPU')} in {counted(len(topology.hosts), 'host')}, "
-        f"{counted(len(topology.links), 'link')}, α {alpha:g} µs in a host"
+        f"{text.count(len(topology.ranks), 'GPU')} in {text.count(len(topology.hosts), 'host')}, "
+        f"{text.count(len(topology.links), 'link')}, α {alpha:g} µs in a host"
     )
     return Report((first, *told.taken), tuple(told.assumed), tuple(told.left_out))
 
@@ -357,26 +336,28 @@ def _units(file: TacclFile, asked: Request, told: Remarks) -> _Units:
 def _hosts(file: TacclFile, asked: Request, told: Remarks) -> int:
     """Return how many hosts to make: two where the file says how they are joined."""
     joined = file.nics_per_node > 0
-    hosts = count(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
+    hosts = whole(asked, "hosts", 2 if joined else 1, most=MOST_HOSTS)
     if hosts > 1 and not joined:
-        msg = f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
-        raise FormatError(msg)
+        raise FormatError(
+            f"{hosts} hosts are asked for and it has no nics_per_node to join them; take 1 host"
+        )
     if file.nics_per_node > MOST_GPUS:
-        msg = f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
-        raise FormatError(msg)
+        raise FormatError(
+            f"at nics_per_node: {file.nics_per_node:,} ports; give {MOST_GPUS:,} at most"
+        )
     if "hosts" not in asked.settings:
-        told.assumed.append(f"{counted(hosts, 'host')}; setting hosts is another number")
+        told.assumed.append(f"{text.count(hosts, 'host')}; setting hosts is another number")
     if hosts == 1 and joined:
         told.left_out.append(
-            f"{counted(file.nics_per_node, 'port')} of the host, for there is no other host"
+            f"{text.count(file.nics_per_node, 'port')} of the host, for there is no other host"
         )
         return 1
     if joined:
         alpha, beta = file.remote_alpha, file.remote_beta
         compare("remote_invbw", [file.remote_invbw], [(alpha, beta)], told)
         told.taken.append(
-            f"{counted(file.nics_per_node, 'port')} of each host, α {alpha:g} µs and β {beta:g} µs "
-            "in the file's units"
+            f"{text.count(file.nics_per_node, 'port')} of each host, α {alpha:g} µs and "
+            f"β {beta:g} µs in the file's units"
         )
         told.assumed.append(
             "the GPUs of a host share its ports evenly by number, reach them as fast as the ports "
@@ -390,17 +371,17 @@ def _join_hosts(
 ) -> None:
     """Add the ports of all hosts and the switch between them."""
     if file.remote_beta < 0 or file.remote_alpha < 0:
-        msg = "it has nics_per_node, and no remote_alpha or remote_beta; add both, in µs"
-        raise FormatError(msg)
+        raise FormatError(
+            "it has nics_per_node, and no remote_alpha or remote_beta; add both, in µs"
+        )
     rate = units.bandwidth(file.remote_beta, "remote_beta")
     alpha = units.latency(file.remote_alpha, "remote_alpha")
     gpus, ports = file.gpus_per_node, file.nics_per_node
     most = max(gpus, ports)
     if hosts * 2 * (most + ports) + len(links) > MOST_LINKS:
-        msg = (
+        raise FormatError(
             f"{hosts} hosts of {ports} ports would have more than {MOST_LINKS:,} links; take fewer"
         )
-        raise FormatError(msg)
     devices.append(device("switch", "network"))
     for host in range(hosts):
         names = [f"nic{host * ports + i}" for i in range(ports)]
@@ -413,12 +394,12 @@ def _join_hosts(
 
 
 READER = Reader(
-    name="taccl-topology",
-    title="TACCL topology",
-    endings=("json",),
-    recognises=recognises,
-    read=read,
-    settings={
+    "taccl-topology",
+    "TACCL topology",
+    ("json",),
+    recognises,
+    read,
+    {
         "chunk_size": "Size of the chunks that its times are for, such as 1MB",
         "hosts": "How many hosts to make",
         "inside": "What one β means: switch (a hub) or mesh (a link of every two GPUs)",
@@ -426,4 +407,87 @@ READER = Reader(
         "TACCL, or source-major",
         "scale": "By how much its times were multiplied, which TACCL asks for where they are small",
     },
+)
+
+
+class _SketchHead(Struct):
+    """The parts by which TACCL's sketches are known."""
+
+    intranode_sketch: dict[str, Any] | None = None
+    internode_sketch: dict[str, Any] | None = None
+
+
+def _is_taccl(content: bytes) -> bool:
+    """Say whether JSON text says how GPUs in a host, or of several, are to send."""
+    if b"node_sketch" not in content or len(content) > MOST_BYTES:
+        return False
+    try:
+        head = decode_json(content, _SketchHead)
+    except FormatError:
+        return False
+    return head.intranode_sketch is not None or head.internode_sketch is not None
+
+
+def _is_plain(content: bytes) -> bool:
+    """Say whether JSON text has parts of a sketch in our plain form, and nothing else."""
+    head = content[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head.startswith(b"{") or len(content) > MOST_BYTES:
+        return False
+    try:
+        return bool(decode_json(content, SketchJson) and decode_json(content, Json))
+    except FormatError:
+        return False
+
+
+def _read_sketch(content: bytes, asked: Request) -> Imported:
+    """Read a sketch of either form for the topology that is open."""
+    if asked.topology is None:
+        raise FormatError(
+            "a sketch says what to use of a cluster, and none is open; open or draw "
+            "the cluster first"
+        )
+    sketch, sentences = read_sketch(content, asked.topology, name=asked.name)
+    report = _sorted(sentences) if sentences else Report(taken=(_parts(sketch),))
+    return Imported(document(asked.topology), report, sketch=sketch)
+
+
+def _sorted(sentences: tuple[str, ...]) -> Report:
+    """Return what the reading of a sketch noted, each sentence where its first words say."""
+    kinds: dict[str, list[str]] = {"taken": [], "assumed": [], "left out": []}
+    for sentence in sentences:
+        kind, _, told = sentence.partition(": ")
+        kinds[kind].append(told)
+    return Report(*(tuple(told) for told in kinds.values()))
+
+
+def _parts(sketch: Sketch) -> str:
+    """Say what a sketch has."""
+    pairs = (
+        (sketch.between, "pair of GPUs between hosts"),
+        (sketch.without, "link that is not used"),
+        (sketch.forced, "path that must carry a chunk"),
+        (sketch.relays, "GPU with a relay"),
+    )
+    told = [_many(len(each), what) for each, what in pairs if each is not None and each]
+    if sketch.between == ():
+        told.append("no pair of GPUs between hosts")
+    if sketch.switches != "all":
+        told.append(f"{sketch.switches} at switches")
+    told += [f"symmetry by {by} in blocks of {block}" for by, block in sketch.offsets]
+    if sketch.chunks is not None:
+        told.append(text.count(sketch.chunks, "chunk") + " per shard")
+    if sketch.instances > 1:
+        told.append(f"{sketch.instances} instances")
+    return f"a sketch with {', '.join(told) or 'nothing in it'}"
+
+
+def _many(many: int, what: str) -> str:
+    """Return ``1 pair of GPUs`` or ``2 pairs of GPUs``."""
+    first, _, rest = what.partition(" ")
+    return f"{text.count(many, first)} {rest}"
+
+
+READERS = (
+    Reader("taccl-sketch", "TACCL sketch", ("json",), _is_taccl, _read_sketch),
+    Reader("sketch", "Topoloom sketch", ("json",), _is_plain, _read_sketch),
 )
