@@ -302,7 +302,7 @@ def read_document(path: str | Path) -> Document:
     FormatError
         If it cannot be read or is no document, with the place.
     ProblemError
-        If it has the shape of a document and what it holds is none.
+        If it has the shape of a document and what it holds is invalid.
     ScheduleError
         If the plan of a result breaks a rule.
     """

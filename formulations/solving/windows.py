@@ -179,12 +179,12 @@ def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     plan = plan_sends(free, schedule, limits)
     shares = [window.share for window in problem.windows if window.share > 0]
     longer = SPARE / min(shares, default=1.0)
-    busy = [hop.busy for each in plan.crossings for hop in each.way.hops if hop.busy > 0]
+    busy = [hop.busy for each in plan.crossings for hop in each.route.hops if hop.busy > 0]
     tau = max(min(busy, default=math.inf) / PARTS, LEAST * schedule.epoch_duration)
     tau = min(tau, schedule.epoch_duration)
     begins = [0.0] * len(plan.sends)
     for crossing, begin in zip(plan.crossings, plan.begins, strict=True):
-        late = max(crossing.way.lags) if crossing.way.joins else 0.0
+        late = max(crossing.route.lags) if crossing.route.joins else 0.0
         for place in crossing.sends:
             begins[place] = begin + late
     wait = _waited(problem, longer * schedule.duration)
