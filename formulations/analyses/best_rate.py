@@ -85,7 +85,7 @@ def optimum(problem: Problem) -> Optimum:
     Raises
     ------
     ProblemError
-        If fluid models cannot say it, or nothing has to move.
+        If fluid models cannot say it, or nothing has to be sent.
     Infeasible
         If a rank cannot be reached.
     """
@@ -105,7 +105,7 @@ def optimum(problem: Problem) -> Optimum:
 
 
 def priceable(problem: Problem) -> bool:
-    """Whether what links are worth (`formulations.analyses.sensitivity`) can be waited for.
+    """Test whether bandwidth sensitivity (`formulations.analyses.sensitivity`) is quick enough.
 
     It is where cuts decide, or the orbit linear program is small.
     """

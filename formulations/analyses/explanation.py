@@ -1,6 +1,6 @@
 """Explanations: the mathematics of a formulation, the size of its model, the prices of links.
 
-What a formulation says, how large it would be for a problem, and what links are worth to it.
+The mathematics of a formulation, its size for a problem, and its sensitivity to links.
 
 A formulation explained: its mathematics, and what it comes to on a problem before solving it.
 
@@ -28,19 +28,19 @@ Of a device that may not copy there is a vertex for each next stop, whatever the
 like: programs without them are as good only while what enters a switch can leave it
 (`formulations.engines.orbit_lp.lp.relays_suffice`), and one link changed alone would break that.
 
-What rooms are worth to the linear program of amounts: `formulations.models.te_ccl_lp`.
+Duals of capacities in the linear program of amounts: `formulations.models.te_ccl_lp`.
 
-K epochs of tau are kept, with all delays in them, and rooms are made larger or smaller together
+K epochs of tau stay, with all delays in them, and capacities are scaled together
 until everything just fits:
 
     minimise    rho
     subject to  the rows of the model but for its objective
-                sum over s of f[k, e, s] <= rho room[e] share[k, e];  shared limits likewise
+                sum over s of f[k, e, s] <= rho capacity[e] share[k, e];  shared limits likewise
 
 Then K tau rho is the time in which epochs that are rho times as long send it all, latencies left
-as they are in epochs. Rooms grow with bandwidths, and rho stands in no other row; so the duals y
-of these rows have sum of y room = 1, and -d(K tau rho)/db of a link is K tau rho times its sum of
-y room over all epochs, over b. Rows of limited buffers are left out.
+as they are in epochs. Capacities grow with bandwidths, and rho is in no other row; so the duals y
+of these rows have sum of y capacity = 1, and -d(K tau rho)/db of a link is K tau rho times its sum of
+y capacity over all epochs, over b. Rows of limited buffers are left out.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _add_formula(found: list[_Block], line: str, *, column: int, fresh: bool) ->
 def _shown(block: _Block) -> str:
     if block.kind == "formula":
         return _fenced(block.lines, " " * block.column)
-    # Two spaces set formulas in a text apart, so those at the ends of lines are kept.
+    # Two spaces set formulas in a text apart, so those at the ends of lines stay.
     said = " ".join(block.lines)
     inner = " " * (block.column + len(block.mark) + 1) if block.mark else " " * block.column
     label = _LABEL.match(said)
@@ -228,7 +228,7 @@ class Explanation:
     mathematics
         Markdown: sets, variables, constraints, objective, and where they are from.
     problem
-        What it was asked about, or None.
+        The problem, or None.
     refusal
         Why it does not take the problem, in words, or None.
     size
@@ -239,7 +239,7 @@ class Explanation:
     groups
         The constraints by what they say; `many` of them add up to the size's constraints.
     note
-        Which of several models `size` is about, what was assumed, or why there is none.
+        Which of several models `size` is about, what was assumed, or why it has no size.
     """
 
     name: str
@@ -298,7 +298,7 @@ class Explanation:
 
 
 def size_words(size: ModelSize) -> str:
-    """Tell a size and the memory that it is estimated to take."""
+    """Describe a size and its estimated memory."""
     return (
         f"{size.variables:,} variables, {size.constraints:,} constraints, "
         f"{size.nonzeros:,} nonzeros, about {size.memory / 1e6:,.3g} MB of memory"
@@ -315,7 +315,7 @@ def explain(
     name
         One of `formulations.available`.
     problem
-        What it would be asked, or None.
+        The problem, or None.
     options
         Its options by name.
 
@@ -393,7 +393,7 @@ def prices(
     Parameters
     ----------
     problem
-        What is asked; chunks may be split.
+        The problem; chunks may be split.
     horizon
         Epochs in which all has to be there, where the linear program of amounts on epochs is to be
         priced instead of the steady state (`formulations.analyses.explanation`).
@@ -405,7 +405,7 @@ def prices(
     Raises
     ------
     ProblemError
-        If fluid models cannot say the problem, or nothing has to move.
+        If fluid models cannot say the problem, or nothing has to be sent.
     Infeasible
         If a rank cannot be reached.
     LimitReached
@@ -491,10 +491,10 @@ def _why_not(problem: Problem) -> str | None:
 
 
 class PricedFlow(FlowModel):
-    """The model of amounts with rooms that stretch."""
+    """The model of amounts with scalable capacities."""
 
     def stretched(self, horizon: int) -> tuple[float, np.ndarray]:
-        """Return the least factor rho for all rooms, and what each link and limit is of it.
+        """Return the least factor rho for all capacities and its elasticity in each link and limit.
 
         Parameters
         ----------
@@ -504,7 +504,7 @@ class PricedFlow(FlowModel):
         Returns
         -------
         tuple
-            rho, and by how much of itself it falls for a little more room of each link and then
+            rho, and by how much of itself it falls for a little more capacity of each link and then
             each limit in all epochs, where that is unique; these add up to 1.
 
         Raises

@@ -1,6 +1,6 @@
 """Lower bounds on the makespan that hold for every plan, each with its witness.
 
-Unless asked for whole chunks, chunks may be split without end, copied, stored and cut through
+Unless whole chunks are requested, chunks may be split without end, copied, stored and cut through
 switches at will; what is proved here no verified plan can beat.
 
 With no latency, what cuts, shared limits, groups and prices prove holds for the steady state as
@@ -45,7 +45,7 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     Raises
     ------
     ProblemError
-        If nothing has to move, so that no time can be proved.
+        If nothing has to be sent, so that no time can be proved.
     """
     quick = quick_bounds(problem, whole_chunks=whole_chunks)
     flow = flow_bounds(problem, known=quick)
@@ -80,7 +80,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     Raises
     ------
     ProblemError
-        If nothing has to move.
+        If nothing has to be sent.
     """
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
@@ -116,7 +116,7 @@ def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
     Raises
     ------
     ProblemError
-        If nothing has to move.
+        If nothing has to be sent.
     """
     return lower_bounds(problem, whole_chunks=whole_chunks)[0]
 

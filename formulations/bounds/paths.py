@@ -1,4 +1,4 @@
-"""The longest of the quickest ways: no chunk arrives before its quickest way allows.
+"""The longest of the quickest paths: no chunk arrives before its quickest path allows.
 
 Plans that split chunks: a byte takes at least the sum of latencies of its way, so the makespan is
 at least the least such sum from a holder to a destination; from the farthest holder where
@@ -30,7 +30,7 @@ other way round. So with `formulations.bounds.demand`
   after it began on f (`formulations.bounds.paths`; nothing if f is e). So at e they are jobs
   released at c_j + the least lag of all f. Chunks that have to get out of R and do not come from
   inside S are more jobs there, released when they can be at e;
-* and T is no earlier than when the last of all these begins, plus the quickest way over e and on
+* and T is no earlier than when the last of all these begins, plus the quickest path over e and on
   to where it must be.
 
 Heads, lags and tails depend on job and link. What is least over jobs is taken as that of the link,
@@ -63,7 +63,7 @@ _STORED = -1
 
 @dataclass(frozen=True)
 class QuickestPaths:
-    """Quickest ways for a chunk of `nbytes`, or for a single byte if 0.
+    """Quickest paths for a chunk of `nbytes`, or for a single byte if 0.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class QuickestPaths:
         return earliest
 
     def example(self, start: int, stop: int) -> Path:
-        """Return a quickest way from rank to rank."""
+        """Return a quickest path from rank to rank."""
         graph, costs = self.graph
         src, dst = int(self.network.gpus[start]), int(self.network.gpus[stop])
         way = graph.get_shortest_path(src, dst, weights=costs)
@@ -206,7 +206,7 @@ class QuickestPaths:
 
     @cached_property
     def _onwards(self) -> dict[int, Floats]:
-        """(devices,): µs from some vertices, as far as they were asked for."""
+        """(devices,): µs from some vertices, as far as they were requested."""
         return {}
 
     @cached_property
@@ -221,7 +221,7 @@ class QuickestPaths:
 
 
 def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
-    """Return the bound of the longest quickest way, or None if no way takes any time."""
+    """Return the bound of the longest quickest path, or None if no path takes any time."""
     best, worst = 0.0, (0, 0)
     chunks = network.problem.collective.chunks
     slowest = None
@@ -279,7 +279,7 @@ class Direction:
     ----------
     network
         Whose devices and links there are.
-    ways
+    paths
         Of the chunks.
     kinds
         The chunks; turned, if it is backwards.

@@ -2,7 +2,7 @@
 
 Any plan sends each byte of such a chunk along some way. With prices p(e) >= 0 on links and
 q(L) >= 0 on shared limits, let P(e) be p(e) plus the prices of the limits that count e, and
-dist(s, d) the cheapest way from s to d under P. A byte from s to d costs at least dist(s, d) on
+dist(s, d) the cheapest path from s to d under P. A byte from s to d costs at least dist(s, d) on
 its way. In a plan of makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use,
 where wait(e) is the time in which e is of no use: latency from the nearest source to its tail, its
 own, and that from its head to the nearest destination. A limit carries what the pipes r of

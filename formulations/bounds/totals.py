@@ -15,7 +15,7 @@ Copies. If no device outside copies, as many values leave groups as arrive at th
 arrives at every group that wants it and has no holder: read backwards in time, the same.
 
 What one GPU or one host takes in or sends by itself (theorems 8 to 13) is a cut, and stronger where
-it is the same for all. These bounds are stronger where ways up and ways down differ.
+it is the same for all. These bounds are stronger where paths up and paths down differ.
 
 Source: the thesis, appendix A, with groups and every GPU's own bandwidth in place of universal
 limits.

@@ -39,7 +39,7 @@ destination d outside and, where contributions are added up, a holder h inside. 
 and the last hop on it that leaves S is over some link e = (u, v) that leaves S. On e
 
 * c begins no earlier than it can be at u: all of it if u stores, else its first byte (`head`);
-* d has c no earlier than the quickest way over e and on from v allows after that (`tail`).
+* d has c no earlier than the quickest path over e and on from v allows after that (`tail`).
 
 From when it begins, e is busy with c for bytes times beta, and one link can be busy with distinct
 chunks only one after the other. So for any set C of such chunks of n bytes or more, with the least
@@ -50,7 +50,7 @@ Every choice of C, h and d gives a bound; tried are all chunks, and those whose 
 are large, with the farthest h and d of each.
 
 Links under a shared limit L carry at most b(L) bytes a second together, between the least head of
-any and T less the quickest way on from the end of any. Each carries whole chunks, so k chunks need
+any and T less the quickest path on from the end of any. Each carries whole chunks, so k chunks need
 this head, k n over b(L), and this way: as if L were one link. Both views are tried.
 
 This is the bound of parallel processors with heads and tails (Carlier, EJOR 1987); it holds at
@@ -368,7 +368,7 @@ class _Search:
 
     @cached_property
     def paths(self) -> QuickestPaths:
-        """The quickest ways of these chunks."""
+        """The quickest paths of these chunks."""
         return QuickestPaths(self.network, self.nbytes)
 
     @cached_property

@@ -304,7 +304,7 @@ class _News:
             self._queue.put(json.dumps(event))
 
     def follow(self, job: SolveJob) -> None:
-        """Tell what the solver says: every better plan, and how it goes a few times a second."""
+        """Report what the solver says: every better plan, and how it goes a few times a second."""
         last = 0.0
         for each in job:
             if each.result is None and time.monotonic() - last < PAUSE:

@@ -1,10 +1,10 @@
 """Compiling the searches, once: in a process of its own, announced, and outside every limit.
 
 The searches (`formulations.engines.kernels`) are compiled by numba when a machine first calls them,
-which takes a minute and more, and are kept beside their sources or where ``NUMBA_CACHE_DIR`` says.
+which takes a minute and more, and are cached beside their sources or in ``NUMBA_CACHE_DIR``.
 The first call of one begins a process that compiles all of them and belongs to nobody: it goes on
 when the solve that began it is ended, and a second solve waits for the same one. Meanwhile `clock`
-stands still, so that no limit counts the waiting, and who listens is told every half second.
+stands still, so that no limit counts the waiting, and listeners get a report every half second.
 
 What cannot wait may call the searches as they are written (`interpreted`), some hundred times as
 slow, which is quick enough for a first plan of a small problem.
@@ -30,7 +30,7 @@ from pathlib import Path
 import psutil
 
 PREPARING = "preparing the search, once"
-"""What is told meanwhile."""
+"""The report meanwhile."""
 
 WITHOUT = "TOPOLOOM_COMPILES_HERE"
 """Environment variable of the process that compiles; set, calls compile where they are made."""
@@ -84,7 +84,7 @@ def clock() -> float:
 
 @contextmanager
 def listening(tell: Callable[[str], None]) -> Iterator[None]:
-    """Let `tell` hear, inside the block, that the searches are being prepared."""
+    """Call `report`, inside the block, while the searches are being prepared."""
     _STATE.listeners.append(tell)
     try:
         yield
@@ -178,7 +178,7 @@ def excused(begun: float) -> float:
 
 @contextmanager
 def alone() -> Iterator[bool]:
-    """Say whether this process is the one that prepares; it is until the block ends."""
+    """Test whether this process is the one that prepares; it is until the block ends."""
     path = _file("lock")
     mine = f"{os.getpid()} {psutil.Process().create_time()}"
     if at_work():
@@ -272,8 +272,8 @@ def _folder() -> Path:
 
 @cache
 def _key() -> str:
-    """Return what tells apart sources, versions and processors that need other code."""
-    import numba  # noqa: PLC0415  only who asks for it needs it
+    """Return a key of the sources, versions and processors that need other code."""
+    import numba  # noqa: PLC0415  only its callers need it
     from numba.core.codegen import get_host_cpu_features  # noqa: PLC0415
 
     # numba has no types.

@@ -5,23 +5,23 @@
 Breadth-first broadcasts by linear programs: from whom each rank has which part of each shard.
 
 The distance of two ranks is how many links lie between them at least. The ranks at one distance t
-from a source have its shard in one step, in parts, over the last ways of shortest paths. With
-x[v, m], the part of the shard of v that takes way m into rank u(m), and z[g], the µs of a group of
+from a source have its shard in one step, in parts, over the last hops of shortest paths. With
+x[v, m], the part of the shard of v that takes path m into rank u(m), and z[g], the µs of a group of
 rows that share no part with others:
 
     minimise    sum over g of z[g]
     sum over m into u of x[v, m] = 1                                       each v, u at distance t
     sum over v, m over row i of bytes[v] x[v, m] / rate[i] <= z[g(i)]      each link and limit i
 
-Rows are links and shared limits that bind. Where ways are links, the rows into a rank are a group
-and this is the paper's program of that rank and step; ways over switches share ports, and groups
-are as large as these make them. The step takes the largest z and the latency of its longest way.
+Rows are links and shared limits that bind. Where paths are links, the rows into a rank are a group
+and this is the paper's program of that rank and step; paths over switches share ports, and groups
+are as large as these make them. The step takes the largest z and the latency of its longest path.
 
 Trees of a broadcast in parts: every point of a shard takes one way into each rank.
 
 The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one after
-the other. A point x of the shard takes into each rank the way in whose stretch x lies; as every
-neighbour that sends has the whole shard one step before, these ways are a tree. Between two ends
+the other. A point x of the shard takes into each rank the path in whose interval x lies; as every
+neighbour that sends has the whole shard one step before, these paths are a tree. Between two ends
 of stretches it is the same tree, so the stretches of all ranks cut the shard into its trees.
 """
 
@@ -63,7 +63,7 @@ class Steps:
     distance
         Links from rank to rank, shape (ranks, ranks).
     latencies, transmissions
-        µs of the longest way and of the busiest row of each step.
+        µs of the longest path and of the busiest row of each step.
     size
         Size of the largest program, None where nothing was to be chosen.
     """
@@ -99,7 +99,7 @@ def steps_of(
     Raises
     ------
     Infeasible
-        If no ways lead to a rank.
+        If no paths lead to a rank.
     SolveError
         If the solver finds nothing, or not in time.
     """

@@ -1,6 +1,6 @@
-"""Reductions as mirrored collectives, and sums for several ranks as two halves.
+"""Reductions as time-reversed collectives, and sums for several ranks as two halves.
 
-A plan of the mirrored collective on the reversed topology, read backwards in time, is a plan of
+A plan of the reversed collective on the reversed topology, read backwards in time, is a plan of
 the reduction: out-trees become in-trees along which contributions are added (TE-CCL, section 2;
 ForestColl, section 5.7 has the same for trees). A sum that several ranks want is added up at one
 rank, then spread from there: an all-reduce is a reduce-scatter followed by an all-gather. The
@@ -32,7 +32,7 @@ Search = Callable[[Run, Any], Stop]
 
 
 def irreversible(problem: Problem) -> str | None:
-    """Say why a reduction cannot be found as a mirror, or None."""
+    """Say why a reduction cannot be found as a time reversal, or None."""
     if not problem.collective.reduces:
         return None
     for device in problem.topology.devices:
@@ -49,7 +49,7 @@ def irreversible(problem: Problem) -> str | None:
 
 
 def adding(problem: Problem) -> Problem:
-    """Return the problem with no way through what stores and cannot add.
+    """Return the problem with no path through what stores and cannot add.
 
     It would hold contributions apart, and which of them a send carries is not said in a schedule.
     Its links stay, so that a shared limit over them binds as before: those out of it leave a
@@ -85,7 +85,8 @@ def adding(problem: Problem) -> Problem:
 def parts(problem: Problem) -> list[tuple[Problem, bool]]:
     """Return what is solved for `problem`, and whether it is read backwards.
 
-    That is the problem itself, the mirror of a reduction, or both halves of a sum for several.
+    That is the problem itself, the time reversal of a reduction, or both halves of a sum for
+    several.
     """
     if not problem.collective.reduces:
         return [(problem, False)]
@@ -208,7 +209,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
 def halves(collective: Collective) -> tuple[Half | None, Half | None]:
     """Split a collective: each sum to one rank, then sums and other chunks to who wants them.
 
-    A half in which nothing has to move is None.
+    A half in which nothing has to be sent is None.
     """
     added: dict[int, Chunk] = {}
     spread: dict[int, Chunk] = {}
@@ -263,7 +264,7 @@ def _roots(collective: Collective) -> dict[int, int]:
 
 
 def backwards(mirror: Problem, plan: Schedule) -> Schedule:
-    """Read a plan of the mirrored problem backwards: a plan of the problem itself.
+    """Read a plan of the time-reversed problem backwards: a plan of the problem itself.
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
     """

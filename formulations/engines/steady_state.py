@@ -6,7 +6,7 @@ A vertex is a device, perhaps with a tag. Three graphs come from one topology:
 
 * `graph_of`: the topology itself, a vertex per device and an edge per link;
 * `without_copies`: a device that may not copy becomes one vertex for each copying device that data
-  can reach from it next, (v, u) for u, so that what is on its way to two of them is counted twice
+  can reach from it next, (v, u) for u, so that what is in flight to two of them is counted twice
   (thesis, section 3.1, "formulation via duplicate vertices"). On it the rule "usage is the largest
   flow" holds everywhere;
 * `in_steps`: T + 1 layers; an edge takes one step, and who stores may wait (section 3.1,
@@ -333,7 +333,7 @@ class Demands:
     spreads
         Groups that leave their roots.
     sums
-        Groups that are added up on the way to their roots.
+        Groups that are added up in flight to their roots.
     free
         Bytes that are added up and go to everybody, whose roots are free.
     """

@@ -18,14 +18,15 @@ whose part it lies, parts being laid one after the other; the neighbour that it 
 whole shard. So the plan is a forest, whose steady state may be shorter than its steps, as the
 busiest links of different steps need not be the same.
 
-Reduce-scatter and reduce are the mirror on reversed links; an all-reduce is a reduce-scatter and
-an all-gather. Only distance counts, so that a slow link on the shortest way is never gone round.
+Reduce-scatter and reduce are the time reversal on reversed links; an all-reduce is a reduce-scatter
+and an all-gather. Only distance counts, so that a slow link on the shortest path is never gone
+round.
 
 Source: Zhao et al., Efficient Direct-Connect Topologies for Collective Communications, arXiv
 2202.03356 (NSDI 2025).
-Decisions: the paper has direct links alone. Here ways over switches are hops as well, as long as
+Decisions: the paper has direct links alone. Here paths over switches are hops as well, as long as
 their links are many: what arrives over the last way of a path with fewest links is in step. Links
-of such ways that are shared, and shared limits that bind, are rows like any link, and groups are
+of such paths that are shared, and shared limits that bind, are rows like any link, and groups are
 as large as these make them. What switches could copy counts in the replay, not in the program.
 """
 
@@ -101,7 +102,7 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
-    """Return the trees of a broadcast or, of a reduction, those of its mirror turned round."""
+    """Return the trees of a broadcast or, of a reduction, those of its time reversal reversed."""
     from formulations.engines.bfb import (  # noqa: PLC0415  it loads a solver
         steps_of,
         trees_of,

@@ -32,8 +32,8 @@ is both, each root adding up and spreading an equal share, unless the linear pro
 bandwidth of each link is parted between the halves, is faster. That is the best of what goes up
 trees to a root and down trees from it, and no bound for others.
 
-Switches only relay, also those that could copy or add up: where a cut decides, copies on the way
-gain nothing; in an all-reduce, adding up in switches may.
+Switches only relay, also those that could copy or add up: where a cut decides, copies along the
+path gain nothing; in an all-reduce, adding up in switches may.
 
 Source: Zhao et al., ForestColl, arXiv 2402.06787, sections 3 and 4, appendices C and E.
 Decisions: GPUs may give out other than they take in; the paper asks all devices to be balanced, but
@@ -116,7 +116,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Find rate, trees and ways."""
+    """Find rate, trees and paths."""
     from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415  numba takes a while
 
     _say_relays(run)
@@ -187,7 +187,7 @@ def _all_reduce(run: Run, options: Options) -> Planned:
 
 
 def _free(run: Run, options: Options, *, equal: float) -> Planned | None:
-    """Return the trees of a linear program if it is asked for and faster than `equal` µs."""
+    """Return the trees of a linear program if it is requested and faster than `equal` µs."""
     if options.roots == "equal" or options.trees_per_root or options.scan:
         return None
     small = 2 * len(run.problem.topology.ranks) * len(run.problem.topology.links) <= SMALL
@@ -215,7 +215,7 @@ def _say(run: Run, planned: Planned) -> None:
 
 
 def _say_relays(run: Run) -> None:
-    """Tell that switches could do more than they are asked to."""
+    """Report that switches could do more than they are asked to."""
     adding = run.problem.adds_for_several
     for device in run.problem.topology.devices:
         if not device.stores and (device.copies or device.reduces):

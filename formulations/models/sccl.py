@@ -14,7 +14,7 @@ several over devices that do not), step s, with binary ``x`` and ``has``:
 
 Chunks that only one device needs are counted instead, as whole flows of all that begin alike, and
 named afterwards: so no two that may change places are told apart. Copies of a chunk that share
-the first links of their ways to devices that copy load these once, where all such ways of its
+the first links of their paths to devices that copy load these once, where all such paths of its
 sender part at devices that copy; else each of them loads its own.
 
 It costs ``S alpha + R / C * L beta`` for shards of L bytes (Cai et al., PPoPP 2021, section 2),
@@ -34,7 +34,7 @@ solver.
 
 Symmetric plans are tried first (``formulations.engines.list_scheduling.multistart``); that there
 are none proves nothing. Sums are planned backwards, an all-reduce as a reduce-scatter, then an
-all-gather, each with the steps and rounds that are asked for
+all-gather, each with the steps and rounds that are requested
 (``formulations.engines.list_scheduling.search``).
 """
 
@@ -126,12 +126,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Decide instances until what is asked for is found.
+    """Decide instances until what is requested is found.
 
     Raises
     ------
     Infeasible
-        If the instance asked for is proved to have no plan.
+        If the instance requested is proved to have no plan.
     LimitReached
         If it is not decided in its time.
     """

@@ -45,7 +45,7 @@ Decisions where the paper is silent or slips:
   and z says the same as P with fewer variables: only the nearest copy counts.
 * FW is made of the latencies alone there. Where they are 0 all distances are, and in seconds
   1 + FW is 1; here it is made of whole hops, in epochs.
-* What arrives at a switch in the next round is held for it there, though it may then find no way
+* What arrives at a switch in the next round is held for it there, though it may then find no path
   out. Here a switch sends on within the look-ahead, in the round that sent to it.
 * The sum over earlier sends of the capacity of appendix F ends at the beginning of a round there;
   here it goes on into the rounds before.
@@ -65,7 +65,7 @@ nothing here asks for more than one epoch, since the state reaches as far ahead 
 program of a round always has a solution, which is to send nothing. Protection against stalling:
 a round whose solver is stopped by its limit without half of what its bound promises is asked
 again, and all that follow are half as long; where it was the shortest, its limit is doubled. A
-round that sends nothing although nothing was on its way is followed by one of twice its length.
+round that sends nothing although nothing was in flight is followed by one of twice its length.
 After six of these in a row it is given up. Nothing is proved by rounds.
 """
 
@@ -180,12 +180,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Go round after round; reductions by their mirror.
+    """Go round after round; reductions by time reversal.
 
     Raises
     ------
     Infeasible
-        If no way leads to a device that wants a chunk.
+        If no path leads to a device that wants a chunk.
     LimitReached
         If the time limit came before a schedule.
     SolveError
@@ -253,7 +253,7 @@ def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Arcs]) -
     Raises
     ------
     Infeasible
-        If no way leads to a device that wants a chunk.
+        If no path leads to a device that wants a chunk.
     """
     if len(grids) == 1 and not options.greedy_start:
         return grids

@@ -259,7 +259,7 @@ def _urgent_first(model: FlowModel, horizon: int) -> None:
 def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int | None]:
     """Offer plans of fewer and fewer epochs: steps that double until there is one, then halve.
 
-    Return why it stopped and the horizon of the last plan, None where there is none.
+    Return why it stopped and the horizon of the last plan, None if there is none.
     """
     run, tau = model.run, model.hops.grid.epoch_duration
     best = None if run.best is None else run.best.plan

@@ -1,4 +1,4 @@
-"""TE-CCL's general model: whole chunks, copied on the way, on a grid of epochs.
+"""TE-CCL's general model: whole chunks, copied along the path, on a grid of epochs.
 
 Sets: epochs k = 0 .. K-1, hops e from src(e) to dst(e) (links, or hyper-edges for switches in the
 manner of appendix C), devices v, chunks c. Constants: delay[e] and occupancy[e] in epochs and
@@ -6,7 +6,7 @@ room[l] in chunks (``formulations.engines.epoch_grid.epochs``). ``has`` and ``wa
 and postcondition.
 
 Variables: f[k, e, c], how often chunk c starts over hop e in epoch k: an integer up to most[e],
-the hop's room on the way to a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
+the hop's room towards a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
 buffer: whether a device that stores holds the chunk at the beginning of epoch k.
 
     b[k, v, c] = b[k-1, v, c] + sum over e into v of f[k - delay[e], e, c]          buffer
@@ -56,9 +56,9 @@ Decisions: first and last epoch are handled by the windows rather than by extra 
 max and min become one row per term, which is exact as both only bound from one side; no latency is
 dropped (``formulations.engines.epoch_grid.epochs``); which epoch duration is best is found by
 trying the greedy schedule on several (``auto``), and with time to spare the model is asked on finer
-ones too; on a mirrored grid (``formulations.engines.reverse_time``) sends hold their links in the
-last epochs of their delay instead of the first. Makespans reported are of the replay in continuous
-time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
+ones too; on a time-reversed grid (``formulations.engines.reverse_time``) sends hold their links in
+the last epochs of their delay instead of the first. Makespans reported are of the replay in
+continuous time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Search for a schedule; reductions by their mirror.
+    """Search for a schedule; reductions by time reversal.
 
     Raises
     ------
     ProblemError
-        If a reduction is asked for without copies, or hyper-edges with windows.
+        If a reduction is requested without copies, or hyper-edges with windows.
     Infeasible
         If the horizon is too small.
     LimitReached

@@ -13,11 +13,11 @@ Variables: w[e, c], binary, whether c crosses e; f[e, c, d] >= 0.
 
 room[l] is the number of chunks of which the last arrives within the step, latency counted. This is
 MILP (3.8), or (3.9) for several chunks a rank. The least T that has a solution is found by trying
-one after the other, from the steps of the longest of the quickest ways on. All transmissions end
+one after the other, from the steps of the longest of the quickest paths on. All transmissions end
 within their step: links that are too slow for that are left out, so s is what a chunk takes on some
 link (the thesis shows that no other need be tried, as long as one chunk at a time crosses the link
 that sets it): the ``slowest``, the ``fastest`` or ``each``, from the slowest on. A schedule by
-another method is a first plan and bounds T from above; a reduction is the mirrored collective read
+another method is a first plan and bounds T from above; a reduction is the reversed collective read
 backwards, an all-reduce both halves, one after the other.
 
 It is large: w and f for every chunk, destination, link and step. Above `ENTRIES` the model is not
@@ -125,12 +125,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Find the fewest steps; reductions by their mirror.
+    """Find the fewest steps; reductions by time reversal.
 
     Raises
     ------
     Infeasible
-        If a number of steps is asked for that is too small.
+        If a number of steps is requested that is too small.
     """
     return search(run, options, find)
 
@@ -221,7 +221,7 @@ def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
 
 
 def _least(run: Run, hops: Arcs) -> int:
-    """Return a number of steps that no plan undercuts: of the longest of the quickest ways."""
+    """Return a number of steps that no plan undercuts: of the longest of the quickest paths."""
     return _by_hops(run, hops).many
 
 

@@ -13,7 +13,7 @@ is no power of two, p' = 2^floor(log2 p): the first 2 (p - p') places pair up, e
 its vector to the even one before the first step and gets the sum after the last, two steps more
 (section 7).
 
-Decisions: partners are ranks joined by ways as fast as can be found, if any order joins all pairs;
+Decisions: partners are ranks joined by paths as fast as can be found, if any order joins all pairs;
 else the order of ranks. In an all-reduce two partners must be joined without a GPU between them, as
 that would add its own contribution.
 """

@@ -12,7 +12,7 @@ to both sides what came from the other. So all phases take
 Round a ring of an even side the last step goes one way only, and every second chunk of a shard goes
 the other: with an even number of them all links carry (d_i - 1)/2 b_i in those steps.
 
-Reduce-scatter is the mirror, all-reduce both in turn.
+Reduce-scatter is the time reversal, all-reduce both in turn.
 
 In a phase the links of one dimension are in use. With ``split`` the chunks of a shard are dealt to
 as many orders of the dimensions as there are dimensions, each beginning with another and going on

@@ -151,7 +151,7 @@ def row_of(
     if refused is not None:
         return Row(method, size, None, refused)
     made = make_options(chosen.options, method.options)
-    # Whoever asks first shall not be the one whose seconds they are.
+    # The first method to need them is not charged for their seconds.
     proofs(quick=chosen.quick, whole_chunks=chosen.keeps_chunks(problem))
     try:
         result = solved(
@@ -213,7 +213,7 @@ def _watched(seconds: float | None) -> Iterator[None]:
 
 
 def _solve(asked: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
-    """Solve one cell and tell its row."""
+    """Solve one cell and report its row."""
     which, place = asked.cells[cell]
     row = row_of(
         asked.problems[place],
@@ -235,12 +235,12 @@ class Speaker:
         self.last, self.plan, self.said = 0.0, 0.0, ""
 
     def begin(self, cell: int) -> None:
-        """Tell that a cell begins."""
+        """Report that a cell begins."""
         self.plan = time.monotonic()
         self.line({"event": "begin", "cell": cell})
 
     def progress(self, news: Progress) -> None:
-        """Tell how the running cell stands."""
+        """Report how the running cell stands."""
         now = time.monotonic()
         kept = news.result if now - self.plan >= PLANS else None
         if kept is None and now - self.last < PAUSE and news.message == self.said:

@@ -1,7 +1,7 @@
 """A comparison in a child process that dies with its parent, cell after cell.
 
 One process solves all cells, as loading solvers takes as long as many a solve. One that ends in
-the middle of a cell, because its solver asked for too much memory, failed or did not stop, costs
+the middle of a cell, because its solver requested too much memory, failed or did not stop, costs
 that cell alone: another goes on with the cells after it.
 
 A comparison as plain JSON and back; every plan of it is verified and replayed again.
@@ -122,7 +122,7 @@ class ComparisonJob:
         Raises
         ------
         CclError
-            If nothing has to move, or the process ends before the first cell.
+            If nothing has to be sent, or the process ends before the first cell.
         """
         while not self._child.closed:
             for event in self._child:
@@ -151,7 +151,7 @@ class ComparisonJob:
         return self.comparison()
 
     def cancel(self) -> None:
-        """Stop at once; rows stay, and so does the best plan of the running cell that was told.
+        """Stop at once; rows stay, and so does the best reported plan of the running cell.
 
         Does nothing when it has ended.
         """
@@ -206,7 +206,8 @@ class ComparisonJob:
     def _own(self, value: Any) -> tuple[Result | None, str]:
         """Return a result, verified here too, with the problem that all of its size share.
 
-        Else why there is none: a plan that is not believed costs one cell, as a solver that dies.
+        Else why it has no plan: a plan that fails its check costs one cell, like a solver that
+        dies.
         """
         assert self._now is not None
         _, place = self.asked.cells[self._now]
@@ -262,11 +263,11 @@ class ComparisonJob:
                 self._child = self._started()
 
     def _overran(self) -> News:
-        """Return the row of a solver that did not stop: its best plan, if one was told."""
+        """Return the row of a solver that did not stop: its best plan, if it reported one."""
         if self._best is not None:
             return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
         limit = self.asked.time_limit
-        asked = "" if limit is None else f", though {limit:g} s were asked for"
+        asked = "" if limit is None else f", though the limit was {limit:g} s"
         why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
         return self._add(None, why + asked)
 
@@ -334,7 +335,7 @@ def comparison_from_json(value: Any) -> Comparison:
     FormatError
         If the shape is wrong, or a plan beats a bound.
     ProblemError
-        If it has the shape of a comparison and its problem is none.
+        If it has the shape of a comparison and its problem is invalid.
     ScheduleError
         If a plan breaks a rule of its problem.
     """
@@ -365,7 +366,7 @@ def comparison_from_json(value: Any) -> Comparison:
 
 
 def _parts(row: Row, chunks: int) -> dict[str, int]:
-    """Return into how many parts the chunks that were asked for are cut, where they are."""
+    """Return into how many parts the chunks that were requested are cut, where they are."""
     many = 0 if row.result is None else len(row.result.problem.collective.chunks)
     return {"parts": many // chunks} if many > chunks else {}
 

@@ -2,7 +2,7 @@
 
 The cost of speed f is the optimum of a linear program whose right hand sides are linear in f
 (`formulations.analyses.expansion.upgrade`): convex and straight between finitely many corners.
-These are found exactly by tangents: between two points that are known, ask for the least of cost
+These are found exactly by tangents: between two points that are known, minimise cost
 less reward times f with their slope as the reward; either no point lies below the line through
 them, and it is part of the front, or a new one does and there are two lines to ask about (Aneja and
 Nair, Bicriteria transportation problem, 1979; Eisner and Severance, Mathematical techniques for
@@ -39,7 +39,7 @@ SAMPLES = 9
 
 
 class _Asking:
-    """A search whose points are kept when a limit comes."""
+    """A search that preserves its points when a limit comes."""
 
     def __init__(self, search: Search, *, least: float, most: float, points: int) -> None:
         self.search, self.least, self.most, self.points = search, least, most, points
@@ -62,7 +62,7 @@ class _Asking:
         return Bought(np.zeros(len(self.search.sale.goods)), self.least, 0.0, 0.0)
 
     def _fastest(self) -> float:
-        """Return the largest factor that is asked for and can be bought."""
+        """Return the largest factor that is requested and can be bought."""
         goal = Goal(worth=0.0, reward=1.0, least=self.least, largest=self.most)
         return self._settled(goal).factor
 
@@ -70,7 +70,7 @@ class _Asking:
         return self._settled(Goal(least=factor, largest=factor))
 
     def _settled(self, goal: Goal) -> Bought:
-        """Return what is best for a goal; a point that is not proved is none of a front."""
+        """Return what is best for a goal; a point without a proof is not part of a front."""
         found = self.search.settle(goal)
         if not found.proved:
             msg = f"the time limit came before a point of {self.search.sale.topology} was proved"
@@ -94,7 +94,7 @@ class _Asking:
                 lines += [(left, between), (between, right)]
 
     def _below(self, left: Bought, right: Bought, *, scale: float) -> Bought | None:
-        """Return a corner below the line through two points, or None where there is none."""
+        """Return a corner below the line through two points, or None."""
         slope = (right.cost - left.cost) / (right.factor - left.factor)
         unit = self.search.unit
         goal = Goal(reward=slope / unit, least=left.factor, largest=right.factor)
@@ -167,7 +167,7 @@ def cost_front(
         msg = f"a front up to {most:g} times today's speed has no points; give more than 1"
         raise ProblemError(msg)
     if points < 2:
-        msg = f"a front of {points} points is none; ask for 2 at least"
+        msg = f"a front of {points} points is no front; ask for 2 at least"
         raise ProblemError(msg)
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     engines, sale, today = prepared(asked, costs, by=by)

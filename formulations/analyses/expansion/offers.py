@@ -71,7 +71,7 @@ class Gain:
     before, after
         algbw in GB/s of the best steady state, today and upgraded.
     target
-        algbw in GB/s that was asked for.
+        algbw in GB/s that was requested.
     cut
         A bottleneck cut of the upgraded cluster; None where no cut alone decides.
     held
@@ -111,7 +111,7 @@ class Upgrade:
     currency
         Unit of costs.
     factor
-        How many times as fast as today the collectives were asked to be; the least of the
+        How many times as fast as today the collectives should become; the least of the
         gains' targets over today's algbw.
     """
 
@@ -152,7 +152,7 @@ class Front:
         the upgrades that nothing beats; ``samples``: some is bought in steps and some is not, and
         these are cheapest upgrades at some factors.
     complete
-        Whether the front ends where it was asked to; else a limit came first, and points of
+        Whether the front ends where it should; else a limit came first, and points of
         ``breaks`` may have corners between them, those of ``steps`` more behind the last.
     today
         Cost of the cluster as it is.

@@ -79,13 +79,13 @@ class Rates(ABC):
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     sale
         What is for sale on its cluster.
     """
 
     effort: int
-    """Engines of more effort are asked later."""
+    """Engines of more effort are called later."""
 
     def __init__(self, problem: Problem, sale: Offers) -> None:
         self.problem, self.sale = problem, sale

@@ -11,7 +11,7 @@ the cuts c of each that were found so far (`formulations.analyses.expansion.rate
 Variables: x[g] >= 0, units that are bought of g, whole where g is sold in steps; a unit is the
 step, or today's bandwidth where any amount can be bought; f, how many times as fast as today.
 u[g] are GB/s of a unit, a[c, g] and d[c] the slopes and the offset of a cut, t[p] GB/s that are
-asked of p at f = 1 and s[p] those that are asked more when f grows by 1.
+required of p at f = 1 and s[p] the increase when f grows by 1.
 
     minimise    worth sum over g of price[g] u[g] x[g] - reward f
     subject to  sum over g of a[c, g] u[g] x[g] + d[c] >= t[p] + s[p] (f - 1)   each c of each p
@@ -20,8 +20,8 @@ asked of p at f = 1 and s[p] those that are asked more when f grows by 1.
 
 Rows are divided by t[p] and costs by that of all bandwidth of today, so all numbers are near 1.
 
-`Search.settle` solves it, asks the engines for the best rates at what it bought, and adds the cuts
-that say a target is missed, until none is (Kelley, The cutting-plane method for solving convex
+`Search.settle` solves it, requests the best rates from the engines at what it bought, and adds the
+cuts that say a target is missed, until none is (Kelley, The cutting-plane method for solving convex
 programs, 1960; Benders, Partitioning procedures, 1962): engines have finitely many cuts, so this
 ends, and as cuts leave no good amounts out, the last objective is a proof.
 """
@@ -160,7 +160,7 @@ def upgrade_of(
     bound: float,
     currency: str,
 ) -> Upgrade:
-    """Return what amounts come to, asked of the engines once more.
+    """Return the cost and rates of amounts, recomputed by the engines.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def upgrade_of(
     today
         Rates of the problems as the cluster is.
     targets
-        algbw in GB/s of each that was asked for.
+        algbw in GB/s of each that was requested.
     bound
         Lower bound on the cost.
     currency
@@ -255,7 +255,7 @@ TIGHT = {"primal_feasibility_tolerance": 1e-9, "mip_feasibility_tolerance": 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What the program is asked; the defaults ask for the least cost.
+    """The objective of the program; the defaults minimise cost.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class Bought:
     cost
         Of these.
     bound
-        Lower bound on what the goal counts: `worth` times cost less `reward` times f.
+        Lower bound on the objective: `worth` times cost less `reward` times f.
     proved
         Whether it is that bound; else the deadline came in an integer program.
     """
@@ -370,9 +370,9 @@ class Search:
                 return bought
 
     def _missed(self, bought: Bought) -> bool:
-        """Ask engines until one says that a target is missed, and keep its cuts.
+        """Call engines until one proves that a target is missed, and store its cuts.
 
-        Quick ones are asked first, and slow ones only about amounts that satisfy these.
+        Quick ones are called first, and slow ones only about amounts that satisfy these.
         """
         order = sorted(range(len(self.rates)), key=lambda number: self.rates[number].effort)
         for number in order:

@@ -2,7 +2,7 @@
 
 The best steady state has algbw A, a concave function of bandwidths with kinks
 (`formulations.analyses.sensitivity.cutting_planes`). Of every class of links, and of shared limits
-of one bandwidth, both one-sided derivatives are told as elasticities
+of one bandwidth, both one-sided derivatives are returned as elasticities
 
     d ln A / d ln b      to the right: what a share more gives; to the left: what a share less costs
 
@@ -17,7 +17,7 @@ least slope over all tight planes, so it is at least the sum of those of its mem
     more(K) > sum over k in K of more(k)
 
 says that the members wait for one another. Of the classes of which less costs more than more gives
-all pairs are asked, of those 20 that cost most where there are more; planes met before answer most
+all pairs are tested, of those 20 that cost most where there are more; planes met before answer most
 of them. Where nothing alone or in pairs gives anything, a smallest set that does is found by
 leaving out one class after the other: all classes together always give 1, as A(c b) = c A(b).
 
@@ -167,17 +167,17 @@ class Slopes:
 
 
 NOTHING = 1e-7
-"""An elasticity below this is none: what is left of rounding in a linear program."""
+"""An elasticity below this is zero: the rounding error of a linear program."""
 
 MOST_TIED = 20
-"""Classes whose pairs are asked about."""
+"""Classes whose pairs are tested."""
 
 
 MOST_CUTS = 3
-"""Tied cuts that are told."""
+"""Tied cuts in a report."""
 
 _PRICED = 1e-4
-"""Classes with a smaller share of the prices are not told."""
+"""Classes with a smaller share of the prices are left out."""
 
 SIDE = 2
 """Names on a side of a cut."""
@@ -263,7 +263,7 @@ class Sensitivity:
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     optimum
         The best steady state and what proves it.
     cuts
@@ -305,7 +305,7 @@ def sensitivity(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     classes
         A number for each link, from 0 on, shape (links,), equal for links that change together.
     by
@@ -461,7 +461,7 @@ def _together(found: Sensitivity, each: Together) -> str:
 
 
 def _waiting(found: Sensitivity) -> Iterator[str]:
-    """Tell of classes that alone give nothing, whose loss costs something; alike ones at once."""
+    """Yield classes that alone give nothing, whose loss costs something; alike ones at once."""
     alike: dict[str, list[Effect]] = {}
     for each in found.effects:
         if each.matters and not each.gains:

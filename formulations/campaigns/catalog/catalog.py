@@ -335,7 +335,7 @@ class Catalog:
         ----------
         problem
             What is asked; names and the order of devices do not matter. Where its chunks are
-            automatic its bytes are asked for, and what is found may answer it in equal parts.
+            automatic its bytes are requested, and what is found may answer it in equal parts.
         formulation
             Only of this one, by this version of Topoloom or proved; None takes the best of all.
         options

@@ -2,7 +2,7 @@
 
 A result as it lies in a catalog: in the names of one drawing of its problem, compressed.
 
-What follows from the problem and the plan is not kept: on the way out the plan is verified and
+What follows from the problem and the plan is not stored: on the way out the plan is verified and
 replayed on the problem that is asked, and a bound that it beats is refused.
 """
 

@@ -137,9 +137,9 @@ _COLUMNS = (
 
 
 def among_which_plans(connection: Connection) -> None:
-    """Say whether chunks were fixed, and among which plans a plan is proved.
+    """Test whether chunks were fixed, and among which plans a plan is proved.
 
-    One chunk per shard was what nobody had asked for, so that these are automatic now. What was
+    One chunk per shard was what nobody had requested, so that these are automatic now. What was
     called optimal may have met a bound for whole chunks only.
     """
     columns = connection.exec_driver_sql("PRAGMA table_info(questions)")

@@ -106,7 +106,7 @@ class Entry:
         return self.size / self.makespan * 1e-3
 
     def answers(self, *, time_limit: float | None, gap: float | None) -> bool:
-        """Whether solving again with these limits could not be asked for more.
+        """Test whether solving again within these limits could not find a better plan.
 
         It could not where the plan is proved or near enough, where the solve came to its own end,
         or was cut short after at least as many seconds.

@@ -306,11 +306,11 @@ class Cell:
     kind, size
         The collective, and the bytes of its whole buffer.
     method
-        Who found the plan; None where there is none.
+        Who found the plan; None if there is none.
     makespan
-        µs of the best plan, None where there is none.
+        µs of the best plan, None if there is none.
     ring
-        µs of the best ring, None where there is none.
+        µs of the best ring, None if there is none.
     """
 
     kind: CollectiveKind

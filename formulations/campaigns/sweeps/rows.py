@@ -68,7 +68,7 @@ def _is(about: str, unit: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One task and what came of it; what follows from a plan is None where there is none."""
+    """One task and what came of it; what follows from a plan is None if there is none."""
 
     task: str = _is("key of the task")
     cluster: str = _is("name of the cluster, with its changes")
@@ -342,7 +342,7 @@ class _Speaker:
         self.told = 0.0
 
     def begin(self, fingerprint: str) -> None:
-        """Tell that a solve begins."""
+        """Report that a solve begins."""
         self.told = time.monotonic()
         self.line({"event": "begin", "fingerprint": fingerprint, "version": __version__})
 

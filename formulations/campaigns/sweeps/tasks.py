@@ -180,7 +180,7 @@ class Cluster:
     source
         What makes it again, `made`.
     topology
-        What it is, or None where there is none such.
+        What it is, or None if there is none such.
     why_not
         Why there is none; else empty.
     """

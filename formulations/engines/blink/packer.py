@@ -175,9 +175,9 @@ def _with(pool: Pool, graph: _Numbered, packed: list[Packed]) -> Pool:
 def _laid(
     graph: _Numbered, trees: Ints, shares: list[Fraction], ways: Routes | None
 ) -> tuple[Tree, ...]:
-    """Return trees with the ways that they take; a tree of several ways becomes several.
+    """Return trees with the paths that they take; a tree of several paths becomes several.
 
-    The ways of a connection are filled one after the other, each in proportion to what it carries.
+    The paths of a connection are filled one after the other, each in proportion to what it carries.
     """
     names = [each.name for each in graph.network.topology.devices]
     used: defaultdict[int, Fraction] = defaultdict(Fraction)
@@ -201,7 +201,7 @@ def _laid(
 
 
 def _take(ways: list[tuple[Route, Fraction]], share: Fraction) -> list[tuple[Route, Fraction]]:
-    """Take ways from the front of a list until they carry a share."""
+    """Take paths from the front of a list until they carry a share."""
     taken = []
     while share:
         way, there = ways.pop(0)
@@ -219,7 +219,7 @@ def solve_blink(run: Run, options: Options) -> Result:
     Raises
     ------
     ProblemError
-        If the root asked for is no rank.
+        If the root requested is no rank.
     LimitReached
         If there was no time for any trees.
     """

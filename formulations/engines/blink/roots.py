@@ -102,7 +102,7 @@ def symmetric_links(network: Network) -> np.ndarray | None:
 
 
 def best_root(network: Network, rank: int | None) -> Root:
-    """Return the root asked for, or the one whose two halves take least alone on the links.
+    """Return the root requested, or the one whose two halves take least alone on the links.
 
     Where every link is the same both ways all roots are as good; of equal ones the one from which
     the farthest GPU is fewest links away is taken.

@@ -1,10 +1,10 @@
 """Ranks by host: who lies together, who speaks for a host, orders that keep hosts together.
 
-Orders of the ranks in which a form's neighbours are joined by ways as fast as can be.
+Orders of the ranks in which a form's neighbours are joined by paths as fast as can be.
 
 A form names pairs of places that exchange most. An order is searched depth first in which a way
-over at most devices that cannot store joins every one of them; ways slower than a threshold are
-left out, from the fastest threshold down, and at each the shortest ways are tried alone first. No
+over at most devices that cannot store joins every one of them; paths slower than a threshold are
+left out, from the fastest threshold down, and at each the shortest paths are tried alone first. No
 claim is made that no better order exists; where none is found within `ORDER_TRIES` steps there is
 None, and forms fall back on the order of ranks.
 
@@ -115,7 +115,7 @@ def _fits(ways: Reachability, wanted: Reachability) -> Callable[[list[int], int]
 
 
 def _hopeless(ways: Reachability, wanted: Reachability) -> bool:
-    """Say whether counting neighbours or reaching all of them rules every order out."""
+    """Test whether counting neighbours or reaching all of them rules every order out."""
     if wanted.count < ways.count:
         return False
     for has, asks in ((ways.out, wanted.out), (ways.into, wanted.into)):
@@ -145,7 +145,7 @@ def from_first(topology: Topology, first: int) -> list[list[int]]:
 
 
 def best_connected(topology: Topology, ranks: Sequence[int], others: Sequence[int]) -> int:
-    """Return which of `ranks` has the most GB/s to and from others, each over its fastest way.
+    """Return which of `ranks` has the most GB/s to and from others, each over its fastest path.
 
     Of several it is the first.
     """
@@ -166,10 +166,10 @@ def laid(
     """Return the rank at each place: block after block, its first rank first in the first one.
 
     Blocks are ranks of a host each, of all hosts or of some. Pairs of places (src, dst) are joined
-    by ways as fast as can be found, those between blocks
+    by paths as fast as can be found, those between blocks
     before those within. Where no order is found that joins all, place after place takes the first
-    rank that has the fastest way from or to a place before; where links are one way, it is first
-    asked for an order in which all are joined over other ranks.
+    rank that has the fastest path from or to a place before; where links are one way, it is first
+    requested an order in which all are joined over other ranks.
     """
     of = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
     allowed = [bits(blocks[block]) for block in of.tolist()]
@@ -209,7 +209,7 @@ def _onwards(ways: Reachability) -> Reachability:
 def _nearest(
     pairs: Sequence[tuple[int, int]], allowed: Sequence[int], ways: Sequence[Reachability]
 ) -> list[int]:
-    """Return the rank at each place, one after the other; `ways` are from fast to slow."""
+    """Return the rank at each place, one after the other; `paths` are from fast to slow."""
     before: list[list[tuple[int, bool]]] = [[] for _ in allowed]
     for src, dst in pairs:
         before[max(src, dst)].append((min(src, dst), src < dst))
@@ -228,7 +228,7 @@ def _nearest(
 
 
 def _mixed(outside: Reachability, inside: Reachability, same: dict[int, int]) -> Reachability:
-    """Return the ways of one between hosts and those of the other within."""
+    """Return the paths of one between hosts and those of the other within."""
     rows = [
         [
             (far[rank] & ~same.get(rank, 0)) | (near[rank] & same.get(rank, 0))

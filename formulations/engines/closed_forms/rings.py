@@ -4,13 +4,13 @@ On a ring of p places with a shard of b bytes in c chunks at each:
 
 * one way round, a shard takes p-1 steps, in each of which a place passes on c chunks:
   (p-1) (α + bβ);
-* both ways round at once, it goes as far one way as the other, and of a shard's chunks half go
-  from either side to the place opposite, if there is one: ceil((p-1)/2) α + (p-1)/2 bβ, and half
-  of the largest chunk more where p is even and c odd.
+* both directions at once, it goes as far in one direction as in the other, and of a shard's chunks
+  half go from either side to the place opposite, if there is one: ceil((p-1)/2) α + (p-1)/2 bβ, and
+  half of the largest chunk more where p is even and c odd.
 
-A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) one way round. Both ways
-round either all go both ways, half as far, or half of them each way round, whichever takes fewer
-steps. Of several rings each has its share of the chunks, in turn.
+A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) in one direction. Both
+directions round either all go both ways, half as far, or half of them each way round, whichever
+takes fewer steps. Of several rings each has its share of the chunks, in turn.
 
 Several rings side by side, none of which takes bandwidth that another has.
 
@@ -195,7 +195,7 @@ class _Lanes:
         return None
 
     def _joined(self, place: list[int]) -> list[Reachability]:
-        """Return which places free ways join, at first by the fastest and shortest only."""
+        """Return which places free paths join, at first by the fastest and shortest only."""
         pairs: dict[tuple[float, int], list[tuple[int, int]]] = {}
         for (src, dst), hops in self.ways.items():
             hop = self._shortest(hops)
@@ -249,7 +249,7 @@ KINDS: frozenset[CollectiveKind] = frozenset(
 
 
 def refuses(problem: Problem, *, both: bool = False) -> str | None:
-    """Refuse where the GPUs lie on no cycle, or ways lead around none in both directions."""
+    """Refuse where the GPUs lie on no cycle, or paths lead around none in both directions."""
     reason = refuses_any(problem)
     if reason is not None:
         return reason

@@ -1,11 +1,11 @@
-"""Which ranks are joined: by a link, or by a way over devices that cannot store.
+"""Which ranks are joined: by a link, or by a path over devices that cannot store.
 
 Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
 ranks asks for the neighbours of several at once in no time.
 
 Rings: cycles through all ranks, as fast as can be.
 
-A ring is searched depth first, over fast ways before slow ones and short ones before long ones,
+A ring is searched depth first, over fast paths before slow ones and short ones before long ones,
 ranks in the order of the drawing. Once it has had to turn back, a step is taken only if all that
 are left can be reached from it, and the first rank from them. No claim is made that no better
 ring exists.
@@ -63,11 +63,11 @@ class Reachability:
         return len(self.out)
 
     def has(self, src: int, dst: int) -> bool:
-        """Say whether one reaches the other."""
+        """Test whether one reaches the other."""
         return bool(self.out[src] >> dst & 1)
 
     def within(self, other: Reachability) -> bool:
-        """Say whether the other joins all that this does."""
+        """Test whether the other joins all that this does."""
         return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
 
     @cached_property
@@ -98,7 +98,7 @@ def reached(rows: list[int], first: int, among: int) -> int:
 
 
 def nearest(topology: Topology) -> Iterator[Reachability]:
-    """Yield which ranks are joined, at first by fast ways only and by short ones among these.
+    """Yield which ranks are joined, at first by fast paths only and by short ones among these.
 
     Each joins some that none before it does.
     """
@@ -120,12 +120,12 @@ def reachability(topology: Topology, pace: float = 0.0) -> Reachability:
 
 
 def levels(topology: Topology, pace: float) -> list[Reachability]:
-    """Return which ranks are joined by ways whose links all have `pace` GB/s or more.
+    """Return which ranks are joined by paths whose links all have `pace` GB/s or more.
 
     First those that ways of fewest links join, then more and more of them; the last has all.
     """
     if topology.limits:
-        # What passes the same limit twice may be too much for it, so ways count one by one.
+        # What passes the same limit twice may be too much for it, so paths count one by one.
         return _unlike(_let_through(topology, pace))
     crossed = [each.name for each in topology.devices if not each.stores]
     place = {name: number for number, name in enumerate((*topology.ranks, *crossed))}
@@ -193,7 +193,7 @@ Hop = tuple[int, ...]
 def ring_of(topology: Topology, *, both: bool = False) -> np.ndarray | None:
     """Return the ranks around a ring, its slowest hop as fast as could be found, or None.
 
-    With `both`, ways lead around it in both directions.
+    With `both`, paths lead around it in both directions.
     """
     if len(topology.ranks) < 2:
         return None
@@ -227,7 +227,7 @@ def cycle(
 
     Parameters
     ----------
-    ways
+    paths
         Who is joined to whom.
     patience
         What is left of it; without any there is None.
@@ -309,7 +309,7 @@ class _Search:
         return self.hops.pop()
 
     def _open(self, last: int, left: int) -> bool:
-        """Say whether the last reaches all that are left, and they the first."""
+        """Test whether the last reaches all that are left, and they the first."""
         self.work += 2 * left.bit_count()
         ways = self.ways
         return reached(ways.out, last, left) == left and reached(ways.into, 0, left) == left
@@ -327,7 +327,7 @@ class Formula:
     makespan
         What it comes to in µs, of α in µs and β in µs per byte; p and m are those of the problem.
     by_host
-        The same of α1, β1 of ways within a host and α2, β2 of those between hosts, for a formula
+        The same of α1, β1 of paths within a host and α2, β2 of those between hosts, for a formula
         that tells them apart.
     """
 
@@ -355,7 +355,7 @@ class Pattern:
         in order, as the blocks of an all-gather lie.
     exchange
         Gives the messages of an all-reduce that has no root: in every step partial sums go both
-        ways between two places. None for forms that add up and then spread.
+        paths between two places. None for forms that add up and then spread.
     back
         Rank at each place on reversed links, where that is another order.
     turned

@@ -6,8 +6,8 @@ them, so a later message to one of them is not sent.
 
 From a closed form to a verified schedule, with the formula beside it.
 
-A form only spreads. A sum to one rank is the mirrored form on reversed links read backwards; a sum
-that all want is added up first and spread from where it is, unless the form exchanges partial
+A form only spreads. A sum to one rank is the time-reversed form on reversed links read backwards; a
+sum that all want is added up first and spread from where it is, unless the form exchanges partial
 sums. Schedules keep the order that the steps give the links and what each send waits for; the
 replay then lets steps overlap. Where sums are exchanged a step begins when the one before is over,
 as what a rank sends on is what it has added up by then.
@@ -104,7 +104,7 @@ class MovesByPair:
         Raises
         ------
         Infeasible
-            If no way leads from one to the other.
+            If no path leads from one to the other.
         """
         direct = self.joined(src, dst)
         apart = np.flatnonzero(direct < 0)
@@ -154,7 +154,7 @@ class Walk:
         µs that each step would take if all between two places, or with one port all that leaves
         or reaches a place, went alone, shape (steps,).
     costs
-        Largest latency in µs and largest µs per byte of the ways that are used, first of those
+        Largest latency in µs and largest µs per byte of the paths that are used, first of those
         within a host, then of those between hosts; 0 where there are none, shape (2, 2).
     busiest, crowd
         Number of the link that messages between most different places cross in one step, and
@@ -183,7 +183,7 @@ def walked(
 
     Parameters
     ----------
-    ways
+    paths
         Between the devices.
     messages
         Among places.
@@ -200,7 +200,7 @@ def walked(
     Raises
     ------
     Infeasible
-        If no way leads from one place to another.
+        If no path leads from one place to another.
     """
     order = np.argsort(messages.step, kind="stable")
     step, chunk = messages.step[order], messages.chunk[order]
@@ -330,7 +330,7 @@ def answer(run: Run, pattern: Pattern) -> Result:
     Raises
     ------
     Infeasible
-        If no way leads from one place to another.
+        If no path leads from one place to another.
     """
     # They load numba and SciPy's graphs, which a menu of formulations does without.
     from formulations.engines.list_scheduling.timed import in_epochs, one_after  # noqa: PLC0415

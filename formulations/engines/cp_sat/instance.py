@@ -422,7 +422,7 @@ def _distance(moves: Moves, delay: np.ndarray) -> np.ndarray:
 def _shared(moves: Moves, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarray) -> np.ndarray:
     """Return the number of the transmission that each crossing may share, or -1.
 
-    Ways of one device that begin alike may go together until they come to a device that copies,
+    Paths of one device that begin alike may go together until they come to a device that copies,
     from which on they may part: what lies between two such devices is shared as a whole.
     """
     node = _segments(moves)[place]
@@ -437,7 +437,7 @@ def _shared(moves: Moves, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarra
 
 
 def _segments(moves: Moves) -> np.ndarray:
-    """Return a number for each stretch of a way that ends where devices copy, else -1."""
+    """Return a number for each stretch of a path that ends where devices copy, else -1."""
     node = np.full(len(moves.link), -1, dtype=np.int64)
     known: dict[tuple[int, ...], int] = {}
     firsts = moves.first.tolist()

@@ -1,6 +1,6 @@
 """Who sends what to whom and when, as a constraint program with whole numbers.
 
-For every pair p of a chunk and a way from device u to v (`formulations.engines.cp_sat.instance`) a
+For every pair p of a chunk and a path from device u to v (`formulations.engines.cp_sat.instance`) a
 literal ``x[p]``, for every chunk c that comes to a device v an arrival ``A[c, v]`` in whole ticks,
 and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
 
@@ -26,19 +26,19 @@ A program that no plan over switches escapes: chunks may wait in devices that ca
 The program of `formulations.engines.cp_sat.model` lets a chunk cross switches as it comes. A
 schedule may also send it link by link, and a switch then keeps it until its way out is free. Here
 every link of a way p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
-alphas of the way before the link ``lead[j]`` and of the whole way ``alpha``, and with ``busy[j]``
+alphas of the path before the link ``lead[j]`` and of the whole path ``alpha``, and with ``busy[j]``
 for the bytes:
 
     x[p]:  b[p, j] >= A[c, u] + lead[j]
            b[p, j + 1] >= b[p, j] + lead[j + 1] - lead[j]
            A[c, v] >= b[p, j] + busy[j] + alpha - lead[j]     A[c, v] >= A[c, u] + delay[p]
 
-Crossing without waiting has equalities, waiting and storing on the way only make it later. What
-several ways share on their way to a device that copies is held once at least, so it is one
-interval that no way over it begins before. So every plan is a solution that is not longer, and a
+Crossing without waiting has equalities, waiting and storing along the path only make it later. What
+several paths share up to a device that copies is held once at least, so it is one
+interval that no path over it begins before. So every plan is a solution that is not longer, and a
 bound on all solutions is one on all plans; a solution is not always a plan.
 
-Of a chunk that comes to a device over one link, one way at most is chosen, so that they have one
+Of a chunk that comes to a device over one link, one path at most is chosen, so that they have one
 ``b`` for that link together.
 """
 
@@ -52,7 +52,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import LinearExprT, LiteralT
 
 MOST_TRANSMISSIONS = 3
-"""Most transmissions of a chunk from one device on a way that several moves begin with."""
+"""Most transmissions of a chunk from one device on a path that several moves begin with."""
 
 
 class Model:
@@ -366,7 +366,7 @@ class Waiting(Model):
             before = moment, begin
 
     def _key(self, pair: int, cross: int, *, last: bool) -> Key:
-        """Return what ways that begin to hold a link together have in common."""
+        """Return what paths that begin to hold a link together have in common."""
         asked = self.asked
         resource = asked["resource"][cross]
         if asked["shared"][cross] >= 0:

@@ -409,12 +409,12 @@ class _Attempt:
 
 
 def single_links(moves: Moves) -> bool:
-    """Whether every way is one link, so that nothing can wait on it."""
+    """Whether every path is one link, so that nothing can wait on it."""
     return bool((np.diff(moves.first) == 1).all())
 
 
 def cut_short(topology: Topology) -> bool:
-    """Whether there may be ways of more links than are listed."""
+    """Whether there may be paths of more links than are listed."""
     stores = {each.name: each.stores for each in topology.devices}
     waiting: list[tuple[str, ...]] = [
         link.ends for link in topology.links if stores[link.src] and not stores[link.dst]

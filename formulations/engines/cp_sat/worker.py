@@ -63,7 +63,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     )
     solver = _solver(request, built=time.monotonic() - begin)
     solver.best_bound_callback = lambda bound: say(answers, event="bound", bound=_ticks(bound))
-    # Where chunks may wait on the way, a solution is no plan.
+    # Where chunks may wait along the path, a solution is no plan.
     status = solver.solve(model.model, None if request["waits"] else _Heard(model, answers))
     names = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
     if status == cp_model.MODEL_INVALID:

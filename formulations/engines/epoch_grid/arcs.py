@@ -1,7 +1,7 @@
 """What a model may choose in an epoch: one hop of one chunk, over a link or a hyper-edge.
 
 With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
-hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole way between
+hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole path between
 two devices that store, crossed without stopping, and every link of the way is held. The paper
 lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
 has ports; holding the links of the way, one hop at a time each, says both.
@@ -41,7 +41,7 @@ from ccl.topology import Topology
 from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
 
 LONGEST_PATH = 6
-"""Most links of one way through devices that cannot store: up and down a three-level tree."""
+"""Most links of one path through devices that cannot store: up and down a three-level tree."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Arcs:
         Epochs for which it holds its links, shape (n,).
     begin
         Epochs after its own from which on it holds them, shape (n,): 0, unless the grid is
-        mirrored.
+        time-reversed.
     uses
         Which hop holds which link, sparse 0/1 of shape (links, n).
     room
@@ -184,7 +184,7 @@ def link_arcs(grid: EpochGrid) -> Arcs:
 
 
 def hyper_edges(grid: EpochGrid) -> Arcs:
-    """Every way between two storing devices that crosses only others is a hop."""
+    """Every path between two storing devices that crosses only others is a hop."""
     topology, tau = grid.topology, grid.epoch_duration
     routes = tuple(relay_paths(topology))
     index = topology.link_index
@@ -202,7 +202,7 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
         crossed[links] |= len(links) > 1
     limited = np.array([grid.limited[links].any() for links in held])
     # A later link of the way is held later by the latencies before it, so that two hops of
-    # different ways over it need that much more between them.
+    # different paths over it need that much more between them.
     occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
     delay = np.where(
         limited,
@@ -235,7 +235,7 @@ def _whole(grid: EpochGrid, links: list[int]) -> float:
 
 
 def _let_through(hops: Arcs) -> Arcs:
-    """Leave out the ways that cross a shared limit so often that a chunk alone is too much."""
+    """Leave out the paths that cross a shared limit so often that a chunk alone is too much."""
     topology, grid = hops.topology, hops.grid
     most = [
         1e3 * each.bandwidth * grid.epoch_duration / grid.chunk_size * (1 + ROUNDING)
@@ -264,7 +264,7 @@ def _let_through(hops: Arcs) -> Arcs:
 
 
 def no_path(name: str) -> str:
-    """Say that no way leads to the device called `name`."""
+    """Say that no path leads to the device called `name`."""
     return (
         f"no path of at most {LONGEST_PATH} links from one device that stores to the next leads "
         f"to {name} under the shared limits; link it to others more directly"
@@ -272,7 +272,7 @@ def no_path(name: str) -> str:
 
 
 def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
-    """Yield every way from one storing device to another over devices that cannot store."""
+    """Yield every path from one storing device to another over devices that cannot store."""
     stores = {each.name: each.stores for each in topology.devices}
 
     def onwards(way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

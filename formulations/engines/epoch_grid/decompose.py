@@ -68,7 +68,7 @@ def commodities(problem: Problem, unit: float, *, symmetric: bool) -> Commoditie
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     unit
         Bytes that count as 1.
     symmetric
@@ -249,7 +249,7 @@ def sends_of(walks: list[Walk], hops: Arcs, problem: Problem) -> tuple[tuple[Sen
     """Turn walks into sends of fractions of chunks; return them with the horizon.
 
     Of the chunks of one pair those with the higher priority arrive first. Within an epoch and a
-    link those with the longest way to go come first.
+    link those with the longest path to go come first.
     """
     by_pair: dict[tuple[int, int], list[Walk]] = defaultdict(list)
     for walk in walks:

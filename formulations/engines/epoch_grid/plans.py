@@ -59,13 +59,13 @@ def demand(problem: Problem) -> Demand:
 def without_copies(problem: Problem) -> Problem:
     """Return the problem in which every destination is sent a chunk of its own.
 
-    Nothing is gained there by copying on the way: it is the demand of TE-CCL's linear program,
+    Nothing is gained there by copying along the path: it is the demand of TE-CCL's linear program,
     section 4.1, and of its comparison of plans with and without copies, figure 9.
 
     Raises
     ------
     ProblemError
-        If chunks are reduced, or nothing has to move.
+        If chunks are reduced, or nothing has to be sent.
     """
     collective = problem.collective
     if collective.reduces:
@@ -133,7 +133,7 @@ def pruned(sends: Iterable[Send], hops: Arcs, demand: Demand) -> list[Send]:
 
 
 def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
-    """Make a schedule of pruned sends: within an epoch, those with the longest way to go first."""
+    """Make a schedule of pruned sends: within an epoch, those with the longest path to go first."""
     to_go = farthest(sends, hops)
     took = duration_of(hops)
     needed = pruned(sends, hops, demand)
@@ -143,7 +143,7 @@ def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
 
 
 def farthest(sends: Sequence[Send], hops: Arcs) -> dict[Send, float]:
-    """µs that still lie before each send's chunk on its longest way onwards in the plan."""
+    """µs that still lie before each send's chunk on its longest path onwards in the plan."""
     grid = hops.grid
     time = {
         route: float(max(grid.hold[list(links)]) + sum(grid.alpha[list(links)]))
@@ -317,7 +317,7 @@ class Reservations:
         return None
 
     def take(self, way: Route, epoch: int) -> None:
-        """Reserve the way from `epoch` on."""
+        """Reserve the path from `epoch` on."""
         for link, held in zip(way.links, way.held, strict=True):
             taken, room = self._taken[link], self._room[link]
             for when in range(epoch + held.start, epoch + held.stop):

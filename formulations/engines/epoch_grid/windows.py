@@ -99,7 +99,7 @@ class Windows:
         Raises
         ------
         Infeasible
-            If no way leads to a device that wants a chunk.
+            If no path leads to a device that wants a chunk.
         """
         late = np.where(self.demand.wants, self.earliest, 0.0)
         device, chunk = np.unravel_index(int(late.argmax()), late.shape)
@@ -111,7 +111,7 @@ class Windows:
     def most(self) -> np.ndarray:
         """How often a chunk may be sent over each hop at once, shape (hops,).
 
-        More than once is of use only on the way to what can neither store nor copy.
+        More than once is of use only towards what can neither store nor copy.
         """
         hops = self.hops
         room = np.array([min(hops.room[list(links)]) for links in hops.links])
@@ -326,7 +326,7 @@ def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
         starts = np.floor((epochs - wait) / turn) + 1
         return np.asarray((room[:, None] * np.maximum(starts, 0)).sum(axis=0) >= many[goals])
 
-    # Where no way leads at all, the search for a schedule says so.
+    # Where no path leads at all, the search for a schedule says so.
     if np.isinf(wait.min(axis=0)).any():
         return Crossing(0, 0, (), -1)
     low = np.zeros(len(goals))
@@ -358,7 +358,7 @@ def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None
     Parameters
     ----------
     asked
-        How many were asked for.
+        How many were requested.
     need
         How many it takes at least.
     unit

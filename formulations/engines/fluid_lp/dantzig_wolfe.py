@@ -3,7 +3,7 @@
 Sets: edges e and vertices v of a graph (`formulations.engines.steady_state`); capacity rows L
 with b(L) GB/s; classes k of origins, with a representative o[k] and elements pi[k, i], i = 1 ..
 |k|, one of which takes o[k] to each of its class. Plain Dantzig-Wolfe has a class for each origin
-and the identity; the mirrored one has the orbits of a group of symmetries.
+and the identity; the time-reversed one has the orbits of a group of symmetries.
 
 Subproblem of class k, LP (5.1) and (5.2) of the thesis, with prices p[e] >= 0 as parameters:
 

@@ -102,7 +102,7 @@ def nearest_forest(problem: Problem) -> Forest:
 def _nearest(
     topology: Topology, root: int, others: tuple[int, ...], weight: Fraction, *, reduces: bool
 ) -> Tree:
-    """Return a tree of shortest ways; switches are crossed, what stores is where ways meet."""
+    """Return a tree of shortest paths; switches are crossed, what stores is where paths meet."""
     around = topology.reversed() if reduces else topology
     start = around.ranks[root]
     came: dict[str, str] = {start: start}
@@ -298,7 +298,7 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
 def decomposed(
     name: str, title: str, *, reference: str, mirrored: bool, mathematics: str
 ) -> Formulation:
-    """Return the decomposition per origin, or mirrored per class of origins."""
+    """Return the decomposition per origin, or time-reversed per class of origins."""
 
     def run(run: Run, options: Options) -> Result:
         """Decompose, and offer the forest of the columns."""

@@ -307,7 +307,7 @@ class Model:
     Raises
     ------
     ProblemError
-        If nothing has to move, or there are too many labels.
+        If nothing has to be sent, or there are too many labels.
     """
 
     def __init__(

@@ -15,10 +15,10 @@ step, latency counted. Variables: w[e, c], whether c crosses e, binary; f[e, c, 
 which is MILP (3.8) for one chunk a rank and (3.9) for K. Decisions: the thesis has f binary and w
 free. For given binary w every f is a flow by itself, within capacities of 0 and 1, so that there is
 one of zeros and ones if there is any; here w is binary, which is far fewer. The row
-at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several ways, so
-that data could part at v and come to u in two steps, which helps where u copies and cannot store.
-With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth and has
-no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
+at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several paths,
+so that data could part at v and come to u in two steps, which helps where u copies and cannot
+store. With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth
+and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
 
 `fluid_steps` is LP (3.10)[s, T], with (3.12) for the same reason: w is free, and data is groups.
 
@@ -196,7 +196,7 @@ class StepModel:
     def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
         """Return the sends on a way of each flow.
 
-        A flow may be split; within w, which is whole, each of its ways can take all of it.
+        A flow may be split; within w, which is whole, each of its paths can take all of it.
         """
         into = np.argsort(graph.dst, kind="stable")
         first = np.searchsorted(graph.dst[into], np.arange(graph.vertices + 1))
@@ -489,7 +489,7 @@ def _each(groups: Sequence[Group]) -> int:
 
 
 def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> ModelEstimate:
-    """Count a side whose data is copied on the way."""
+    """Count a side whose data is copied along the path."""
     if copies == "subsets":
         return _labelled(graph, groups)
     many = sum(len(each.others) for each in groups)

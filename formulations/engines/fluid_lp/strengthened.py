@@ -46,8 +46,8 @@ the sum of exactly the contributions of S crosses e.
                                         e out of v = (v, t > 0) that adds; each S, o in S   (4.3)
                 w[e, S] <= sum over e' into v of w[e', S]   e out of v that copies and cannot add
                 sum of w[., S] out of v = sum of w[., S] into v            v can do neither
-                sum over S, and e out of v, of w[e, S] <= 1     v adds and cannot copy; v on the way
-                w[e, S] = 0 for e out of (v, 0), but for S = {v}
+                sum over S, and e out of v, of w[e, S] <= 1     v adds and cannot copy; v along the
+                path w[e, S] = 0 for e out of (v, 0), but for S = {v}
                 sum over e into (d, T) and S with o in S of w[e, S] = 1           each o, d
                 sum over S, and e in i, of size w[e, S] <= 1000 s b[i]            each i and step
 

@@ -1,4 +1,4 @@
-"""From a problem to a forest: rate, splitting, packing, and trees with the ways that they take.
+"""From a problem to a forest: rate, splitting, packing, and trees with the paths that they take.
 
 Of a reduction the network is turned round, and so are the trees at the end. An all-reduce is a
 reduce-scatter and an all-gather at once, which share the links: `combined`.
@@ -184,7 +184,7 @@ def _planned(rate: Rate, load: Load, *, makespan: Fraction, watch: Watch | None)
 
 
 def trees_of(load: Load, *, watch: Watch | None = None) -> tuple[Tree, ...]:
-    """Return the trees of a load with their ways; the weights of each root add up to 1.
+    """Return the trees of a load with their paths; the weights of each root add up to 1.
 
     Raises
     ------
@@ -215,7 +215,7 @@ class _Routes:
         }
 
     def trees(self, packed: Packed, *, of: int) -> list[Tree]:
-        """Return copies of a tree as trees with routes, copies with the same ways as one."""
+        """Return copies of a tree as trees with routes, copies with the same paths as one."""
         taken = [self._take(edge, packed.copies) for edge in packed.edges]
         copies: defaultdict[tuple[Route, ...], int] = defaultdict(int)
         done = 0
@@ -239,7 +239,7 @@ class _Routes:
         return tuple(self.names[device] for device in way)
 
     def _take(self, edge: tuple[int, int], copies: int) -> deque[tuple[Route, int]]:
-        """Take ways for all copies, one for all if there is one, and the shortest of these."""
+        """Take paths for all copies, one for all if there is one, and the shortest of these."""
         left = self.left[edge]
         for place, (way, many) in enumerate(left):
             if many >= copies:

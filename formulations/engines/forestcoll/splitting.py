@@ -1,4 +1,4 @@
-"""Switches split off: connections between GPUs alone, with the ways that they take.
+"""Switches split off: connections between GPUs alone, with the paths that they take.
 
 Capacities are in trees. A flow to every GPU, as large as all trees together, is kept while
 capacity is taken from u -> w and w -> t and given to u -> t, until the switch w has none left
@@ -48,7 +48,7 @@ Route = tuple[int, ...]
 """Numbers of devices, from one that stores over switches to the next that stores."""
 
 Routes = dict[tuple[int, int], list[tuple[Route, int]]]
-"""For each connection the ways that it takes, and how many trees take each."""
+"""For each connection the paths that it takes, and how many trees take each."""
 
 _ALL = 2**62
 
@@ -97,7 +97,7 @@ class Connections:
         Trees, shape (arcs,).
     room
         What each arc can still take after a flow to each of `Network.sinks`, shape (sinks, arcs).
-    ways
+    paths
         Over which switches they go.
     """
 
@@ -346,12 +346,12 @@ class _Log:
             amount -= part
 
     def routes(self) -> Routes:
-        """Return the ways of all that is left."""
+        """Return the paths of all that is left."""
         return {ends: list(ways) for ends, ways in self._ways.items() if ways}
 
 
 def _short(way: Route) -> Route:
-    """Leave out what a way goes round in between."""
+    """Leave out what a path goes round in between."""
     at = {device: place for place, device in enumerate(way)}
     short, place = [], 0
     while place < len(way):

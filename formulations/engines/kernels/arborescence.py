@@ -1,13 +1,13 @@
 """Cheapest out-trees of every root at once, compiled; `tree_columns.multicast` calls it.
 
 `_contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
-Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest way into its end; where
+Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest path into its end; where
 it meets itself the cycle becomes one vertex. No root is needed for that. Every set S that was ever
-a vertex has a price, what its cheapest way in costs once the prices of the sets inside are taken
+a vertex has a price, what its cheapest path in costs once the prices of the sets inside are taken
 off, and a cheapest out-tree of any root costs the sum of the prices of the sets without it. So the
 sets are found once in O(n^2), and `_expand` reads off a tree for each root in O(n).
 
-Cheapest ways over relays, compiled; `formulations.engines.tree_columns.task` calls it.
+Cheapest paths over relays, compiled; `formulations.engines.tree_columns.task` calls it.
 
 Vertices are devices that a tree may branch at; between them data crosses relays, which only pass
 on. Distances between relays are found once, then those from and to vertices are sums.
@@ -23,7 +23,7 @@ import numpy as np
 from formulations.engines.kernels.arrays import allocating, inner, kernel
 
 FAR = 1e30
-"""The cost of a way that does not exist."""
+"""The cost of a path that does not exist."""
 
 
 class Adjacency(NamedTuple):
@@ -52,13 +52,13 @@ class Adjacency(NamedTuple):
 
 @kernel
 def closure(ways, length):
-    """Return the costs of the cheapest ways, and what `unfold` needs to write them out.
+    """Return the costs of the cheapest paths, and what `unfold` needs to write them out.
 
     Returns
     -------
     tuple
         Cost of the way into each vertex from each other, shape (n, n), target first; cost from
-        each vertex to each relay, shape (n, r); of the way from relay to relay the last link and
+        each vertex to each relay, shape (n, r); of the path from relay to relay the last link and
         the relay before it, shape (2, r, r).
     """
     many, relays = len(ways.out_first) - 1, len(ways.on_first) - 1
@@ -88,7 +88,7 @@ def closure(ways, length):
 
 @allocating
 def _reach(ways, length, start, cost, before):
-    """Find the cheapest ways from one relay to all others."""
+    """Find the cheapest paths from one relay to all others."""
     cost[start] = 0.0
     heap = [(0.0, start)]
     while len(heap) > 0:
@@ -127,7 +127,7 @@ def unfold(ways, length, costs, near, before, parents):
 
 @allocating
 def _way(ways, length, costs, near, before, src, dst):
-    """Return the links of the cheapest way from one vertex to another, the last one first."""
+    """Return the links of the cheapest path from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]
     for k in range(ways.direct.shape[1]):
         link = ways.direct[2, k]
@@ -157,7 +157,7 @@ def _way(ways, length, costs, near, before, src, dst):
 
 @inner
 def _total(before, length, origin, relay):
-    """Return the cost of the way between two relays."""
+    """Return the cost of the path between two relays."""
     total = 0.0
     while relay != origin:
         if before[0, origin, relay] < 0:
@@ -183,7 +183,7 @@ def arborescences(costs, members, roots):
     Returns
     -------
     np.ndarray
-        Shape (r, n). A parent of a member that no tree can reach is one from which no way leads.
+        Shape (r, n). A parent of a member that no tree can reach is one from which no path leads.
     """
     place = np.full(len(costs), -1, np.int64)
     for k in range(len(members)):
@@ -203,7 +203,7 @@ def arborescences(costs, members, roots):
 def shallow(costs, members, roots, steps, rounds):
     """Return trees that are cheap and not deep: parents of each, as `arborescences` does.
 
-    A way that leaves a vertex costs `steps` more, one for each root, for every hop from the root
+    A path that leaves a vertex costs `steps` more, one for each root, for every hop from the root
     to that vertex. How many those are is known from the tree before, so trees are sought `rounds`
     times, and the best of them is kept.
     """
@@ -268,7 +268,7 @@ def _among(costs, members):
 
 @allocating
 def _contract(costs):
-    """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
+    """Return the laminar sets: parent, cheapest path in, first child and next sibling of each.
 
     The numbers of the vertices come first; `costs` is used up.
     """
@@ -388,7 +388,7 @@ def _depths(parent):
 def breadth(costs, roots):
     """Return of each root the cheapest of its out-trees with the fewest hops to every vertex.
 
-    Each vertex takes the cheapest way from one that is a hop nearer. Parents as `arborescences`
+    Each vertex takes the cheapest path from one that is a hop nearer. Parents as `arborescences`
     returns them, shape (r, n).
     """
     many = len(costs)

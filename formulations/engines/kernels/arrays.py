@@ -98,7 +98,7 @@ class Net(NamedTuple):
     far
         Quickest way in µs from device to device, for each size, shape (k, v, v).
     hop
-        First move of the quickest way, -1 where there is none, shape (k, v, v).
+        First move of the quickest path, -1 where there is none, shape (k, v, v).
     caps, cap_first
         Shared limits that each resource is under: flat, and where each begins.
     room

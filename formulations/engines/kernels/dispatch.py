@@ -3,8 +3,8 @@
 An event is that a chunk has arrived at a device, or that a link is free again. At an event every
 move that has become possible is looked at, in an order that chance and the weights decide, and
 takes the chunk that helps most. A chunk that u sends to v helps a destination d that lacks it if
-it would be there earlier, by the quickest way on from v, than by what is expected now: from the
-device ``own[c, d]``, once it holds the chunk and the first move of its quickest way is free. What
+it would be there earlier, by the quickest path on from v, than by what is expected now: from the
+device ``own[c, d]``, once it holds the chunk and the first move of its quickest path is free. What
 is sent is committed: links are busy, v will have the chunk, expectations follow. Where the device
 before a link copies, other moves that begin in the same way go along in the same transmission.
 
@@ -27,7 +27,7 @@ One trial of matching links with chunks, compiled: whatever is free takes someth
 
 At an event every move that has become possible is looked at, the quickest first and equal ones in
 random order. If all that it crosses is free, it takes one of the chunks that its source holds and
-its destination wants and has not been sent: one that fewest devices have or, as asked for, any
+its destination wants and has not been sent: one that fewest devices have or, as requested, any
 of them with the same chance. No chunk goes to a device that does not want it.
 
 Moves and their times are those of `formulations.engines.list_scheduling.timed`, events and what is
@@ -418,7 +418,7 @@ def _along(net, work, state, weights, events, first, chunk, now):
 
 @inner
 def _joins(net, work, state, move, chunk, now, moment):
-    """Whether a move can leave the transmission that is under way at a device that copies."""
+    """Whether a move can leave the transmission that is in progress at a device that copies."""
     group = state.tally[2]
     nbytes = work.nbytes[chunk]
     shared = True

@@ -103,7 +103,7 @@ def _note(search, vertex, step, high):
 
 @inner
 def _way(graph, room, partial, sink, start, goal, tree, search):
-    """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
+    """Find a shortest path from `start` to `goal` or to the units of a tree (-1: to none).
 
     Returns the vertex where it ends: `goal`, or where units of `tree` start; -1 if there is none.
     """
@@ -139,7 +139,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
 
 @inner
 def _push(graph, room, partial, sink, end, most, search):
-    """Push at most `most` along the way that was found to `end`; return the amount."""
+    """Push at most `most` along the path that was found to `end`; return the amount."""
     many = len(graph.first) - 1
     amount = most
     for doing in range(2):
@@ -268,7 +268,7 @@ def _add(graph, partial, tree, arc, moved, row, search):
     partial.reached[tree, b] = True
     partial.depth[tree, b] = partial.depth[tree, a] + 1
     partial.parent[tree, b] = arc
-    # What was on its way to b is there.
+    # What was in flight to b is there.
     sink = row[b]
     if sink < 0:
         return
@@ -368,7 +368,7 @@ def grow(graph, partial, tree, row, deepest):
 
 @inner
 def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, turn):
-    """Push at most `need` along a shortest way from a start to a goal.
+    """Push at most `need` along a shortest path from a start to a goal.
 
     Returns
     -------

@@ -340,7 +340,7 @@ def _hold(moves, free, move, nbytes, begun):
 
 @inner
 def _passed(chain, begins, pairs, there, chunk, at, time, i):
-    """Return the pair of a way from which on a message's chunk still has to be sent.
+    """Return the pair of a path from which on a message's chunk still has to be sent.
 
     Where it is kept already, it is sent on from there; its time is changed to when it is.
     """

@@ -108,7 +108,7 @@ def net_of(task: Task) -> Net:
 
 
 def _quickest(moves: Moves, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quickest ways in µs, and their first moves, both shape (devices, devices)."""
+    """Return the quickest paths in µs, and their first moves, both shape (devices, devices)."""
     devices = len(moves.topology.devices)
     order = np.lexsort((cost, moves.dst, moves.src))
     pair = moves.src[order] * devices + moves.dst[order]
@@ -117,7 +117,7 @@ def _quickest(moves: Moves, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     graph = csr_array((cost[best], (moves.src[best], moves.dst[best])), shape=shape)
     far = np.asarray(dijkstra(graph))
     hop = np.full(shape, -1, dtype=np.int64)
-    # Of each device's moves the one that lies on the way; the nearest neighbour of equal ones.
+    # Of each device's moves the one that lies along the path; the nearest neighbour of equal ones.
     reach = np.full(shape, np.inf)
     for move in best[np.argsort(cost[best], kind="stable")].tolist():
         src, dst = moves.src[move], moves.dst[move]
@@ -415,7 +415,7 @@ def _images(moves: Moves, links: np.ndarray, part: Moves) -> np.ndarray:
     """Return the image of some moves under each element among all moves, shape (order, part)."""
     chance = np.random.default_rng(0)
     code: np.ndarray = chance.integers(1, 1 << 62, size=(links.shape[1],), dtype=np.int64)
-    # A way is known by its links whatever their order, as no two ways have the same ones.
+    # A path is known by its links whatever their order, as no two paths have the same ones.
     names = _sums(code[moves.link], moves.first)
     order = np.argsort(names)
     images = np.empty((len(links), len(part)), dtype=np.int64)

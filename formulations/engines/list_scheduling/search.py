@@ -1,6 +1,6 @@
 """List scheduling of any collective: symmetric plans first, reductions backwards, sums in two.
 
-A collective without sums is planned as it is. A sum to one rank is planned as the mirrored
+A collective without sums is planned as it is. A sum to one rank is planned as the time-reversed
 spreading on reversed links (`formulations.engines.reverse_time`) and read backwards. A sum that
 several ranks want is added up first and spread from there; the spreading begins chunk by chunk as
 soon as its sum is there, and link by link as soon as the adding up is done with it, so the two
@@ -399,13 +399,13 @@ class Matcher(Finder):
     ) -> Iterator[tuple[TimedMoves, float]]:
         """Yield each plan that is better than those before, with its makespan in µs.
 
-        What symmetry leaves of a task may have no plan: a way over two links that it exchanges
+        What symmetry leaves of a task may have no plan: a path over two links that it exchanges
         would need one of them twice at a time.
 
         Raises
         ------
         Infeasible
-            If no ways lead where chunks of the `whole` task have to be.
+            If no paths lead where chunks of the `whole` task have to be.
         """
         net = net_of(task)
         sizes, kind = np.unique(task.nbytes, return_inverse=True)

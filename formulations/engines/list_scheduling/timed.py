@@ -8,7 +8,7 @@ one binds, a schedule spreads sends evenly over their epochs, and short epochs l
 
 Moves of one transmission (a chunk that parts at devices that copy) share their epoch.
 
-What can be sent, in continuous time: every way between two devices that store, as arrays.
+What can be sent, in continuous time: every path between two devices that store, as arrays.
 
 A move crosses one link, or several through devices that cannot store, which let it through as it
 comes. A chunk of n bytes that starts a move at time t
@@ -17,7 +17,7 @@ comes. A chunk of n bytes that starts a move at time t
 * is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
 
 ``lead`` is the sum of the alphas before the link. A link that is faster than one before it waits
-until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the way by what
+until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the path by what
 each link is faster than the one before it, and ``slowest`` is that of the last link plus its beta.
 So it is the beta of the slowest link, or more where a way gets faster and then slower again.
 
@@ -114,7 +114,7 @@ class Moves:
 def moves_of(topology: Topology) -> Moves:
     """List the moves of a topology, sorted by the devices that they leave.
 
-    A way that crosses a shared limit so often that one chunk on it is too much is left out.
+    A path that crosses a shared limit so often that one chunk on it is too much is left out.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _routes(topology: Topology) -> list[tuple[str, ...]]:
-    """List the ways of the moves, not too many and not none."""
+    """List the paths of the moves, not too many and not none."""
     routes: list[tuple[str, ...]] = []
     for route in filter(passable(topology), relay_paths(topology)):
         routes.append(route)
@@ -181,7 +181,7 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
 
 
 def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
-    """Return what says whether shared limits let a chunk through on all links of a way at once."""
+    """Return what says whether shared limits let a chunk through on all links of a path at once."""
     rate = 1e-3 / betas(topology)
     index = topology.link_index
     limits = [
@@ -396,8 +396,8 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _aligned(moves: Moves, timed: TimedMoves) -> tuple[np.ndarray, np.ndarray]:
     """Return how much later than the first each move of a sum starts, in µs and µs per byte.
 
-    What is added up on the way has several sources; all arrive at once, so the longest way starts
-    first.
+    What is added up along the path has several sources; all arrive at once, so the longest path
+    starts first.
     """
     _, which = np.unique(timed.group, return_inverse=True)
     src = moves.src[timed.move]

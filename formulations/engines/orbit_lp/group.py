@@ -7,10 +7,10 @@ what is wanted.
 
 What a problem moves, as loads that a group of symmetries may act on.
 
-A load is data of many roots that is alike in kind: it *spreads* (copies may be made on the way) or
-goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow together:
-who gets which byte is decided afterwards, so an all-to-all has as many flows as GPUs and not as
-pairs. What is added up or collected spreads or is dealt out on the reversed cluster.
+A load is data of many roots that is alike in kind: it *spreads* (copies may be made along the path)
+or goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow
+together: who gets which byte is decided afterwards, so an all-to-all has as many flows as GPUs and
+not as pairs. What is added up or collected spreads or is dealt out on the reversed cluster.
 
 Big clusters have no `Problem`: an all-gather of 100,000 GPUs would list 10^10 destinations.
 `Uniform` says the same in four words.
@@ -68,7 +68,7 @@ class Load:
     nbytes
         What each rank that an item goes to receives of it at most, in bytes, shape (items,).
     spreads
-        Whether what goes to several ranks may be copied on the way; else each gets its own.
+        Whether what goes to several ranks may be copied along the path; else each gets its own.
     turned
         Whether it flows on the reversed cluster.
     wants

@@ -75,7 +75,7 @@ class OrbitSolution:
     blocks
         The rows of the program, root by root.
     usage, flows
-        W of each block, and F of each of its ways; see `formulations.engines.orbit_lp.program`.
+        W of each block, and F of each of its paths; see `formulations.engines.orbit_lp.program`.
     """
 
     makespan: float
@@ -123,7 +123,7 @@ def solve_orbits(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     group
         Symmetries of the cluster to use; found where none are given.
     copies
@@ -339,7 +339,7 @@ class Lift:
         return _pushed(values, block.graph.moved(self._element(block, item))[1])
 
     def flow(self, load: int, item: int, *, rank: int) -> np.ndarray:
-        """Return what is on its way from an item's root to a rank, shape (edges,)."""
+        """Return what is in flight from an item's root to a rank, shape (edges,)."""
         place, block = self._block(load, item)
         element = self._element(block, item)
         gpus = self.solution.acting.gpus

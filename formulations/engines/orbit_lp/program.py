@@ -20,17 +20,17 @@ n[o] items long; a, the orbits of edges under A_o, the elements that fix o; d, o
 orbit of A_o on those that want o's data; a', the orbits of edges under A_od.
 
 Variables: W[o, a], share of o's data that *each* edge of a carries; F[o, d, a'], share of what is
-on its way to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
+in flight to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
 
     sum over a' of |a'| / |I| ([head(a') = I] - [tail(a') = I]) F[o, d, a']
         = [d in I] - [o in I]                                                conservation
-    F[o, d, a'] <= W[o, a] where a contains a'                               what is on its way
+    F[o, d, a'] <= W[o, a] where a contains a'                               what is in flight
     sum over o of n[o] nbytes[o] (sum over a of edges of a in i) W[o, a] / (|i| b[i]) <= R
 
 with i the orbits of A on capacity rows. Pairs need no F: W itself is conserved, with what each
 rank gets as demand.
 
-Edges into o and out of d are left out, and those on no way from o to d: with duplicates that is
+Edges into o and out of d are left out, and those on no path from o to d: with duplicates that is
 half of them.
 
 An optimum can be averaged over A and is then constant on orbits, so nothing is lost; with any
@@ -59,7 +59,7 @@ from formulations.solvers.cvxpy_highs import Backend
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """What is on its way from an item's root to one destination, or of pairs to all of them.
+    """What is in flight from an item's root to one destination, or of pairs to all of them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Block:
         Orbit a of each edge of the graph, -1 where none is needed.
     count
         Edges of each a.
-    ways
+    paths
         One for each orbit of destinations; of pairs a single one.
     """
 
@@ -189,7 +189,7 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
         if load.spreads:
             ways = list(_ways(origin, shares, graph=graph, fixing=fixing))
             some = np.any([each.edges >= 0 for each in ways], axis=0)
-            # Images of the ways use the other edges of the same orbits.
+            # Images of the paths use the other edges of the same orbits.
             used = np.isin(edges, edges[some])
         else:
             ways = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
@@ -212,7 +212,7 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
 
 
 def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Route]:
-    """Yield one way for each orbit of destinations of an item that spreads."""
+    """Yield one path for each orbit of destinations of an item that spreads."""
     wanting = np.flatnonzero(shares)
     _, first = np.unique(fixing.ranks[wanting], return_index=True)
     for rank in wanting[first].tolist():
@@ -413,7 +413,7 @@ class OrbitProgram:
             parameter.value = value
 
     def values(self) -> list[tuple[np.ndarray, list[np.ndarray]]]:
-        """Return W of each block, and F of each of its ways."""
+        """Return W of each block, and F of each of its paths."""
         found, usage, flow = [], 0, 0
         for block in self.blocks:
             mine = np.asarray(self.usage.value)[usage : usage + len(block.count)]

@@ -10,10 +10,10 @@ A round is the time that one chunk takes over the slowest link; a link of ``b`` 
 carries ``b`` chunks in a round and ``floor(b * r)`` in a step of r rounds.
 
 Three bounds need no search. A chunk crosses one way in a step, so there are at least as many steps
-as ways from a holder to the farthest destination. Of N chunks that must leave a set of devices,
+as paths from a holder to the farthest destination. Of N chunks that must leave a set of devices,
 whose links out carry B chunks in a round, at least N / B rounds are made, however they are dealt
 out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all links together
-carry all that chunks cross on their shortest ways.
+carry all that chunks cross on their shortest paths.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def least_of(problem: Problem, task: Task) -> Least:
     Raises
     ------
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     steps, why_steps = _farthest(problem, task)
     rounds, why_rounds = max(_crowded(problem), _crossed(problem, task), key=lambda each: each[0])
@@ -145,14 +145,14 @@ def least_of(problem: Problem, task: Task) -> Least:
 
 
 def distances(task: Task, *, links: bool = False) -> np.ndarray:
-    """Return the fewest ways from device to device, infinite without, (devices, devices).
+    """Return the fewest paths from device to device, infinite without, (devices, devices).
 
     Or the fewest `links` that they cross.
     """
     moves = task.moves
     many = len(moves.topology.devices)
     cost = np.diff(moves.first) if links else np.ones(len(moves))
-    # The shortest of parallel ways, as a matrix adds up what is at one place.
+    # The shortest of parallel paths, as a matrix adds up what is at one place.
     order = np.lexsort((cost, moves.dst, moves.src))
     pair = moves.src[order] * many + moves.dst[order]
     best = order[np.unique(pair, return_index=True)[1]]
@@ -241,7 +241,7 @@ def _said(topology: Topology, inside: np.ndarray, *, many: int, room: Fraction) 
 
 
 NEVER = 1_000_000
-"""Steps to where no way leads."""
+"""Steps to where no path leads."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Plans in steps of any collective, side by side as `list_scheduling.search` takes it apart.
 
 What adds up is planned backwards and what spreads behind it, each in steps of its own; steps and
-rounds that are asked for are those of each side.
+rounds that are requested are those of each side.
 
 One collective without sums in steps: what is proved of it, and how an instance is decided.
 
@@ -141,7 +141,7 @@ class Question:
         Raises
         ------
         Infeasible
-            If no ways lead where chunks have to be.
+            If no paths lead where chunks have to be.
         SolveError
             If the solver's process died.
         """
@@ -187,7 +187,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for.
+    """What is requested.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def solve(run: Run, wish: Request, solver: Solver, *, symmetry: bool) -> Result:
     Raises
     ------
     Infeasible
-        If the instance asked for is proved to have no plan, or no ways lead where chunks must be.
+        If the instance requested is proved to have no plan, or no paths lead where chunks must be.
     LimitReached
         If it is not decided in its time.
     """
@@ -238,7 +238,7 @@ class StepFinder(Finder):
     Parameters
     ----------
     wish
-        What is asked for.
+        What is requested.
     solver
         Decides instances.
     until
@@ -279,7 +279,7 @@ class StepFinder(Finder):
         Raises
         ------
         Infeasible
-            If the instance asked for is impossible, or no ways lead where chunks have to be.
+            If the instance requested is impossible, or no paths lead where chunks have to be.
         LimitReached
             If it is not decided in its time.
         """

@@ -2,7 +2,7 @@
 
 For each number of steps S, from the distance on, instances of C chunks per shard and R rounds are
 decided in the order of R / C, the time per byte, then of C (SCCL, algorithm 1): the first that is
-found is the best of S, among C up to the largest asked for. It ends when R / C is that of the
+found is the best of S, among C up to the largest requested. It ends when R / C is that of the
 worst cut, which no plan is below, whatever its steps. Instances that are no better than one of
 fewer steps, or that the two bounds refute, are not asked.
 """
@@ -88,7 +88,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     symmetry: bool = True,
     seed: int = 0,
 ) -> tuple[Point, ...]:
-    """Decide the instances on the way along the front; `front` keeps those on it.
+    """Decide the instances along the front; `front` keeps those on it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     ProblemError
         If the formulation refuses the problem, or it is a sum for several ranks.
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
     ranks = len(topology.ranks)
@@ -139,7 +139,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
 
 
 def _least(problem: Problem) -> Least:
-    """Return what is proved of the collective, or of its mirror, for one chunk per shard."""
+    """Return what is proved of the collective, or of its time reversal, for one chunk per shard."""
     reason = formulation(NAME).why_not(problem)
     sides = [] if reason is not None else parts(problem)
     if len(sides) == 2:

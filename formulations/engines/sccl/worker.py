@@ -24,7 +24,7 @@ flow of whole amounts ``f[w, s]``, with ``h[v, s]`` of them at v when step s beg
     sum of f[w, s] out of v <= h[v, s]           no bound for holders, and none come back to them
     h[v, S] = the number that v needs
 
-A way that leaves too few steps, from a holder or to who needs the chunk, is left out. Ways of one
+A path that leaves too few steps, from a holder or to who needs the chunk, is left out. Paths of one
 chunk over copying devices load the links that they share once. Rooms b are fractions p / q, so
 that the last row is ``q * load <= p * r[s]``.
 """
@@ -69,7 +69,7 @@ class Model:
     def _ways(
         self, have: Sequence[int], want: Sequence[int]
     ) -> dict[int, dict[int, tuple[list[int], list[int]]]]:
-        """Return for each step and device the ways out of it and into it that may be of use."""
+        """Return for each step and device the paths out of it and into it that may be of use."""
         asked, far = self.asked, self.asked["far"]
         holders = set(have)
         early = [min(far[u][v] for u in have) for v in range(len(far))]

@@ -1,18 +1,18 @@
 """Which chunk may go over which move, and what is the same by symmetry.
 
-A chunk goes only over devices on some shortest way from a holder to a destination (section 4.1),
+A chunk goes only over devices on some shortest path from a holder to a destination (section 4.1),
 shortest by links' costs or by the number of moves: each is allowed, as the paper leaves open which
 is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
 
 What is routed: chunks, neighbours of a shard joined (section 5.2), on a logical topology.
 
-A sum to one rank is the mirror of a spreading: its ways are found from the rank that adds up to
-those that contribute, on moves taken from end to beginning, and turned back when they are ordered
-(section 4.3).
+A sum to one rank is the time reversal of a spreading: its paths are found from the rank that adds
+up to those that contribute, on moves taken from end to beginning, and turned back when they are
+ordered (section 4.3).
 
 The logical topology: the moves between devices that store which a sketch leaves (section 3).
 
-A move is a way from one device that stores to another; where it crosses switches it is one edge of
+A move is a path from one device that stores to another; where it crosses switches it is one edge of
 a switch's hyper-edge, and the physical links that it shares with other moves are its ports.
 """
 
@@ -178,7 +178,7 @@ class Part:
 
     @property
     def turned(self) -> bool:
-        """Whether ways lead from the end to the beginning."""
+        """Whether paths lead from the end to the beginning."""
         return self.logical.turned
 
     @cached_property
@@ -207,7 +207,7 @@ class Part:
 
 
 def parts_of(moves: Moves, collective: Collective, sketch: Sketch) -> list[Part]:
-    """Return what is routed: the collective, the mirror of a sum, or both halves of one for many.
+    """Return what is routed: the collective, a sum's time reversal, or both halves of one for many.
 
     Raises
     ------
@@ -331,7 +331,7 @@ class Pairs:
 
 
 def pairs_of(part: Part) -> Pairs:
-    """List the pairs that shortest ways leave, each a variable of its own.
+    """List the pairs that shortest paths leave, each a variable of its own.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def _classes(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
 def _usable(part: Part, number: int) -> np.ndarray:
     """Which moves the relays leave to a chunk.
 
-    What a GPU has leaves its host from one of its relays. Of a sum, ways lead from the end to the
+    What a GPU has leaves its host from one of its relays. Of a sum, paths lead from the end to the
     beginning: contributions leave a host from a relay of it, or from a GPU that has none.
     """
     ways = part.logical
@@ -405,7 +405,7 @@ def _is_relay(relays: dict[str, frozenset[str]], name: str) -> bool:
 
 
 def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return µs until each chunk can be at each device, and whether a shortest way leads there.
+    """Return µs until each chunk can be at each device, and whether a shortest path leads there.
 
     Both are of shape (len(alike), devices).
     """
@@ -428,7 +428,7 @@ def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.nda
 
 
 def _distances(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, devices: int) -> np.ndarray:
-    """Return the length of the shortest way from device to device, shape (devices, devices)."""
+    """Return the length of the shortest path from device to device, shape (devices, devices)."""
     order = np.argsort(weight, kind="stable")
     order = order[np.isfinite(weight[order])]
     best = order[np.unique(src[order] * devices + dst[order], return_index=True)[1]]

@@ -1,6 +1,6 @@
 """Step 1, path encoding (formulation 2): which chunk takes which way, order left open.
 
-What ways have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
+What paths have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def load_of(pairs: Pairs, *, holds: bool) -> Any:
     pairs
         What may be taken.
     holds
-        Whether latency holds a link too, that of the whole way as the paper has it.
+        Whether latency holds a link too, that of the whole path as the paper has it.
     """
     ways = pairs.part.logical
     names, first = np.unique(pairs.links, return_index=True)

@@ -1,4 +1,4 @@
-"""The three steps on a run: quick ways, then those of the program, ordered and offered.
+"""The three steps on a run: quick paths, then those of the program, ordered and offered.
 
 Ways quickly: one chunk after the other along whatever is soonest there over links so far.
 
@@ -101,7 +101,7 @@ class _Spread:
         )
 
     def _take(self, pair: int, came: np.ndarray) -> None:
-        """Take the way that leads to a pair's end, with all images."""
+        """Take the path that leads to a pair's end, with all images."""
         pairs, beta = self.pairs, self.beta
         while pair >= 0 and not self.taken[pairs.orbit[pair]]:
             self.taken[pairs.orbit[pair]] = True
@@ -122,7 +122,7 @@ def route(pairs: Pairs, demands: Demands, *, direct: bool) -> np.ndarray:
     pairs, demands
         What there is to choose and to meet.
     direct
-        Whether chunks come to another host only from their own, where ways lead there, so that
+        Whether chunks come to another host only from their own, where paths lead there, so that
         crossings are met.
     """
     usable = demands.direct if direct else np.ones(len(pairs), dtype=bool)
@@ -155,7 +155,7 @@ SHARE = 0.6
 """Share of the time left that step 1 may take, and step 3 of what is left then."""
 
 LOOSE = 4.0
-"""How much longer than the quick ways those of the program may be where the former miss demands."""
+"""How much longer than the quick paths those of the program may be if those miss demands."""
 
 MET = 1e-9
 """A makespan within this share is the same."""
@@ -165,7 +165,7 @@ MET = 1e-9
 class Choices:
     """What may be chosen; the fields of `formulations.models.taccl.Options`.
 
-    With `stops` no program is built where the quick ways are proved.
+    With `stops` no program is built where the quick paths are proved.
     """
 
     sketch: Sketch | None
@@ -190,7 +190,7 @@ class Routed:
     pairs, demands
         What there is to choose and to meet.
     quick
-        Which pairs the quick ways take, or None where they miss a destination.
+        Which pairs the quick paths take, or None where they miss a destination.
     """
 
     pairs: Pairs
@@ -199,7 +199,7 @@ class Routed:
 
     @property
     def forced(self) -> bool:
-        """Whether the quick ways use the forced pairs."""
+        """Whether the quick paths use the forced pairs."""
         if self.quick is None:
             return False
         taken = self.quick[self.pairs.orbit]
@@ -238,7 +238,7 @@ class Search:
         return self._programs(routed)
 
     def _quick(self, routed: list[Routed]) -> bool:
-        """Order and offer the quick ways, if they are as the sketch asks; say if that is enough."""
+        """Order and offer the quick paths, if they match the sketch; return if that is enough."""
         known = [each.quick for each in routed if each.quick is not None and each.forced]
         if len(known) == len(routed):
             self.begun = True
@@ -247,7 +247,7 @@ class Search:
         return self.run.enough
 
     def _programs(self, routed: list[Routed]) -> Stop:
-        """Let the programs find ways and what goes together; say why no more are looked for."""
+        """Let the programs find paths and what goes together; say why no more are looked for."""
         before = self.run.best
         chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
         ways = [each for each in chosen if each is not None]
@@ -263,7 +263,7 @@ class Search:
         return Stop.MODEL_GAP if self.solved else Stop.EFFORT
 
     def _routed(self, part: Part) -> Routed:
-        """Find the quick ways of a part, with its symmetries or, if there are none so, without."""
+        """Find the quick paths of a part, with its symmetries or, if there are none so, without."""
         single = pairs_of(part)
         pairs = with_offsets(single, self.sketch, self.run.note)
         demands = demands_of(pairs, self.sketch)
@@ -277,7 +277,7 @@ class Search:
         return Routed(pairs, demands, taken)
 
     def _paths(self, routed: Routed, *, left: int) -> np.ndarray | None:
-        """Solve step 1 of a part; return the ways, the quick ones if there are no others in time.
+        """Solve step 1 of a part; return the paths, the quick ones if there are no others in time.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Search:
         return taken
 
     def _stand(self, routed: Routed, why: str) -> np.ndarray | None:
-        """Return the quick ways where step 1 has none, and say why."""
+        """Return the quick paths where step 1 has none, and say why."""
         self.solved = False
         if routed.quick is not None:
             missed = "" if routed.forced else ", which miss a forced pair"
@@ -339,15 +339,15 @@ class Search:
         else:
             busy = load_of(pairs, holds=holds) @ np.ones(pairs.many)
             most, loose = float(busy.max(initial=0.0)) + float(pairs.delay.sum()), 1.0
-        # A little more than the quick ways, so that rounding does not shut them out.
+        # A little more than the quick paths, so that rounding does not shut them out.
         return Paths(pairs, routed.demands, inclination, holds, most * loose * (1 + 1e-6))
 
     def _seconds(self, asked: float, left: int) -> float:
-        """Return the seconds for a step: those asked for, within a share of what is left."""
+        """Return the seconds for a step: those requested, within a share of what is left."""
         return asked if self.run.left is None else min(asked, SHARE * self.run.left / left)
 
     def _offered(self, routed: list[Routed], taken: list[np.ndarray], *, contiguous: bool) -> None:
-        """Order ways, offer the best orders, then what step 3 makes of the best one."""
+        """Order paths, offer the best orders, then what step 3 makes of the best one."""
         halves = [sends_of(each.pairs, some) for each, some in zip(routed, taken, strict=True)]
         sends = halves[0]
         if len(halves) == 2:
@@ -427,7 +427,7 @@ class Search:
 
 
 def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
-    """Return ways found greedily that meet all demands if such are found, else others or None."""
+    """Return paths found greedily that meet all demands if such are found, else others or None."""
     for direct in (True, False):
         taken = route(pairs, demands, direct=direct)
         if demands.spreads(taken):
@@ -436,7 +436,7 @@ def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
 
 
 def _longest(routed: Routed) -> float:
-    """µs until the last destination has its chunk by the quick ways if nothing ever waits."""
+    """µs until the last destination has its chunk by the quick paths if nothing ever waits."""
     assert routed.quick is not None
     sends = sends_of(routed.pairs, routed.quick)
     return max(longest(sends.after, sends.before, sends.delay, own=True), default=0.0)
@@ -452,6 +452,6 @@ def search(run: Run, choices: Choices) -> Stop:
     ProblemError
         If it names what is not there, or asks for other chunks than there are.
     SolveError
-        If there are too many chunks and ways.
+        If there are too many chunks and paths.
     """
     return Search(run, choices).solve()

@@ -1,4 +1,4 @@
-"""Sends of chunks on their ways, what each waits for, and the times that an order gives them.
+"""Sends of chunks on their paths, what each waits for, and the times that an order gives them.
 
 Step 3, contiguity encoding (formulation 3): what is sent together, sharing one latency.
 
@@ -103,7 +103,7 @@ class Sends:
 
 
 def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
-    """Return the sends of ways that were chosen, without those that nobody needs.
+    """Return the sends of paths that were chosen, without those that nobody needs.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
             here = int(pairs.src[pair])
     place = {cell: number for number, cell in enumerate(needed)}
     chosen = np.array(list(needed.values()), dtype=np.int64)
-    # A way that is turned is taken back: what was sent on before is received first.
+    # A path that is turned is taken back: what was sent on before is received first.
     after: list[list[int]] = [[] for _ in place]
     for (chunk, _), number in place.items():
         source = place.get((chunk, int(pairs.src[chosen[number]])))

@@ -115,7 +115,7 @@ def _moved(ways: Logical, link: np.ndarray) -> np.ndarray | None:
     moves = ways.moves
     chance = np.random.default_rng(0)
     code: np.ndarray = chance.integers(1, 1 << 62, size=len(link), dtype=np.int64)
-    # A way is known by its links whatever their order, as no two ways have the same ones.
+    # A path is known by its links whatever their order, as no two paths have the same ones.
     names, images = (
         np.add.reduceat(values[moves.link], moves.first[:-1])[ways.kept]
         for values in (code, code[link])
@@ -136,7 +136,7 @@ def default_sketch(problem: Problem) -> Sketch:
     Raises
     ------
     Infeasible
-        If no way joins two GPUs.
+        If no path joins two GPUs.
     SolveError
         If there are too many ways.
     """

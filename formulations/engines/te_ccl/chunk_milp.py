@@ -414,7 +414,7 @@ class ChunkModel:
 
     @property
     def near(self) -> bool:
-        """Whether the last model stopped at the gap of its objective that was asked for."""
+        """Whether the last model stopped at the gap of its objective that was requested."""
         return self.outcome is not None and self.outcome.ending is TerminationCondition.GAP
 
     def measure(self, horizon: int) -> ModelSize:

@@ -135,7 +135,7 @@ class Horizons:
             return Stop.TIME_LIMIT
 
     def _ask(self, horizon: int) -> Schedule | None:
-        """Return a plan of at most so many epochs, None where there is none; both are noted."""
+        """Return a plan of at most so many epochs, None if there is none; both are noted."""
         tried = f"{horizon} epochs of {self.model.hops.grid.epoch_duration:.6g} µs"
         self.asked = True
         start = self.at_hand if self.at_hand and self.at_hand.horizon <= horizon else None

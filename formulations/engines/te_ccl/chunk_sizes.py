@@ -37,7 +37,7 @@ GROUPS = {
 
 
 def estimate(problem: Problem, options: ChunkOptions) -> ModelEstimate | None:
-    """Count the first model that would be built, None where nothing has to move.
+    """Count the first model that would be built, None where nothing has to be sent.
 
     It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
     with the smallest that latencies and cuts allow, so it is then a lower estimate; of a

@@ -298,7 +298,7 @@ class FlowModel:
     def _busy(self, cells: _Cells, sent: cp.Variable, *, late: float) -> cp.Minimize:
         cost = np.zeros(sent.size)
         k, e, s = np.nonzero(cells.sent >= 0)
-        # In shares of the longest hop, plus a little for every hop, so that no way is free.
+        # In shares of the longest hop, plus a little for every hop, so that no path is free.
         hold = self.hops.grid.hold
         left = cells.horizon - k - self.hops.delay[e]
         cost[cells.sent[k, e, s]] = (hold / hold.max() + 0.01)[e] * (1 + late * 4.0**-left)

@@ -1,6 +1,6 @@
 """A first plan in milliseconds: chunks are routed one destination after the other.
 
-Each demand takes the way that arrives first through what is still free on the grid, from any
+Each demand takes the path that arrives first through what is still free on the grid, from any
 device that holds the chunk by then; what it passes becomes a holder. That is Dijkstra's algorithm
 on the grid of epochs with reservations. The order of demands is by distance, in turns, then by
 chance; the best of several orders wins. Models use it as a first plan and for a horizon known to
@@ -134,12 +134,12 @@ def _route(
 def _quickest(
     free: Reservations, out: list[list[Route]], held: dict[int, int], goal: int
 ) -> list[tuple[Route, int]]:
-    """Dijkstra from all holders to `goal` by arrival epoch; the ways in order, with epochs.
+    """Dijkstra from all holders to `goal` by arrival epoch; the paths in order, with epochs.
 
     Raises
     ------
     Infeasible
-        If no way leads there.
+        If no path leads there.
     """
     queue = [(epoch, device) for device, epoch in held.items()]
     heapq.heapify(queue)
@@ -192,7 +192,7 @@ def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Dema
 
 
 def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
-    """Return a plan on another grid: the same ways in the same order, each as early as it can.
+    """Return a plan on another grid: the same paths in the same order, each as early as it can.
 
     A plan that is on the grid already is kept. None where the hops are hyper-edges and it is not.
     """
@@ -207,9 +207,9 @@ def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
 
 
 def _moves(plan: Schedule, hops: Arcs) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the chunks and ways of a plan from one device that stores to the next, in order.
+    """Return the chunks and paths of a plan from one device that stores to the next, in order.
 
-    Copies that part at a switch become ways of their own from where they come.
+    Copies that part at a switch become paths of their own from where they come.
     """
     grid = replace(hops.grid, epoch_duration=plan.epoch_duration)
     index, delay = hops.topology.index, grid.delay

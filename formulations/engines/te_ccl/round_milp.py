@@ -123,7 +123,7 @@ class Rounds:
     def most(self) -> np.ndarray:
         """How often a chunk may take each hop at once, shape (hops,).
 
-        More than once is of use only on the way to what can neither store nor copy.
+        More than once is of use only towards what can neither store nor copy.
         """
         hops = self.hops
         room = np.array([min(hops.room[list(links)]) for links in hops.links])
@@ -176,7 +176,7 @@ class Rounds:
         starts = np.where(hops.stores[hops.src], length, last)
         stop = np.minimum(starts, last - hops.delay + 1)[:, None]
         able = useful[hops.dst] & (useful | np.isfinite(there))[hops.src]
-        # What is on its way to a device arrives when it does, even if others are nearer by now.
+        # What is in flight to a device arrives when it does, even if others are nearer by now.
         first = np.where(np.isfinite(there), there, _nearest(hops.distance, there))
         return first[hops.src], np.where(able, stop, 0)
 

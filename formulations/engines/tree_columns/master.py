@@ -243,7 +243,7 @@ def _fraction(value: int, modulus: int, limit: int) -> tuple[int, int] | None:
 
 
 def _holds(matrix: np.ndarray, right: np.ndarray, found: list[Fraction]) -> bool:
-    """Say whether a solution is one, in whole numbers."""
+    """Test whether a solution is one, in whole numbers."""
     common = math.lcm(*(each.denominator for each in found))
     numbers = np.array([int(each * common) for each in found], dtype=object)
     return bool((matrix.astype(object) @ numbers == right.astype(object) * common).all())

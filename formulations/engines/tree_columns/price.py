@@ -37,7 +37,7 @@ def cheapest(priced: Priced, members: Ints, *, roots: Ints, optional: Ints) -> t
     Parameters
     ----------
     priced
-        The cheapest ways.
+        The cheapest paths.
     members
         Vertices that every tree must reach, the roots among them.
     roots
@@ -125,7 +125,7 @@ class Found:
 
 
 class Prices:
-    """The ways of all sides at prices of rows.
+    """The paths of all sides at prices of rows.
 
     Parameters
     ----------

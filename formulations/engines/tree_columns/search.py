@@ -141,7 +141,7 @@ class Optimum:
 
     @property
     def task(self) -> Task:
-        """What was asked."""
+        """The problem."""
         return self.pool.task
 
     @property
@@ -162,7 +162,7 @@ class Search:
     Parameters
     ----------
     task
-        What is asked.
+        The problem.
     backend
         The solver.
     deadline

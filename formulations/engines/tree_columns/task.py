@@ -57,7 +57,7 @@ class Column:
     parents
         Of each vertex, -1 at the root and where the tree does not go, shape (vertices,).
     links
-        Links of the ways into the vertices, one vertex after the other.
+        Links of the paths into the vertices, one vertex after the other.
     first
         Where those of each vertex begin, shape (vertices + 1,).
     """
@@ -92,7 +92,7 @@ class Column:
 
 
 class Priced:
-    """The cheapest ways at some prices.
+    """The cheapest paths at some prices.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Side:
         )
 
     def priced(self, length: Floats) -> Priced:
-        """Return the cheapest ways at the prices of links."""
+        """Return the cheapest paths at the prices of links."""
         return Priced(self, length)
 
     def spans(self, root: int, ranks: Sequence[int]) -> Ints:
