@@ -39,8 +39,8 @@ until everything just fits:
 
 Then K tau rho is the time in which epochs that are rho times as long send it all, latencies left
 as they are in epochs. Capacities grow with bandwidths, and rho is in no other row; so the duals y
-of these rows have sum of y capacity = 1, and -d(K tau rho)/db of a link is K tau rho times its sum of
-y capacity over all epochs, over b. Rows of limited buffers are left out.
+of these rows have sum of y capacity = 1, and -d(K tau rho)/db of a link is K tau rho times its sum
+of y capacity over all epochs, over b. Rows of limited buffers are left out.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class _Block:
 
 def markdown(words: str) -> str:
     """Return a docstring as Markdown."""
-    shown = [_shown(each) for each in _blocks(words)]
-    return "\n\n".join(shown) + "\n"
+    formatted = [_formatted(each) for each in _blocks(words)]
+    return "\n\n".join(formatted) + "\n"
 
 
 def lead(words: str) -> str:
@@ -141,7 +141,7 @@ def _add_formula(found: list[_Block], line: str, *, column: int, fresh: bool) ->
     found[-1].lines.append(line)
 
 
-def _shown(block: _Block) -> str:
+def _formatted(block: _Block) -> str:
     if block.kind == "formula":
         return _fenced(block.lines, " " * block.column)
     # Two spaces set formulas in a text apart, so those at the ends of lines stay.
@@ -272,10 +272,10 @@ class Explanation:
         if self.size is None:
             return [self.note]
         size = self.size
-        told = [size_words(size)]
-        told += [f"takes {self.speed.words}"] if self.speed is not None else []
-        told += [self.note] if self.note else []
-        return told + [
+        texts = [size_words(size)]
+        texts += [f"takes {self.speed.words}"] if self.speed is not None else []
+        texts += [self.note] if self.note else []
+        return texts + [
             f"{each.many:,} x {each.name}: {each.words}" for each in self.groups if each.many
         ]
 
@@ -452,9 +452,9 @@ def _on_epochs(
     need = by_hops(model.hops.distance, list(pairs), problem.topology)
     if horizon < need.many:
         raise Infeasible(too_short(horizon, need, each=duration))
-    stretch, share = model.stretched(horizon)
+    factor, share = model.stretched(horizon)
     words = f"linear program of amounts in {horizon} epochs, which are stretched until all fits"
-    makespan = horizon * duration * stretch
+    makespan = horizon * duration * factor
     return _priced(problem.topology, makespan, share, model=words, exact=False)
 
 
@@ -519,22 +519,22 @@ class PricedFlow(FlowModel):
             cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
             for table in (cells.sent, cells.held, cells.read)
         )
-        stretch = cp.Variable(nonneg=True)
-        found = list(self._rooms(cells, sent.size))
-        fits: list[Any] = [matrix @ sent <= room * stretch for matrix, room, _ in found]
+        factor = cp.Variable(nonneg=True)
+        found = list(self._capacities(cells, sent.size))
+        fits: list[Any] = [matrix @ sent <= capacity * factor for matrix, capacity, _ in found]
         balance = self._balance(cells, sent, held, read)
-        model = cp.Problem(cp.Minimize(stretch), [*balance, *fits])
+        model = cp.Problem(cp.Minimize(factor), [*balance, *fits])
         outcome = self.run.backend.solve(model, time_limit=self.run.left, method="simplex")
-        worth = [
-            np.abs(np.asarray(rule.dual_value)) * room
-            for rule, (_, room, _) in zip(fits, found, strict=True)
+        elasticity = [
+            np.abs(np.asarray(rule.dual_value)) * capacity
+            for rule, (_, capacity, _) in zip(fits, found, strict=True)
         ]
         links = len(self.hops.topology.links)
         shares = np.zeros(links + len(self.hops.topology.limits))
-        np.add.at(shares, found[0][2], worth[0])
+        np.add.at(shares, found[0][2], elasticity[0])
         # One stands for all of its images, which have equal parts of its price.
         orbit = self.flows.links.min(axis=0)
         shares[:links] = shares[orbit] / np.bincount(orbit, minlength=links)[orbit]
-        for each, (_, _, members) in zip(worth[1:], found[1:], strict=True):
+        for each, (_, _, members) in zip(elasticity[1:], found[1:], strict=True):
             shares[members] = each.sum() / len(members)
         return outcome.objective, shares

@@ -123,9 +123,9 @@ def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
 
 def _order(bound: Bound) -> tuple[float, int]:
     """Sort by makespan; of equal ones those first that show most on a drawing."""
-    shown: tuple[str, ...] = ("cut", "ejection", "injection", "stages", "path", "group", "flow")
+    described: tuple[str, ...] = ("cut", "ejection", "injection", "stages", "path", "group", "flow")
     exponent = math.floor(math.log10(bound.makespan))
-    return -round(bound.makespan, 9 - exponent), shown.index(bound.kind)
+    return -round(bound.makespan, 9 - exponent), described.index(bound.kind)
 
 
 def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:

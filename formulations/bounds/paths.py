@@ -184,9 +184,9 @@ class QuickestPaths:
         """Return a quickest path from rank to rank."""
         graph, costs = self.graph
         src, dst = int(self.network.gpus[start]), int(self.network.gpus[stop])
-        way = graph.get_shortest_path(src, dst, weights=costs)
+        path = graph.get_shortest_path(src, dst, weights=costs)
         devices = self.network.problem.topology.devices
-        return Path(tuple(devices[self.vertices[each][0]].name for each in way))
+        return Path(tuple(devices[self.vertices[each][0]].name for each in path))
 
     @cached_property
     def _number(self) -> dict[tuple[int, int], int]:
@@ -226,10 +226,10 @@ def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
     chunks = network.problem.collective.chunks
     slowest = None
     for nbytes in sorted({each.size for each in chunks}) if whole_chunks else [0.0]:
-        ways = QuickestPaths(network, nbytes)
-        for makespan, start, stop in _slowest(network, ways.arrivals[:, network.gpus], nbytes):
+        quickest = QuickestPaths(network, nbytes)
+        for makespan, start, stop in _slowest(network, quickest.arrivals[:, network.gpus], nbytes):
             if makespan > best:
-                best, worst, slowest = makespan, (start, stop), ways
+                best, worst, slowest = makespan, (start, stop), quickest
     if slowest is None:
         return None
     return Bound(
@@ -259,9 +259,9 @@ def _slowest(network: Network, took: Floats, nbytes: float) -> list[tuple[float,
     for holders, destinations, reduced in needed:
         if len(holders) == len(destinations) == 1:
             continue
-        ways = took[np.ix_(holders, destinations)]
-        ends = ways.argmax(axis=0) if reduced else ways.argmin(axis=0)
-        arrivals = ways[ends, np.arange(len(destinations))]
+        quickest = took[np.ix_(holders, destinations)]
+        ends = quickest.argmax(axis=0) if reduced else quickest.argmin(axis=0)
+        arrivals = quickest[ends, np.arange(len(destinations))]
         last = int(arrivals.argmax())
         found.append((float(arrivals[last]), holders[ends[last]], destinations[last]))
     return found
@@ -288,7 +288,7 @@ class Direction:
     """
 
     network: Network
-    ways: QuickestPaths
+    quickest: QuickestPaths
     kinds: Kinds
     backwards: bool
 
@@ -298,17 +298,17 @@ class Direction:
 
     def opens(self, links: np.ndarray) -> Floats:
         """Return (ranks, links): µs from a start to a link."""
-        return self.ways.brings(links) if self.backwards else self.ways.begins(links)
+        return self.quickest.brings(links) if self.backwards else self.quickest.begins(links)
 
     def closes(self, links: np.ndarray) -> Floats:
         """Return (ranks, links): µs from a link to a stop."""
-        return self.ways.begins(links) if self.backwards else self.ways.brings(links)
+        return self.quickest.begins(links) if self.backwards else self.quickest.brings(links)
 
     def lag(self, first: np.ndarray, then: np.ndarray) -> Floats:
         """Return (first, then): µs from one link to another."""
         if self.backwards:
-            return self.ways.between(then, first).T
-        return self.ways.between(first, then)
+            return self.quickest.between(then, first).T
+        return self.quickest.between(first, then)
 
     @cached_property
     def parting(self) -> Mask:
@@ -328,7 +328,7 @@ class Direction:
 
     def pace(self, links: np.ndarray) -> Floats:
         """Return (links,): µs for which a chunk is on each."""
-        return np.asarray(self.ways.nbytes * 1e-3 / self.network.bandwidth[links])
+        return np.asarray(self.quickest.nbytes * 1e-3 / self.network.bandwidth[links])
 
 
 @dataclass(frozen=True)

@@ -97,16 +97,16 @@ def rows_of(network: Network, proved: float) -> Rows:
 
 def price_bound(network: Network, rows: Rows, prices: Floats) -> Bound | None:
     """Return what prices of the rows prove, or None if all of them are zero."""
-    worth = float(prices @ rows.rates) * BYTES
-    if worth <= 0:
+    value = float(prices @ rows.rates) * BYTES
+    if value <= 0:
         return None
     gpus = network.gpus.tolist()
     costs = (rows.members.T @ prices).tolist()
-    ways = np.asarray(network.graph.distances(gpus, gpus, weights=costs), dtype=float)
+    distances = np.asarray(network.graph.distances(gpus, gpus, weights=costs), dtype=float)
     traffic = network.demand.traffic
-    needed = float((traffic[traffic > 0] * ways[traffic > 0]).sum())
+    needed = float((traffic[traffic > 0] * distances[traffic > 0]).sum())
     waited = float((prices * rows.rates) @ rows.waits) * BYTES
-    return Bound((needed + waited) / worth, "flow", None, "all chunks flowing together")
+    return Bound((needed + waited) / value, "flow", None, "all chunks flowing together")
 
 
 def _windows(network: Network) -> tuple[Floats, Floats]:

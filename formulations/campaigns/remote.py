@@ -310,7 +310,7 @@ class _News:
             if each.result is None and time.monotonic() - last < PAUSE:
                 continue
             last = time.monotonic()
-            told = {
+            status = {
                 "event": "progress",
                 "seconds": each.seconds,
                 "incumbent": each.incumbent,
@@ -318,7 +318,7 @@ class _News:
                 "message": each.message,
                 "result": None if each.result is None else result_to_json(each.result),
             }
-            self.put(told)
+            self.put(status)
 
 
 @contextlib.contextmanager

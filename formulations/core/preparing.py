@@ -35,7 +35,7 @@ PREPARING = "preparing the search, once"
 WITHOUT = "TOPOLOOM_COMPILES_HERE"
 """Environment variable of the process that compiles; set, calls compile where they are made."""
 
-TELL, LOOK = 0.5, 0.05
+REPORT_EVERY, LOOK = 0.5, 0.05
 """Seconds between two tellings, and between two looks whether it is done."""
 
 TURNS = 2
@@ -64,7 +64,7 @@ class _State:
     here: bool = bool(os.environ.get(WITHOUT))
     waited: float = 0.0
     since: float | None = None
-    told: float = 0.0
+    reported: float = 0.0
     process: psutil.Process | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     listeners: list[Callable[[str], None]] = field(default_factory=list)
@@ -83,13 +83,13 @@ def clock() -> float:
 
 
 @contextmanager
-def listening(tell: Callable[[str], None]) -> Iterator[None]:
+def listening(report: Callable[[str], None]) -> Iterator[None]:
     """Call `report`, inside the block, while the searches are being prepared."""
-    _STATE.listeners.append(tell)
+    _STATE.listeners.append(report)
     try:
         yield
     finally:
-        _STATE.listeners.remove(tell)
+        _STATE.listeners.remove(report)
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def compiling() -> Iterator[None]:
         if outer is None:
             _STATE.since = time.perf_counter()
             if not ready() or _STATE.here:
-                _tell()
+                _report_progress()
         try:
             yield
         finally:
@@ -227,20 +227,20 @@ def _prepared_elsewhere() -> bool:
         alive = _STATE.process is not None and _alive(_STATE.process)
         if not alive and not at_work():
             return ready()
-        _tell()
+        _report_progress()
         time.sleep(LOOK)
     return True
 
 
-def _tell() -> None:
+def _report_progress() -> None:
     now = time.perf_counter()
-    if now - _STATE.told < TELL:
+    if now - _STATE.reported < REPORT_EVERY:
         return
-    if not _STATE.listeners and not _STATE.told:
+    if not _STATE.listeners and not _STATE.reported:
         logging.getLogger("topoloom").warning(PREPARING)
-    _STATE.told = now
-    for tell in tuple(_STATE.listeners):
-        tell(PREPARING)
+    _STATE.reported = now
+    for report in tuple(_STATE.listeners):
+        report(PREPARING)
 
 
 def _alive(process: psutil.Process) -> bool:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from formulations.core.run import Run
 
 CONSTRUCTIONS = "formulations.schedules"
-ROOMS = ("formulations.models", CONSTRUCTIONS)
+FOLDERS = ("formulations.models", CONSTRUCTIONS)
 PORTFOLIO = "formulations.solving.auto"
 """It tries the others, so it lies beside their packages."""
 
@@ -162,15 +162,18 @@ class Formulation:
 @cache
 def available() -> tuple[Formulation, ...]:
     """Return every formulation: the portfolio, those of papers, the others."""
-    return (import_module(PORTFOLIO).FORMULATION, *(each for room in ROOMS for each in of(room)))
+    return (
+        import_module(PORTFOLIO).FORMULATION,
+        *(each for folder in FOLDERS for each in of(folder)),
+    )
 
 
 @cache
-def of(room: str) -> tuple[Formulation, ...]:
+def of(folder: str) -> tuple[Formulation, ...]:
     """Return the formulations of one of `PACKAGES`, by the names of their modules."""
-    package = import_module(room)
+    package = import_module(folder)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    modules = [import_module(f"{room}.{each}") for each in names]
+    modules = [import_module(f"{folder}.{each}") for each in names]
     return tuple(each.FORMULATION for each in modules if hasattr(each, "FORMULATION"))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("topoloom")
 
-_TOLD = 1_000_000
+_LONGEST_TEXT = 1_000_000
 """Most characters of a problem that a log line repeats."""
 
 
@@ -77,7 +77,7 @@ class Run:
         Name of a solver that CVXPY knows.
     epoch_duration
         µs of an epoch that the plan must have, or None where the formulation may choose.
-    mirrored
+    reverse_time
         Whether plans will be read backwards, which grids depend on.
     answers, turn
         What results answer, where that is not `problem` itself, and how a plan of `problem`
@@ -119,7 +119,7 @@ class Run:
     progress: Callable[[Progress], None] | None = None
     solver: str = "HIGHS"
     epoch_duration: float | None = None
-    mirrored: bool = False
+    reverse_time: bool = False
     answers: Problem | None = None
     turn: Callable[[Any], Plan] = lambda plan: plan
     start: Schedule | None = None
@@ -252,13 +252,13 @@ class Run:
         from ccl.serialization.topoloom import problem_to_json  # noqa: PLC0415  it is rarely needed
 
         problem = self.answers or self.problem
-        told = json.dumps(problem_to_json(problem))
+        text = json.dumps(problem_to_json(problem))
         _log.error(
             "bug: a plan of %s with %s breaks a rule: %s; of %s",
             self.method or self.formulation,
             dict(self.options),
             error,
-            told if len(told) <= _TOLD else f"problem {problem.fingerprint}",
+            text if len(text) <= _LONGEST_TEXT else f"problem {problem.fingerprint}",
         )
         self.broken.append(str(error))
         self.note(f"a plan was dropped, as it breaks a rule, which is a bug: {error}")

@@ -94,8 +94,8 @@ def parts(problem: Problem) -> list[tuple[Problem, bool]]:
     found = []
     for half in halves(whole.collective):
         if half is not None and half.collective.reduces:
-            mirror = Problem(whole.topology.reversed(), half.collective.reversed())
-            found.append((mirror, True))
+            reverse = Problem(whole.topology.reversed(), half.collective.reversed())
+            found.append((reverse, True))
         elif half is not None:
             found.append((Problem(whole.topology, half.collective), False))
     return found
@@ -137,8 +137,8 @@ def search(run: Run, options: Any, find: Search) -> Result:
 
 def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) -> Stop:
     """Solve the only half that has anything to do; every plan of it answers the whole."""
-    asked = Problem(problem.topology, half.collective)
-    inner = replace(run, problem=asked, answers=run.answers or run.problem)
+    inner_problem = Problem(problem.topology, half.collective)
+    inner = replace(run, problem=inner_problem, answers=run.answers or run.problem)
     turn = run.turn
 
     def whole(plan: Schedule) -> Plan:
@@ -148,8 +148,8 @@ def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) 
         return whole(backwards(inner.problem, plan))
 
     if half.collective.reduces:
-        mirror = Problem(asked.topology.reversed(), half.collective.reversed())
-        inner = replace(inner, problem=mirror, mirrored=True, turn=turned)
+        reverse = Problem(inner_problem.topology.reversed(), half.collective.reversed())
+        inner = replace(inner, problem=reverse, reverse_time=True, turn=turned)
     else:
         inner = replace(inner, turn=whole)
     stop = find(inner, options)
@@ -263,13 +263,13 @@ def _roots(collective: Collective) -> dict[int, int]:
     return root
 
 
-def backwards(mirror: Problem, plan: Schedule) -> Schedule:
+def backwards(reverse: Problem, plan: Schedule) -> Schedule:
     """Read a plan of the time-reversed problem backwards: a plan of the problem itself.
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
     """
-    size, tau = mirror.collective.chunk_size, plan.epoch_duration
-    grid = EpochGrid(mirror.topology, size, tau, mirrored=True)
+    size, tau = reverse.collective.chunk_size, plan.epoch_duration
+    grid = EpochGrid(reverse.topology, size, tau, reverse_time=True)
     through = any(send.via for send in plan.sends)
     took = delays(hyper_edges(grid) if through else link_arcs(grid))
     sends = [

@@ -59,12 +59,12 @@ class Sender:
 
     Parameters
     ----------
-    asked
+    problem
         The problem that the other side has.
     """
 
-    def __init__(self, asked: Problem) -> None:
-        self._asked = asked
+    def __init__(self, problem: Problem) -> None:
+        self._requested = problem
         self._last: Result | None = None
 
     def text(self, result: Result) -> str:
@@ -83,7 +83,7 @@ class Sender:
     def _problem(self, problem: Problem) -> int | Problem:
         """Return into how many chunks the problem is cut, or a problem that is another."""
         chunks = len(problem.collective.chunks)
-        return chunks if problem == self._asked.cut_into(chunks) else problem
+        return chunks if problem == self._requested.cut_into(chunks) else problem
 
 
 class Receiver:
@@ -91,12 +91,12 @@ class Receiver:
 
     Parameters
     ----------
-    asked
+    problem
         The problem that was asked.
     """
 
-    def __init__(self, asked: Problem) -> None:
-        self._asked = asked
+    def __init__(self, problem: Problem) -> None:
+        self._requested = problem
         self._last: Result | None = None
 
     def result(self, text: str) -> Result:
@@ -106,7 +106,7 @@ class Receiver:
             if "timeline" in values:
                 values["timeline"] = _timeline(values["timeline"])
         if isinstance(values["problem"], int):
-            values["problem"] = self._asked.cut_into(values["problem"])
+            values["problem"] = self._requested.cut_into(values["problem"])
         if self._last is None:
             self._last = Result(**values)
         else:

@@ -108,10 +108,10 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
         trees_of,
     )
     from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
-    from formulations.engines.list_scheduling.timed import moves_of  # noqa: PLC0415
+    from formulations.engines.list_scheduling.timed import transfers_of  # noqa: PLC0415
 
     topology = run.problem.topology
-    moves = moves_of(topology.reversed() if reduces else topology)
+    transfers = transfers_of(topology.reversed() if reduces else topology)
 
     def stop(step: int) -> float | None:
         run.report(f"step {step} of the broadcasts")
@@ -120,7 +120,7 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
             raise LimitReached(msg)
         return run.left
 
-    steps = steps_of(moves, nbytes, backend=run.backend, stop=stop)
+    steps = steps_of(transfers, nbytes, backend=run.backend, stop=stop)
     if steps.size is not None:
         run.met(steps.size)
     what = "reduction" if reduces else "broadcast"
@@ -128,7 +128,7 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
         f"{what} in {len(steps.latencies)} steps: {steps.makespan:.6g} µs, of which "
         f"{sum(steps.latencies):.6g} µs are latencies"
     )
-    trees = trees_of(moves, steps)
+    trees = trees_of(transfers, steps)
     return tuple(turned(tree) for tree in trees) if reduces else trees
 
 

@@ -17,7 +17,7 @@ rounding is nothing (``formulations.engines.cp_sat.instance`` has the rule and i
 and, so that the solver sees more: paths that leave a chunk no time to come from its holder, or to
 go on to who needs it before the best plan ends, are left out; what a link carries fits between
 the earliest start and the makespan less the shortest path on; chunks that may change places come
-in order. Moves of a chunk that part at devices that copy share one interval on their way there.
+in order. Transfers of a chunk that part at devices that copy share one interval on their way there.
 
 The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
 plan first (``formulations.engines.list_scheduling.multistart``): that proves nothing for other

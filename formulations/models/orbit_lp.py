@@ -88,7 +88,7 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
 
     costs = None if options.costs == "none" else link_costs(problem.topology, options.costs)
     program = orbit_program(problem, costs=costs).program
-    balance = [each.ways[0].balance for each in program.blocks]
+    balance = [each.routes[0].balance for each in program.blocks]
     orbits = program.busy.shape[0]
     rows = {
         "conservation": sum(int(each.shape[0]) for each in balance),

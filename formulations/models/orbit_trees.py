@@ -108,7 +108,7 @@ def run(run: Run, options: Options) -> Result:
     ).run()
     _prove(run, found)
     found = _second(run, found, options)
-    columns, rows = len(found.pool), len(task.rows.rates) + len(task.wishes)
+    columns, rows = len(found.pool), len(task.rows.rates) + len(task.demands)
     run.met(ModelSize(columns, rows, sum(int((each > 0).sum()) for each in found.pool.counts)))
     forest = forest_of(found)
     many = len(forest.trees) + len(forest.spread)

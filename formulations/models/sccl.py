@@ -140,9 +140,9 @@ def run(run: Run, options: Options) -> Result:
     from formulations.engines.sccl.search import Request, solve  # noqa: PLC0415  it loads numba
 
     effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
-    wish = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
+    request = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
     with Solver() as solver:
-        return solve(run, wish, solver, symmetry=options.symmetry)
+        return solve(run, request, solver, symmetry=options.symmetry)
 
 
 FORMULATION = Formulation(

@@ -234,7 +234,7 @@ def _grids(run: Run, options: Options) -> list[Arcs]:
         taus = [run.epoch_duration]
     found: list[Arcs] = []
     for tau in sorted(taus, reverse=True):
-        grid = EpochGrid(topology, size, tau, mirrored=run.mirrored)
+        grid = EpochGrid(topology, size, tau, reverse_time=run.reverse_time)
         hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
         round_cells = 2 * int(hops.delay.max()) * len(hops.routes) * len(problem.collective.chunks)
         if round_cells <= ENTRIES and (not found or _cells(run, hops) <= FINER):

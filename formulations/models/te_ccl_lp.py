@@ -143,9 +143,9 @@ def _too_small(problem: Problem) -> str | None:
         for rank, chunk in zip(ends, chunks, strict=True):
             has[rank] += chunk.size
         for name, nbytes in zip(topology.ranks, has, strict=True):
-            room = topology.device(name).buffer_bytes
-            if room is not None and nbytes > room * (1 + ROUNDING):
-                return f"{name} has {nbytes:g} bytes {when} and its buffer takes {room:g}"
+            capacity = topology.device(name).buffer_bytes
+            if capacity is not None and nbytes > capacity * (1 + ROUNDING):
+                return f"{name} has {nbytes:g} bytes {when} and its buffer takes {capacity:g}"
     return None
 
 
@@ -163,8 +163,8 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
     hops, tau = link_arcs(grid), grid.epoch_duration
     reach = hops.distance[flows.sources].T[flows.goal, flows.source].max()
     horizon = options.horizon or max(int(reach), math.ceil(bounds[0].makespan / tau))
-    asked = "as asked for" if options.horizon else "the least that latencies and bounds allow"
-    note = f"of {horizon} epochs of {tau:.6g} µs, {asked}; other grids follow"
+    why = "as asked for" if options.horizon else "the least that latencies and bounds allow"
+    note = f"of {horizon} epochs of {tau:.6g} µs, {why}; other grids follow"
     if (cells := horizon * len(hops.topology.links) * len(flows.sources)) > CELLS:
         note = f"estimated from above for {horizon} epochs of {tau:.6g} µs; it is not built"
         return ModelEstimate(cells, 3 * cells, {"any row": cells}, note)

@@ -252,8 +252,8 @@ def _flow(problem: Problem, found: FluidSolution) -> Flow:
     shares = {}
     for part in found.parts:
         for number, group in enumerate(part.groups):
-            ways = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
-            shares.update({(group.root, rank): links for rank, links in ways.items()})
+            edges = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
+            shares.update({(group.root, rank): links for rank, links in edges.items()})
     for number, chunk in enumerate(problem.collective.chunks):
         if chunk.in_place:
             continue

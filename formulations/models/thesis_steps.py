@@ -138,12 +138,12 @@ def run(run: Run, options: Options) -> Result:
 def estimate(problem: Problem, options: Options) -> ModelEstimate | None:
     """Count the first program, of the larger half where there are two."""
     found = []
-    for part, mirrored in parts(problem):
-        run = Run(problem=part, formulation="", options={}, bounds=(), mirrored=mirrored)
+    for part, reverse_time in parts(problem):
+        run = Run(problem=part, formulation="", options={}, bounds=(), reverse_time=reverse_time)
         duration = _durations(run, options)[0]
         steps = options.steps or _least(run, _hops(run, duration))
-        asked = "as asked for" if options.steps else "the least that latencies allow"
-        note = f"of {steps} steps of {duration:.6g} µs, {asked}"
+        why = "as asked for" if options.steps else "the least that latencies allow"
+        note = f"of {steps} steps of {duration:.6g} µs, {why}"
         found.append(replace(count_steps(part, steps), note=note))
     return max(found, key=lambda each: each.variables, default=None)
 
@@ -174,7 +174,7 @@ def _durations(run: Run, options: Options) -> list[float]:
 def _hops(run: Run, duration: float) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
-    return link_arcs(EpochGrid(problem.topology, size, duration, mirrored=run.mirrored))
+    return link_arcs(EpochGrid(problem.topology, size, duration, reverse_time=run.reverse_time))
 
 
 def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:

@@ -109,8 +109,8 @@ def _find(run: Run, _: Options) -> Stop:
     quickest = _quickest(topology, size)
     # A whole hop of the largest chunk, so that smaller ones take as many epochs as it.
     tau = run.epoch_duration or longest_hop(topology, size)
-    hops = link_arcs(EpochGrid(topology, size, tau, mirrored=run.mirrored))
-    moves = []
+    hops = link_arcs(EpochGrid(topology, size, tau, reverse_time=run.reverse_time))
+    transfers = []
     for number, chunk in enumerate(collective.chunks):
         for rank in chunk.destinations:
             if rank in chunk.holders:
@@ -118,10 +118,10 @@ def _find(run: Run, _: Options) -> Stop:
             name = topology.ranks[rank]
             near = [each for each in chunk.holders if name in quickest[topology.ranks[each]]]
             turn, holder = min(((rank - each) % ranks, each) for each in near)
-            way = quickest[topology.ranks[holder]][name]
-            moves.append((turn, number, tuple(way)))
-    moves.sort()
-    run.offer(place([(chunk, way) for _, chunk, way in moves], hops, demand(problem)))
+            path = quickest[topology.ranks[holder]][name]
+            transfers.append((turn, number, tuple(path)))
+    transfers.sort()
+    run.offer(place([(chunk, path) for _, chunk, path in transfers], hops, demand(problem)))
     return Stop.CONSTRUCTED
 
 

@@ -65,10 +65,10 @@ def _apart(problem: Problem) -> str | None:
     """Say which partners no path without a GPU joins."""
     ranks = problem.topology.ranks
     order = _order(problem)
-    ways = reachability(problem.topology)
+    paths = reachability(problem.topology)
     for i, j in partners(len(ranks)):
         src, dst = int(order[i]), int(order[j])
-        if not ways.has(src, dst):
+        if not paths.has(src, dst):
             return (
                 f"no path without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
                 "would add its own contribution"

@@ -119,13 +119,13 @@ def _root(problem: Problem, options: Options) -> int:
     if collective.kind in UP:
         return first.destinations[0]
     ranks = range(collective.ranks)
-    asked = options.all_reduce_root
-    if asked is None:
+    wanted = options.all_reduce_root
+    if wanted is None:
         return best_connected(problem.topology, ranks, ranks)
-    if asked not in ranks:
-        msg = f"option all_reduce_root is {asked}; ranks go from 0 to {collective.ranks - 1}"
+    if wanted not in ranks:
+        msg = f"option all_reduce_root is {wanted}; ranks go from 0 to {collective.ranks - 1}"
         raise ProblemError(msg)
-    return asked
+    return wanted
 
 
 def _sent(tree: Tree) -> Callable[[Task], Messages]:

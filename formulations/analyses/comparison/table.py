@@ -280,9 +280,9 @@ def _walk(comparison: Comparison) -> tuple[tuple[Method | None, ...], tuple[Cros
 
 
 def _times(comparison: Comparison, size: float) -> Times:
-    asked = [str(each) for each in comparison.methods]
+    order = [str(each) for each in comparison.methods]
     there = [row for row in comparison.at(size) if row.result is not None]
-    there.sort(key=lambda row: asked.index(str(row.method)))
+    there.sort(key=lambda row: order.index(str(row.method)))
     return {str(row.method): math.log(row.result.makespan) for row in there if row.result}
 
 
@@ -547,10 +547,16 @@ def checked_method(chosen: Formulation, values: Mapping[str, Any]) -> Method:
     except ProblemError as error:
         msg = f"{chosen.name}: {error}"
         raise ProblemError(msg) from None
-    told = {row.name: getattr(made, row.name) for row in rows}
+    chosen_values = {row.name: getattr(made, row.name) for row in rows}
     return Method(
         chosen.name,
-        plain({row.name: told[row.name] for row in rows if told[row.name] != row.default}),
+        plain(
+            {
+                row.name: chosen_values[row.name]
+                for row in rows
+                if chosen_values[row.name] != row.default
+            }
+        ),
     )
 
 

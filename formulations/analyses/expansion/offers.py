@@ -335,10 +335,10 @@ def offers_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Offers:
         of_limit[places] = len(goods)
         goods.append(_of_limits(topology.limits, price, places=places))
     if not goods:
-        told = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
-        msg = f"costs fit no link of {topology}, whose links are of {told}; name one of these"
+        media = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
+        msg = f"costs fit no link of {topology}, whose links are of {media}; name one of these"
         raise ProblemError(msg)
-    return Offers(topology, _told_apart(topology, goods), of_link, of_limit)
+    return Offers(topology, _distinguished(topology, goods), of_link, of_limit)
 
 
 def _linked(topology: Topology, costs: Costs, *, by: By) -> list[tuple[Price, list[int]]]:
@@ -407,7 +407,7 @@ def _most(price: Price, bandwidth: float) -> float:
     return math.inf if price.most is None else max(price.most - bandwidth, 0.0)
 
 
-def _told_apart(topology: Topology, goods: list[Goods]) -> tuple[Goods, ...]:
+def _distinguished(topology: Topology, goods: list[Goods]) -> tuple[Goods, ...]:
     """Return the goods, those of the same words with the ends of one link."""
     words: list[str] = [each.words for each in goods]
     return tuple(

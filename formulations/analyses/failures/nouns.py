@@ -492,13 +492,13 @@ class Stragglers:
         worst = self.worst
         if worst is None:
             return f"{self.problem.topology} has nothing of the kinds asked for to lag."
-        told = f"What hurts most when it lags is {worst.words}: "
+        lead = f"What hurts most when it lags is {worst.words}: "
         if worst.replayed is None or self.result is None:
-            return f"{told}{worst.algbw:.4g} GB/s, of {self.today.algbw:.4g} GB/s today."
+            return f"{lead}{worst.algbw:.4g} GB/s, of {self.today.algbw:.4g} GB/s today."
         times = f"today's plan takes {worst.replayed:.4g} µs in place of {self.result.makespan:.4g}"
         if worst.wins is None or worst.wins < SMALL:
-            return f"{told}{times} µs."
-        return f"{told}{times} µs, and re-planning wins {_percent(worst.wins)} of it."
+            return f"{lead}{times} µs."
+        return f"{lead}{times} µs, and re-planning wins {_percent(worst.wins)} of it."
 
 
 def _percent(share: float) -> str:

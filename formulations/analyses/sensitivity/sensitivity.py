@@ -414,10 +414,12 @@ def _bottleneck(found: Sensitivity) -> str:
     if not found.cuts:
         held = enumerated([each.words for each in found.effects if each.matters], MOST_CLASSES)
         return f"{rate}: no cut alone says so, but the prices of {held}."
-    told_cuts = [_cut(found, each) for each in found.cuts]
-    if len(told_cuts) == 1:
-        return f"{rate}: the bottleneck cut is {told_cuts[0]}."
-    return f"{rate}: {len(told_cuts)} cuts are equally full, {enumerated(told_cuts, MOST_CUTS)}."
+    listed_cuts = [_cut(found, each) for each in found.cuts]
+    if len(listed_cuts) == 1:
+        return f"{rate}: the bottleneck cut is {listed_cuts[0]}."
+    return (
+        f"{rate}: {len(listed_cuts)} cuts are equally full, {enumerated(listed_cuts, MOST_CUTS)}."
+    )
 
 
 def _gains(found: Sensitivity) -> Iterator[str]:
@@ -432,12 +434,12 @@ def _gains(found: Sensitivity) -> Iterator[str]:
 
 def _gain(each: Effect) -> str:
     every = f"each of its {each.many:,}" if each.many > 1 else "it"
-    told = (
+    texts = (
         f"1 % more of {each.words} gives {percent(each.more)}: {each.gain:.3g} GB/s of algbw for "
         f"each GB/s added to {every}"
     )
     kink = each.less - each.more > _PRICED
-    return told + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
+    return texts + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
 
 
 def _joint(found: Sensitivity) -> Iterator[str]:

@@ -135,7 +135,7 @@ def result_in(row: Line, problem: Problem, form: Canonical) -> Result:
     """
     known = known_in(row)
     source, target = known.at(row.size, row.parts), in_parts(problem, row.parts)
-    onto = Relabelling.between(source, target, known=known.form, asked=form)
+    onto = Relabelling.between(source, target, known=known.form, requested=form)
     return unpack(row.content, onto)
 
 
@@ -180,7 +180,7 @@ def put(
             connection.execute(update(PLANS).where(*same).values(given=longer))
         return False
     source = known.at(result.problem.collective.size, parts_of(result.problem))
-    onto = Relabelling.between(result.problem, source, known=form, asked=known.form)
+    onto = Relabelling.between(result.problem, source, known=form, requested=known.form)
     values = _values(result, given) | {"content": pack(result, None if onto.identical else onto)}
     if there is None:
         connection.execute(insert(PLANS).values(**key, **values))

@@ -68,7 +68,7 @@ class Relabelling:
 
     @classmethod
     def between(
-        cls, source: Problem, target: Problem, *, known: Canonical, asked: Canonical
+        cls, source: Problem, target: Problem, *, known: Canonical, requested: Canonical
     ) -> Relabelling:
         """Return one that leads `source` onto `target`.
 
@@ -76,7 +76,7 @@ class Relabelling:
         ----------
         source, target
             Isomorphic problems.
-        known, asked
+        known, requested
             Their canonical forms, of one digest.
 
         Raises
@@ -84,14 +84,14 @@ class Relabelling:
         ProblemError
             If the digests differ.
         """
-        if known.digest != asked.digest:
+        if known.digest != requested.digest:
             msg = (
                 f"{source.collective.kind} on {source.topology} and {target.collective.kind} on "
                 f"{target.topology} are not isomorphic; relabel between problems of one digest"
             )
             raise ProblemError(msg)
         places = np.empty(len(known.order), dtype=np.int64)
-        places[known.order] = asked.order
+        places[known.order] = requested.order
         return cls(source, target, places)
 
     @property
@@ -169,8 +169,8 @@ class Relabelling:
 
         Only names with a letter and a digit are known again; others may be words or numbers.
         """
-        told = self._told
-        return self._pattern.sub(lambda found: told[found[0]], sentence) if told else sentence
+        names = self._renamed
+        return self._pattern.sub(lambda found: names[found[0]], sentence) if names else sentence
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -179,7 +179,7 @@ class Relabelling:
         return {each.name: devices[place].name for each, place in pairs}
 
     @cached_property
-    def _told(self) -> dict[str, str]:
+    def _renamed(self) -> dict[str, str]:
         devices = self.target.topology.devices
         pairs = list(zip(self.source.topology.devices, self.places.tolist(), strict=True))
         hosts = {each.host: devices[place].host for each, place in pairs}
@@ -188,7 +188,7 @@ class Relabelling:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self._told, key=len, reverse=True)
+        longest_first = sorted(self._renamed, key=len, reverse=True)
         return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")
 
     @cached_property

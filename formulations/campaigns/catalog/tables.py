@@ -101,9 +101,9 @@ def in_parts(problem: Problem, parts: int) -> Problem:
 
 def form_of(problem: Problem) -> Canonical:
     """Return the canonical form of the question of a problem; fixed chunks have a digest apart."""
-    asked = requested_by(problem)
-    found = canonical(asked.topology, asked.collective, windows=asked.windows)
-    return replace(found, digest=fixed(found.digest)) if asked.collective.whole else found
+    requested = requested_by(problem)
+    found = canonical(requested.topology, requested.collective, windows=requested.windows)
+    return replace(found, digest=fixed(found.digest)) if requested.collective.whole else found
 
 
 def fixed(digest: str) -> str:

@@ -169,7 +169,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
     found = []
     seen: set[object] = set()
     for entry in catalog.family(Problem(topology, collective)):
-        problem = Problem(topology, _as_kept(collective, entry))
+        problem = Problem(topology, _as_stored(collective, entry))
         result = catalog.load(entry, problem)
         if result is None:
             continue
@@ -181,7 +181,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
     return found
 
 
-def _as_kept(collective: Collective, entry: Entry) -> Collective:
+def _as_stored(collective: Collective, entry: Entry) -> Collective:
     """Return a collective at the size and in the chunks of an entry."""
     named = made_of(collective)
     if named is None:
@@ -251,8 +251,8 @@ def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
         each for each in listed if not (math.isfinite(each) and each >= 1 and each == int(each))
     ]
     if wrong or len(listed) < 2:
-        told = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
-        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {told}"
+        what = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
+        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {what}"
         raise ProblemError(msg)
     return tuple(int(each) for each in listed)
 
@@ -407,8 +407,8 @@ def regimes(
     rows, columns = tuple(dict.fromkeys(kinds)), grid_of(sizes)
     cells: list[Cell] = []
     for kind in rows:
-        asked = make_collective(kind, len(topology.ranks), float(columns[-1]))
-        cells += _row(catalog, topology, asked, columns)
+        collective = make_collective(kind, len(topology.ranks), float(columns[-1]))
+        cells += _row(catalog, topology, collective, columns)
         if progress is not None:
             progress(kind)
     return Atlas(topology.name, rows, tuple(map(float, columns)), tuple(cells))

@@ -113,10 +113,10 @@ def schema() -> pa.Schema:
     columns = []
     for each in fields(Row):
         kind, *optional = get_args(hints[each.name]) or (hints[each.name],)
-        told = {key: value for key, value in each.metadata.items() if value}
-        columns.append(pa.field(each.name, kinds[kind], nullable=bool(optional), metadata=told))
-    told = {"about": "the result, JSON of topoloom/1, gzipped"}
-    columns.append(pa.field(RESULT, pa.binary(), nullable=True, metadata=told))
+        values = {key: value for key, value in each.metadata.items() if value}
+        columns.append(pa.field(each.name, kinds[kind], nullable=bool(optional), metadata=values))
+    values = {"about": "the result, JSON of topoloom/1, gzipped"}
+    columns.append(pa.field(RESULT, pa.binary(), nullable=True, metadata=values))
     return pa.schema(columns, metadata={"format": FORMAT})
 
 
@@ -227,13 +227,13 @@ def without_clock(values: Iterable[Row]) -> list[tuple[Any, ...]]:
 def _listed(topology: Topology, names: set[str]) -> str:
     """Name hosts that are whole and other devices, the first few of many."""
     broken = {each.host for each in topology.devices if each.name not in names} | {None}
-    told = {
+    values = {
         (each.name if each.host in broken else str(each.host)): None
         for each in topology.devices
         if each.name in names
     }
-    more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-    return ", ".join(list(told)[:NAMED]) + more
+    more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
+    return ", ".join(list(values)[:NAMED]) + more
 
 
 def estimated(left: Sequence[Task], rows: Iterable[Row], workers: int) -> float | None:
@@ -339,17 +339,17 @@ class _Speaker:
 
     def __init__(self, answers: IO[bytes]) -> None:
         self.answers = answers
-        self.told = 0.0
+        self.reported = 0.0
 
     def begin(self, fingerprint: str) -> None:
         """Report that a solve begins."""
-        self.told = time.monotonic()
+        self.reported = time.monotonic()
         self.line({"event": "begin", "fingerprint": fingerprint, "version": __version__})
 
     def progress(self, news: Progress) -> None:
         """Tell the best plan so far."""
-        if news.result is not None and time.monotonic() - self.told >= PLANS:
-            self.told = time.monotonic()
+        if news.result is not None and time.monotonic() - self.reported >= PLANS:
+            self.reported = time.monotonic()
             self.row("best", news.result)
 
     def row(self, event: str, result: Result) -> None:

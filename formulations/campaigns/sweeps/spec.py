@@ -151,8 +151,8 @@ def _yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        told = getattr(error, "problem", None) or "it is not YAML text"
-        msg = f"{path}{where}: {told}"
+        reason = getattr(error, "problem", None) or "it is not YAML text"
+        msg = f"{path}{where}: {reason}"
         raise FormatError(msg) from None
     if not isinstance(value, dict):
         msg = f"{path}: a sweep says clusters, collectives and sizes; see docs/sweeps.md"

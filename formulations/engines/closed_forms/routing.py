@@ -200,11 +200,11 @@ def ring_of(topology: Topology, *, both: bool = False) -> np.ndarray | None:
     found: list[Reachability] = []
     patience = Patience(WORK)
     for near in nearest(topology):
-        ways = near.mutual if both else near
-        ring = cycle(ways, patience, faster=found)
+        paths = near.mutual if both else near
+        ring = cycle(paths, patience, faster=found)
         if ring is not None:
             return np.array(ring)
-        found.append(ways)
+        found.append(paths)
     return None
 
 
@@ -216,7 +216,7 @@ class Patience:
 
 
 def cycle(
-    ways: Reachability,
+    paths: Reachability,
     patience: Patience,
     *,
     faster: Sequence[Reachability] = (),
@@ -236,9 +236,9 @@ def cycle(
     take, give
         Takes a hop, if it is still free, and gives it back.
     """
-    if not (all(ways.out) and ways.strong):
+    if not (all(paths.out) and paths.strong):
         return None
-    search = _Search(ways, (*faster, ways), take)
+    search = _Search(paths, (*faster, paths), take)
     while patience.left > 0:
         patience.left -= search.work
         following = search.following()
@@ -259,17 +259,17 @@ class _Search:
 
     def __init__(
         self,
-        ways: Reachability,
+        paths: Reachability,
         tiers: Sequence[Reachability],
         take: Callable[[int, int], Hop | None],
     ) -> None:
-        self.ways = ways
+        self.paths = paths
         self.tiers = tiers
         self.take = take
         self.path = [0]
         self.hops: list[Hop] = [()]
-        self.pending = [ways.out[0]]
-        self.free = (1 << ways.count) - 2
+        self.pending = [paths.out[0]]
+        self.free = (1 << paths.count) - 2
         self.turned = False
         self.work = 1
 
@@ -294,10 +294,10 @@ class _Search:
         if hop is None:
             return False
         self.path.append(following)
-        if not left and self.ways.has(following, 0) and self.take(following, 0) is not None:
+        if not left and self.paths.has(following, 0) and self.take(following, 0) is not None:
             return True
         self.hops.append(hop)
-        self.pending.append(self.ways.out[following])
+        self.pending.append(self.paths.out[following])
         self.free = left
         return False
 
@@ -311,8 +311,8 @@ class _Search:
     def _open(self, last: int, left: int) -> bool:
         """Test whether the last reaches all that are left, and they the first."""
         self.work += 2 * left.bit_count()
-        ways = self.ways
-        return reached(ways.out, last, left) == left and reached(ways.into, 0, left) == left
+        paths = self.paths
+        return reached(paths.out, last, left) == left and reached(paths.into, 0, left) == left
 
 
 @dataclass(frozen=True)

@@ -26,18 +26,18 @@ class _Heard(cp_model.CpSolverSolutionCallback):
 
     def __init__(self, model: Model, answers: IO[bytes]) -> None:
         super().__init__()
-        self.asked, self.answers = model, answers
+        self.model, self.answers = model, answers
 
     def on_solution_callback(self) -> None:
-        asked = self.asked
-        pairs = [pair for pair in asked.pairs if self.boolean_value(asked.chosen[pair])]
+        model = self.model
+        pairs = [pair for pair in model.pairs if self.boolean_value(model.chosen[pair])]
         say(
             self.answers,
             event="solution",
             makespan=round(self.objective_value),
             bound=_ticks(self.best_objective_bound),
             pairs=pairs,
-            starts=[self.value(asked.start(pair)) for pair in pairs],
+            starts=[self.value(model.start(pair)) for pair in pairs],
         )
 
 

@@ -65,7 +65,7 @@ class Arcs:
         time-reversed.
     uses
         Which hop holds which link, sparse 0/1 of shape (links, n).
-    room
+    capacity
         Chunks that may start on each link in that link's occupancy, shape (links,).
     opened
         Whether a send may start over each hop in each epoch, shape (epochs, n); later epochs are
@@ -80,7 +80,7 @@ class Arcs:
     occupancy: np.ndarray
     begin: np.ndarray
     uses: sparse.csr_array
-    room: np.ndarray
+    capacity: np.ndarray
     opened: np.ndarray | None = None
 
     def open_in(self, epochs: int) -> np.ndarray:
@@ -129,7 +129,7 @@ class Arcs:
         and are no fewer than those in which bytes come to them.
         """
         grid, links = self.grid, list(self.links[hop])
-        ordered = links[::-1] if grid.mirrored else links
+        ordered = links[::-1] if grid.reverse_time else links
         if len(links) == 1:
             spans = {links[0]: range(int(self.occupancy[hop]))}
         else:
@@ -137,7 +137,7 @@ class Arcs:
                 link: range(first, first + many)
                 for link, (first, many, _) in zip(ordered, stays(grid, ordered), strict=True)
             }
-        if not grid.mirrored:
+        if not grid.reverse_time:
             return [spans[link] for link in links]
         delay = int(self.delay[hop])
         return [range(delay - spans[each].stop, delay - spans[each].start) for each in links]
@@ -177,9 +177,9 @@ def link_arcs(grid: EpochGrid) -> Arcs:
         dst=dst,
         delay=grid.delay,
         occupancy=grid.occupancy,
-        begin=(grid.delay - grid.occupancy) * grid.mirrored,
+        begin=(grid.delay - grid.occupancy) * grid.reverse_time,
         uses=sparse.csr_array(sparse.eye_array(len(links))),
-        room=grid.room,
+        capacity=grid.capacity,
     )
 
 
@@ -190,7 +190,7 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
     index = topology.link_index
     held = [[index[pair] for pair in pairwise(route)] for route in routes]
     hold = np.array([_whole(grid, links) for links in held])
-    last = 0 if grid.mirrored else -1
+    last = 0 if grid.reverse_time else -1
     lag = np.array([sum(grid.alpha[links]) - grid.alpha[links[last]] for links in held])
     alpha = np.array([sum(grid.alpha[links]) for links in held])
     rows = np.concatenate([np.array(links) for links in held])
@@ -217,16 +217,16 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
         dst=np.array([position[route[-1]] for route in routes]),
         delay=delay,
         occupancy=occupancy,
-        begin=(delay - occupancy) * grid.mirrored,
+        begin=(delay - occupancy) * grid.reverse_time,
         uses=uses,
-        room=np.where(crossed, 1, grid.room),
+        capacity=np.where(crossed, 1, grid.capacity),
     )
     return _let_through(every) if topology.limits else every
 
 
 def _whole(grid: EpochGrid, links: list[int]) -> float:
     """Return the µs, latency apart, until a chunk has left the last link of a way."""
-    until = stays(grid, links[::-1] if grid.mirrored else links)[-1][2]
+    until = stays(grid, links[::-1] if grid.reverse_time else links)[-1][2]
     slowest = float(max(grid.hold[links]))
     epochs = math.ceil(slowest / grid.epoch_duration - ROUNDING)
     alike = until <= epochs * grid.epoch_duration * (1 + ROUNDING)
@@ -275,11 +275,11 @@ def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
     """Yield every path from one storing device to another over devices that cannot store."""
     stores = {each.name: each.stores for each in topology.devices}
 
-    def onwards(way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        for link in topology.links_out[way[-1]]:
-            if link.dst in way:
+    def onwards(route: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for link in topology.links_out[route[-1]]:
+            if link.dst in route:
                 continue
-            longer = (*way, link.dst)
+            longer = (*route, link.dst)
             if stores[link.dst]:
                 yield longer
             elif len(longer) <= LONGEST_PATH:
@@ -337,7 +337,7 @@ def slowed(hops: Arcs) -> Arcs:
 def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int:
     """Count the epochs that a send from `epoch` on takes; 0 where it never gets through."""
     tau, least = grid.epoch_duration, int(grid.occupancy[link])
-    room = tau / (grid.chunk_size * grid.topology.links[link].beta) * (1 + ROUNDING)
+    capacity = tau / (grid.chunk_size * grid.topology.links[link].beta) * (1 + ROUNDING)
     slowest, count = 1.0, 0
     while True:
         # After the last window the share is 1, so a part that never grows has settled.
@@ -345,7 +345,7 @@ def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int
         count += 1
         if slowest <= 0.0 or count > LONGEST:
             return 0
-        if count >= least and count * slowest * room >= 1.0:
+        if count >= least and count * slowest * capacity >= 1.0:
             return count
 
 
@@ -382,7 +382,9 @@ def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     link = uses.indices[uses.indptr[:-1][hop[which]][spread] + place]
     width = int(moment.max(initial=0)) + 1
     shape = (uses.shape[0] * width, len(epoch))
-    return rows(link * width + moment[spread], which[spread], shape), np.repeat(hops.room, width)
+    return rows(link * width + moment[spread], which[spread], shape), np.repeat(
+        hops.capacity, width
+    )
 
 
 def spans(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

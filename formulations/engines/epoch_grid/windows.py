@@ -114,9 +114,9 @@ class Windows:
         More than once is of use only towards what can neither store nor copy.
         """
         hops = self.hops
-        room = np.array([min(hops.room[list(links)]) for links in hops.links])
+        capacity = np.array([min(hops.capacity[list(links)]) for links in hops.links])
         again = ~(hops.stores | hops.copies)[hops.dst]
-        return np.asarray(np.where(again, room, 1))
+        return np.asarray(np.where(again, capacity, 1))
 
     def cells(self, horizon: int) -> Cells:
         """Lay out the variables of a model of `horizon` epochs."""
@@ -209,7 +209,7 @@ class _Count:
     def _capacity(self) -> tuple[int, int]:
         """Count rows that can bind: more sends may hold a link in an epoch than have room."""
         hops = self.hops
-        links = len(hops.room)
+        links = len(hops.capacity)
         width = self.horizon + int((hops.begin + hops.occupancy).max()) + 2
         count, load = np.zeros((width, links), dtype=int), np.zeros((width, links), dtype=int)
         many = np.array([len(each) for each in hops.links])[self.hop]
@@ -223,7 +223,7 @@ class _Count:
             np.subtract.at(table, (begin + hops.occupancy[hop], link), value)
             np.add.at(table, (stop + hops.occupancy[hop], link), value)
         count, load = (np.cumsum(np.cumsum(each, axis=0), axis=0) for each in (count, load))
-        binding = load > hops.room
+        binding = load > hops.capacity
         return int(binding.sum()), int(count[binding].sum())
 
     def _limits(self) -> tuple[int, int]:
@@ -318,13 +318,13 @@ def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
         return Crossing(0, 0, (), -1)
     holders = np.flatnonzero(demand.has[:, only].any(axis=1))
     head = hops.distance[holders][:, hops.src[out]].min(axis=0)
-    room = np.array([min(hops.room[list(hops.links[hop])]) for hop in out.tolist()])
+    capacity = np.array([min(hops.capacity[list(hops.links[hop])]) for hop in out.tolist()])
     wait = hops.distance[hops.dst[out]][:, goals] + (head + hops.delay[out])[:, None]
     turn = hops.occupancy[out][:, None]
 
     def enough(epochs: np.ndarray) -> np.ndarray:
         starts = np.floor((epochs - wait) / turn) + 1
-        return np.asarray((room[:, None] * np.maximum(starts, 0)).sum(axis=0) >= many[goals])
+        return np.asarray((capacity[:, None] * np.maximum(starts, 0)).sum(axis=0) >= many[goals])
 
     # Where no path leads at all, the search for a schedule says so.
     if np.isinf(wait.min(axis=0)).any():
@@ -352,12 +352,12 @@ class Need:
     why: str
 
 
-def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None = None) -> str:
+def too_short(requested: int, need: Need, *, unit: str = "epoch", each: float | None = None) -> str:
     """Say that a horizon is too short.
 
     Parameters
     ----------
-    asked
+    requested
         How many were requested.
     need
         How many it takes at least.
@@ -368,13 +368,13 @@ def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None
     """
     length = "" if each is None else f" of {each:.6g} µs"
     return (
-        f"the horizon of {_counted(asked, unit)}{length} is too short: no plan takes fewer than "
-        f"{need.many} ({need.why}); allow {_counted(need.many, unit)} or more"
+        f"the horizon of {_counted(requested, unit)}{length} is too short: no plan takes fewer "
+        f"than {need.many} ({need.why}); allow {_counted(need.many, unit)} or more"
     )
 
 
 def proved_short(
-    asked: int,
+    requested: int,
     need: int,
     *,
     unit: str = "epoch",
@@ -388,9 +388,9 @@ def proved_short(
     """
     length = "" if each is None else f" of {each:.6g} µs"
     return (
-        f"the horizon of {_counted(asked, unit)}{length} is too short: the solver proved that no "
-        f"{what} takes so few under these options, although hops and bounds would let {need} do; "
-        f"allow {_counted(asked + 1, unit)} or more"
+        f"the horizon of {_counted(requested, unit)}{length} is too short: the solver proved that "
+        f"no {what} takes so few under these options, although hops and bounds would let {need} "
+        f"do; allow {_counted(requested + 1, unit)} or more"
         + (f", or more room in the buffer of {few(full)}" if full else "")
     )
 

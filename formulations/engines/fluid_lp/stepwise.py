@@ -165,7 +165,7 @@ class StepModel:
             [
                 product(graph.incidence, f) == self._ends(graph),
                 f[carrying] <= w @ chosen,
-                *self._rooms(graph, w, carrying),
+                *self._capacities(graph, w, carrying),
                 *([product(_leaving(graph, held)[:, carrying], w) <= 1] if len(held) else []),
             ],
         )
@@ -180,7 +180,7 @@ class StepModel:
             ends[graph.origins[holder], column] -= 1.0
         return ends
 
-    def _rooms(
+    def _capacities(
         self, graph: FluidGraph, w: cp.Variable, carrying: np.ndarray
     ) -> list[cp.Constraint]:
         """Return the rows of capacity, of links in chunks and of limits in their shares."""
@@ -188,9 +188,9 @@ class StepModel:
         loads = in_each_step(graph)[:, carrying]
         row = np.arange(loads.shape[0]) % many
         hops, grid = self._hops, self._hops.grid
-        room = np.where(hops.delay == 1, np.minimum(hops.room, w.shape[1]), 0.0)
+        capacity = np.where(hops.delay == 1, np.minimum(hops.capacity, w.shape[1]), 0.0)
         through = graph.rates[links:] * grid.epoch_duration * PER_MICRO / grid.chunk_size
-        most = np.concatenate([room, through + 1e-9])[row]
+        most = np.concatenate([capacity, through + 1e-9])[row]
         return [product(loads, w) @ np.ones(w.shape[1]) <= most]
 
     def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
@@ -340,13 +340,13 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
         (
             Send(start + step, start * len(laid) + number, *links[link])
             for start in range(chunks)
-            for number, way in enumerate(laid)
-            for link, step in zip(way.links, way.steps, strict=True)
+            for number, path in enumerate(laid)
+            for link, step in zip(path.links, path.steps, strict=True)
         ),
         key=lambda send: send.epoch,
     )
     rate = Fraction(steady_makespan(problem, forest))
-    used = {link for way in laid for link in way.links}
+    used = {link for path in laid for link in path.links}
     alpha = max(problem.topology.links[link].alpha for link in used)
     schedule = Schedule(tuple(sends), float(rate / chunks) + alpha, _depth(laid) + chunks - 1)
     verify(divided, schedule)
@@ -381,13 +381,13 @@ def conversion(
 
 
 def _depth(laid: Iterable[Route]) -> int:
-    return max(max(way.steps) for way in laid) + 1
+    return max(max(path.steps) for path in laid) + 1
 
 
 def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
     """Return the problem with a chunk for each share that starts in each step."""
     collective = problem.collective
-    listed = [(collective.chunks[way.chunk], float(way.share)) for way in laid]
+    listed = [(collective.chunks[path.chunk], float(path.share)) for path in laid]
     once = tuple(replace(chunk, size=chunk.size * share / chunks) for chunk, share in listed)
     return replace(
         problem,
@@ -396,7 +396,7 @@ def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
 
 
 def _check(problem: Problem, laid: list[Route], chunks: int) -> None:
-    sends = chunks * sum(len(way.links) for way in laid)
+    sends = chunks * sum(len(path.links) for path in laid)
     if chunks < 1:
         msg = f"a schedule of {chunks} chunks cannot be made; give 1 or more"
         raise ProblemError(msg)
@@ -529,7 +529,7 @@ def _stream(graph: FluidGraph, groups: Sequence[Group]) -> ModelEstimate:
 STEP_GROUPS = {
     "conservation": "what flows into a vertex for one destination flows out of it, or stays there",
     "usage": "a chunk crosses an edge if any flow of it does",
-    "room": "what a link or a shared limit carries in a step fits into it",
+    "capacity": "what a link or a shared limit carries in a step fits into it",
     "switch": "a chunk leaves what may neither copy nor store once",
 }
 """What the constraints say."""
@@ -547,7 +547,7 @@ def count_steps(problem: Problem, steps: int) -> ModelEstimate:
     rows = {
         "conservation": graph.vertices * pairs,
         "usage": len(carrying) * pairs,
-        "room": steps * graph.rows.shape[0],
+        "capacity": steps * graph.rows.shape[0],
         "switch": int(held.sum()) * len(chunks),
     }
     variables = len(carrying) * len(chunks) + graph.edges * pairs

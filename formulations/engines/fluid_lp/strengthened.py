@@ -281,8 +281,8 @@ class _Loop:
         )
         return model.solve(self._backend)
 
-    def _graph(self, way: int) -> FluidGraph:
-        return without_copies(self._bare[way], only=self._split[way])
+    def _graph(self, direction: int) -> FluidGraph:
+        return without_copies(self._bare[direction], only=self._split[direction])
 
     def _said(self, found: FluidSolution) -> str:
         return (
@@ -297,14 +297,14 @@ class _Loop:
         """Duplicate the switches at links that lack something, and return their names."""
         names: dict[str, None] = {}
         for each in (single for group in checks for single in group if not single.holds):
-            way = int(each.part.reduces)
-            bare = self._bare[way]
+            direction = int(each.part.reduces)
+            bare = self._bare[direction]
             lacking = np.flatnonzero(each.short > 0.1 * each.short.max())
             ends = np.unique(np.concatenate([bare.src[lacking], bare.dst[lacking]]))
-            fresh = ends[~bare.copies[ends] & ~self._split[way][ends]]
+            fresh = ends[~bare.copies[ends] & ~self._split[direction][ends]]
             # A detour may lack something far from the switch that copies.
-            chosen = fresh if len(fresh) else np.flatnonzero(~bare.copies & ~self._split[way])
-            self._split[way][chosen] = True
+            chosen = fresh if len(fresh) else np.flatnonzero(~bare.copies & ~self._split[direction])
+            self._split[direction][chosen] = True
             names.update(dict.fromkeys(bare.topology.devices[v].name for v in chosen.tolist()))
         return list(names)
 

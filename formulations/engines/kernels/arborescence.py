@@ -51,7 +51,7 @@ class Adjacency(NamedTuple):
 
 
 @kernel
-def closure(ways, length):
+def closure(paths, length):
     """Return the costs of the cheapest paths, and what `unfold` needs to write them out.
 
     Returns
@@ -61,33 +61,33 @@ def closure(ways, length):
         each vertex to each relay, shape (n, r); of the path from relay to relay the last link and
         the relay before it, shape (2, r, r).
     """
-    many, relays = len(ways.out_first) - 1, len(ways.on_first) - 1
+    many, relays = len(paths.out_first) - 1, len(paths.on_first) - 1
     between = np.full((relays, relays), FAR)
     before = np.full((2, relays, relays), -1, np.int32)
-    for k in range(ways.out.shape[1]):
-        relay = ways.out[0, k]
+    for k in range(paths.out.shape[1]):
+        relay = paths.out[0, k]
         if between[relay, relay] > 0:
-            _reach(ways, length, relay, between[relay], before[:, relay])
+            _reach(paths, length, relay, between[relay], before[:, relay])
     near = np.full((many, relays), FAR)
     for vertex in range(many):
-        for k in range(ways.out_first[vertex], ways.out_first[vertex + 1]):
-            relay, cost = ways.out[0, k], length[ways.out[1, k]]
+        for k in range(paths.out_first[vertex], paths.out_first[vertex + 1]):
+            relay, cost = paths.out[0, k], length[paths.out[1, k]]
             for other in range(relays):
                 near[vertex, other] = min(near[vertex, other], cost + between[relay, other])
     costs = np.full((many, many), FAR)
     for vertex in range(many):
-        for k in range(ways.into_first[vertex], ways.into_first[vertex + 1]):
-            relay, cost = ways.into[0, k], length[ways.into[1, k]]
+        for k in range(paths.into_first[vertex], paths.into_first[vertex + 1]):
+            relay, cost = paths.into[0, k], length[paths.into[1, k]]
             for source in range(many):
                 costs[vertex, source] = min(costs[vertex, source], near[source, relay] + cost)
-    for k in range(ways.direct.shape[1]):
-        src, dst, link = ways.direct[:, k]
+    for k in range(paths.direct.shape[1]):
+        src, dst, link = paths.direct[:, k]
         costs[dst, src] = min(costs[dst, src], length[link])
     return costs, near, before
 
 
 @allocating
-def _reach(ways, length, start, cost, before):
+def _reach(paths, length, start, cost, before):
     """Find the cheapest paths from one relay to all others."""
     cost[start] = 0.0
     heap = [(0.0, start)]
@@ -95,8 +95,8 @@ def _reach(ways, length, start, cost, before):
         here, relay = heapq.heappop(heap)
         if here > cost[relay]:
             continue
-        for k in range(ways.on_first[relay], ways.on_first[relay + 1]):
-            other, link = ways.on[0, k], ways.on[1, k]
+        for k in range(paths.on_first[relay], paths.on_first[relay + 1]):
+            other, link = paths.on[0, k], paths.on[1, k]
             if here + length[link] < cost[other]:
                 cost[other] = here + length[link]
                 before[0, other], before[1, other] = link, relay
@@ -104,7 +104,7 @@ def _reach(ways, length, start, cost, before):
 
 
 @kernel
-def unfold(ways, length, costs, near, before, parents):
+def unfold(paths, length, costs, near, before, parents):
     """Return the links of the way into each vertex of a tree: flat, and where each begins.
 
     `parents` is -1 where a vertex has none.
@@ -115,7 +115,7 @@ def unfold(ways, length, costs, near, before, parents):
     for vertex in range(many):
         end = first[vertex]
         if parents[vertex] >= 0:
-            back = _way(ways, length, costs, near, before, parents[vertex], vertex)
+            back = _path(paths, length, costs, near, before, parents[vertex], vertex)
             if end + len(back) > len(flat):
                 flat = np.concatenate((flat, np.empty(len(flat) + len(back), np.int32)))
             for k in range(len(back)):
@@ -126,32 +126,32 @@ def unfold(ways, length, costs, near, before, parents):
 
 
 @allocating
-def _way(ways, length, costs, near, before, src, dst):
+def _path(paths, length, costs, near, before, src, dst):
     """Return the links of the cheapest path from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]
-    for k in range(ways.direct.shape[1]):
-        link = ways.direct[2, k]
-        joins = ways.direct[0, k] == src and ways.direct[1, k] == dst
+    for k in range(paths.direct.shape[1]):
+        link = paths.direct[2, k]
+        joins = paths.direct[0, k] == src and paths.direct[1, k] == dst
         if joins and length[link] <= costs[dst, src]:
             back.append(np.int64(link))
             return back
     last, least = -1, FAR
-    for k in range(ways.into_first[dst], ways.into_first[dst + 1]):
-        cost = near[src, ways.into[0, k]] + length[ways.into[1, k]]
+    for k in range(paths.into_first[dst], paths.into_first[dst + 1]):
+        cost = near[src, paths.into[0, k]] + length[paths.into[1, k]]
         if cost < least:
             last, least = k, cost
-    relay = ways.into[0, last]
-    back.append(np.int64(ways.into[1, last]))
+    relay = paths.into[0, last]
+    back.append(np.int64(paths.into[1, last]))
     start, least = -1, FAR
-    for k in range(ways.out_first[src], ways.out_first[src + 1]):
-        cost = _total(before, length, ways.out[0, k], relay) + length[ways.out[1, k]]
+    for k in range(paths.out_first[src], paths.out_first[src + 1]):
+        cost = _total(before, length, paths.out[0, k], relay) + length[paths.out[1, k]]
         if cost < least:
             start, least = k, cost
-    origin = ways.out[0, start]
+    origin = paths.out[0, start]
     while relay != origin:
         back.append(np.int64(before[0, origin, relay]))
         relay = before[1, origin, relay]
-    back.append(np.int64(ways.out[1, start]))
+    back.append(np.int64(paths.out[1, start]))
     return back
 
 

@@ -32,7 +32,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device
 from formulations.engines.steady_state import FluidGraph, demands_of, refusal
-from formulations.engines.steady_state import Group as Wish
+from formulations.engines.steady_state import Group as Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +148,14 @@ def _shared(nbytes: float, ranks: int) -> tuple[Load, ...]:
     return tuple(Load(roots, each, spreads=True, turned=turn, free=True) for turn in (True, False))
 
 
-def _pair(wish: Wish) -> tuple[int, int]:
-    return wish.root, wish.others[0]
+def _pair(demand: Demand) -> tuple[int, int]:
+    return demand.root, demand.others[0]
 
 
-def _copied(wishes: Sequence[Wish], ranks: int, *, turned: bool) -> Iterable[Load]:
+def _copied(demands: Sequence[Demand], ranks: int, *, turned: bool) -> Iterable[Load]:
     """Yield one load of what goes to everybody, and one of what goes to some."""
-    some = [each for each in wishes if 1 < len(each.others) < ranks - 1]
-    every = [each for each in wishes if 1 < len(each.others) == ranks - 1]
+    some = [each for each in demands if 1 < len(each.others) < ranks - 1]
+    every = [each for each in demands if 1 < len(each.others) == ranks - 1]
     for listed, all_want in ((every, True), (some, False)):
         if listed:
             roots = np.array([each.root for each in listed])

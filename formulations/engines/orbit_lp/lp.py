@@ -346,11 +346,11 @@ class Lift:
         source = int(np.flatnonzero(element == gpus[rank])[0])
         orbit = block.acting.group.orbits()
         number = next(
-            i for i, way in enumerate(block.ways) if orbit[gpus[way.rank]] == orbit[source]
+            i for i, route in enumerate(block.routes) if orbit[gpus[route.rank]] == orbit[source]
         )
-        way: Route = block.ways[number]
-        inner = self._carried(block.acting, int(gpus[way.rank]), target=source)
-        values = _spread(way.edges, self.solution.flows[place][number])
+        route: Route = block.routes[number]
+        inner = self._carried(block.acting, int(gpus[route.rank]), target=source)
+        values = _spread(route.edges, self.solution.flows[place][number])
         return _pushed(values, block.graph.moved(element[inner])[1])
 
     def paths(self) -> Iterator[tuple[int, int, Paths]]:

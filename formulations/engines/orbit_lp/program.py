@@ -126,12 +126,12 @@ class Block:
     acting: Acting
     edges: np.ndarray
     count: np.ndarray
-    ways: tuple[Route, ...]
+    routes: tuple[Route, ...]
 
     @property
     def columns(self) -> int:
         """Number of its variables."""
-        return len(self.count) + sum(len(each.part) for each in self.ways if self.spreads)
+        return len(self.count) + sum(len(each.part) for each in self.routes if self.spreads)
 
     def busy(self, rows: np.ndarray) -> sparse.csr_array:
         """Return us that each orbit of capacity rows is busy with one of each variable.
@@ -187,13 +187,13 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
         origin = int(graph.origins[load.roots[item]])
         shares = load.shares(item, len(acting.gpus))
         if load.spreads:
-            ways = list(_ways(origin, shares, graph=graph, fixing=fixing))
-            some = np.any([each.edges >= 0 for each in ways], axis=0)
+            routes = list(_routes(origin, shares, graph=graph, fixing=fixing))
+            some = np.any([each.edges >= 0 for each in routes], axis=0)
             # Images of the paths use the other edges of the same orbits.
             used = np.isin(edges, edges[some])
         else:
-            ways = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
-            used = ways[0].edges >= 0
+            routes = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
+            used = routes[0].edges >= 0
         edges = _renumbered(edges, used)
         yield Block(
             load=number,
@@ -207,11 +207,13 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
             acting=fixing,
             edges=edges,
             count=np.bincount(edges[used]),
-            ways=tuple(replace(each, part=_inside(each.edges, edges)) for each in ways),
+            routes=tuple(replace(each, part=_inside(each.edges, edges)) for each in routes),
         )
 
 
-def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Route]:
+def _routes(
+    origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting
+) -> Iterator[Route]:
     """Yield one path for each orbit of destinations of an item that spreads."""
     wanting = np.flatnonzero(shares)
     _, first = np.unique(fixing.ranks[wanting], return_index=True)
@@ -223,7 +225,7 @@ def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting)
         keep = (graph.dst != origin) & (graph.src != goal)
         keep &= _reached(graph.src, graph.dst, vertices, keep=keep, start=origin)[graph.src]
         keep &= _reached(graph.dst, graph.src, vertices, keep=keep, start=goal)[graph.dst]
-        yield _way(
+        yield _route(
             acting, rank, graph=graph, orbits=(vertices, _renumbered(edges, keep)), demand=demand
         )
 
@@ -242,10 +244,10 @@ def _dealt(
     demand[origin] -= shares.sum()
     vertices, edges = orbits
     kept = _renumbered(edges, graph.dst != origin)
-    return _way(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
+    return _route(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
 
 
-def _way(
+def _route(
     acting: Acting,
     rank: int,
     *,
@@ -359,12 +361,12 @@ class OrbitProgram:
             self.rules.append(np.array([*roots.values()], dtype=float) @ self.share == 1)
         goal: Any = self.least
         self._phase = [cp.Parameter(nonneg=True, value=value) for value in (1.0, 0.0, FREE)]
-        self._worth = 1.0
+        self._value = 1.0
         if costs is not None:
             # One model for both objectives, so that it is compiled once.
             cost = np.concatenate([each.cost(costs) for each in blocks])
-            self._worth = max(float(cost.max()), 1e-300)
-            goal = self._phase[0] * goal + self._phase[1] * ((cost / self._worth) @ self.usage)
+            self._value = max(float(cost.max()), 1e-300)
+            goal = self._phase[0] * goal + self._phase[1] * ((cost / self._value) @ self.usage)
             self.rules.append(self.least <= self._phase[2])
         self.model = cp.Problem(cp.Minimize(goal), self.rules)
 
@@ -401,7 +403,7 @@ class OrbitProgram:
             If the time limit, in seconds, came first.
         """
         self._set(0.0, 1.0, time / self.unit * (1 + SLACK))
-        return self._solved(backend, time_limit) * self._worth
+        return self._solved(backend, time_limit) * self._value
 
     def _solved(self, backend: Backend, time_limit: float | None) -> float:
         large = not self.flow.size and self.usage.size > MANY
@@ -419,40 +421,40 @@ class OrbitProgram:
             mine = np.asarray(self.usage.value)[usage : usage + len(block.count)]
             usage += len(block.count)
             flows = []
-            for way in block.ways if block.spreads else ():
-                flows.append(np.asarray(self.flow.value)[flow : flow + len(way.part)])
-                flow += len(way.part)
+            for route in block.routes if block.spreads else ():
+                flows.append(np.asarray(self.flow.value)[flow : flow + len(route.part)])
+                flow += len(route.part)
             found.append((mine, flows))
         return found
 
     def _balance(self) -> list[Any]:
         """Conservation: of F, or of W where nothing is copied."""
-        on_flow = [way.balance for each in self.blocks if each.spreads for way in each.ways]
+        on_flow = [route.balance for each in self.blocks if each.spreads for route in each.routes]
         rules = []
         if on_flow:
             demand = self._demands([each for each in self.blocks if each.spreads])
             rules.append(sparse.csr_array(sparse.block_diag(on_flow)) @ self.flow == demand)
         if any(not each.spreads for each in self.blocks):
             empty = [
-                sparse.csr_array((0, len(each.count))) if each.spreads else each.ways[0].balance
+                sparse.csr_array((0, len(each.count))) if each.spreads else each.routes[0].balance
                 for each in self.blocks
             ]
             dealt = [each for each in self.blocks if not each.spreads]
-            demand = np.concatenate([each.ways[0].demand for each in dealt])
+            demand = np.concatenate([each.routes[0].demand for each in dealt])
             rules.append(sparse.csr_array(sparse.block_diag(empty)) @ self.usage == demand)
         return rules
 
     def _demands(self, blocks: Sequence[Block]) -> Any:
         """Return the right hand sides of conservation of F, of free roots times their shares."""
         fixed = np.concatenate(
-            [way.demand * (each.free < 0) for each in blocks for way in each.ways]
+            [route.demand * (each.free < 0) for each in blocks for route in each.routes]
         )
         if not self.roots:
             return fixed
         parts = [
-            sparse.csr_array(np.outer(way.demand, np.array(self.roots) == each.free))
+            sparse.csr_array(np.outer(route.demand, np.array(self.roots) == each.free))
             for each in blocks
-            for way in each.ways
+            for route in each.routes
         ]
         return fixed + sparse.csr_array(sparse.vstack(parts)) @ self.share
 
@@ -462,7 +464,7 @@ class OrbitProgram:
             return []
         place, first = [], 0
         for block in self.blocks:
-            place += [way.part + first for way in block.ways if block.spreads]
+            place += [route.part + first for route in block.routes if block.spreads]
             first += len(block.count)
         column = np.concatenate(place)
         chosen = sparse.csr_array(
@@ -473,4 +475,4 @@ class OrbitProgram:
 
 
 def _flows(block: Block) -> int:
-    return sum(len(each.part) for each in block.ways) if block.spreads else 0
+    return sum(len(each.part) for each in block.routes) if block.spreads else 0

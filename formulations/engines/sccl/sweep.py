@@ -25,7 +25,7 @@ from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import parts
 from formulations.engines.sccl.asking import Decided, Solver
 from formulations.engines.sccl.instance import Least, least_of
@@ -68,11 +68,11 @@ class Point:
 
 def front(points: Iterable[Point]) -> tuple[Point, ...]:
     """Return the points that are found, the fewest steps first; each costs less than those."""
-    kept: list[Point] = []
+    stored: list[Point] = []
     for each in sorted(points, key=lambda each: (each.steps, each.cost, each.chunks)):
-        if each.decided is Decided.FOUND and (not kept or each.cost < kept[-1].cost):
-            kept.append(each)
-    return tuple(kept)
+        if each.decided is Decided.FOUND and (not stored or each.cost < stored[-1].cost):
+            stored.append(each)
+    return tuple(stored)
 
 
 def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
@@ -128,8 +128,8 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
                     points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
                     return tuple(points)
                 effort = Effort(seconds=min(seconds, left), seed=seed)
-                wish = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
-                points.append(_decided(made(chunks), chunks, wish, solver, symmetry=symmetry))
+                request = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
+                points.append(_decided(made(chunks), chunks, request, solver, symmetry=symmetry))
                 if points[-1].decided is Decided.FOUND:
                     best = points[-1].cost
                     break
@@ -147,8 +147,8 @@ def _least(problem: Problem) -> Least:
     if reason is not None:
         msg = f"no front of {problem.collective.kind} on {problem.topology}: {reason}"
         raise ProblemError(msg)
-    asked = sides[0][0]
-    return least_of(asked, Side(moves_of(asked.topology), asked.collective).task())
+    side = sides[0][0]
+    return least_of(side, Side(transfers_of(side.topology), side.collective).task())
 
 
 def _instances(
@@ -166,30 +166,30 @@ def _instances(
 
 
 def _decided(
-    problem: Problem, chunks: int, wish: Request, solver: Solver, *, symmetry: bool
+    problem: Problem, chunks: int, request: Request, solver: Solver, *, symmetry: bool
 ) -> Point:
     """Decide one instance."""
-    assert wish.steps is not None
-    assert wish.rounds is not None
+    assert request.steps is not None
+    assert request.rounds is not None
     run = Run(
         problem=problem,
         formulation=NAME,
         options={
-            "mode": wish.mode,
-            "steps": wish.steps,
-            "rounds": wish.rounds,
-            "seconds": wish.effort.seconds,
+            "mode": request.mode,
+            "steps": request.steps,
+            "rounds": request.rounds,
+            "seconds": request.effort.seconds,
             "symmetry": symmetry,
-            "workers": wish.effort.workers,
-            "seed": wish.effort.seed,
+            "workers": request.effort.workers,
+            "seed": request.effort.seed,
         },
         bounds=quick_bounds(problem, whole_chunks=True),
     )
     decided, why, result = Decided.FOUND, "", None
     try:
-        result = solve(run, wish, solver, symmetry=symmetry)
+        result = solve(run, request, solver, symmetry=symmetry)
     except Infeasible as error:
         decided, why = Decided.IMPOSSIBLE, str(error)
     except LimitReached as error:
         decided, why = Decided.UNDECIDED, str(error)
-    return Point(wish.steps, wish.rounds, chunks, decided, why, result)
+    return Point(request.steps, request.rounds, chunks, decided, why, result)

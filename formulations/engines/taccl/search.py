@@ -2,9 +2,9 @@
 
 Ways quickly: one chunk after the other along whatever is soonest there over links so far.
 
-The plan to begin with. A chunk spreads from device to device, each time over the move for which
+The plan to begin with. A chunk spreads from device to device, each time over the transfer for which
 the later of two times is least: when the chunk would be there if it never waited, and when the
-busiest link of the move would have carried everything so far. Images by symmetry go along.
+busiest link of the transfer would have carried everything so far. Images by symmetry go along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.result import Stop
 from ccl.serialization.sketches import Inclination, Sketch
 from formulations.core.run import Run
-from formulations.engines.list_scheduling.timed import in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.reverse_time import adding
 from formulations.engines.taccl.ordering import Direction, Heuristic, Order, longest, orders
 from formulations.engines.taccl.pairs import Pairs, Part, leaves, pairs_of, parts_of
@@ -43,9 +43,9 @@ class _Spread:
     def __init__(self, pairs: Pairs, demands: Demands, usable: np.ndarray) -> None:
         self.pairs, self.demands, self.usable = pairs, demands, usable
         self.taken = np.zeros(pairs.many, dtype=bool)
-        ways = pairs.part.logical
-        self.beta = ways.beta.tocsc()
-        self.load = np.zeros(len(ways.moves.topology.links))
+        logic = pairs.part.logical
+        self.beta = logic.beta.tocsc()
+        self.load = np.zeros(len(logic.transfers.topology.links))
         order = np.argsort(pairs.orbit, kind="stable")
         self.members = np.split(order, np.searchsorted(pairs.orbit[order], range(1, pairs.many)))
 
@@ -65,7 +65,7 @@ class _Spread:
             if not len(open_):
                 return
             soon = there[pairs.src[open_]] + pairs.delay[open_]
-            busy = self._busy(pairs.move[open_], float(part.nbytes[number]))
+            busy = self._busy(pairs.transfer[open_], float(part.nbytes[number]))
             best = int(open_[np.lexsort((soon, np.maximum(soon, busy)))[0]])
             there[pairs.dst[best]] = there[pairs.src[best]] + pairs.delay[best]
             came[pairs.dst[best]] = best
@@ -90,13 +90,13 @@ class _Spread:
         came[self.pairs.dst[pair]] = pair
         self._take(pair, came)
 
-    def _busy(self, move: np.ndarray, nbytes: float) -> np.ndarray:
-        """µs until the busiest link of each move would have carried the chunk too."""
+    def _busy(self, transfer: np.ndarray, nbytes: float) -> np.ndarray:
+        """µs until the busiest link of each transfer would have carried the chunk too."""
         first, beta = self.beta.indptr, self.beta
         return np.array(
             [
                 (self.load[beta.indices[span]] + nbytes * beta.data[span]).max()
-                for span in (slice(first[each], first[each + 1]) for each in move.tolist())
+                for span in (slice(first[each], first[each + 1]) for each in transfer.tolist())
             ]
         )
 
@@ -106,8 +106,8 @@ class _Spread:
         while pair >= 0 and not self.taken[pairs.orbit[pair]]:
             self.taken[pairs.orbit[pair]] = True
             for each in self.members[pairs.orbit[pair]].tolist():
-                move = pairs.move[each]
-                span = slice(beta.indptr[move], beta.indptr[move + 1])
+                transfer = pairs.transfer[each]
+                span = slice(beta.indptr[transfer], beta.indptr[transfer + 1])
                 self.load[beta.indices[span]] += (
                     pairs.part.nbytes[pairs.chunk[each]] * beta.data[span]
                 )
@@ -213,10 +213,10 @@ class Search:
         self.run, self.choices = run, choices
         problem = run.problem
         whole = adding(problem) if problem.collective.reduces else problem
-        self.moves = moves_of(whole.topology)
+        self.transfers = transfers_of(whole.topology)
         if choices.sketch is not None:
             choices.sketch.check(problem.topology)
-        self.sketch = choices.sketch or derived(problem, self.moves)
+        self.sketch = choices.sketch or derived(problem, self.transfers)
         run.note(words(self.sketch))
         self.sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
         self.backend = replace(run.backend, seed=choices.seed)
@@ -231,7 +231,7 @@ class Search:
         Infeasible
             If the sketch leaves no plan, as far as the steps see.
         """
-        parts = parts_of(self.moves, self.run.problem.collective, self.sketch)
+        parts = parts_of(self.transfers, self.run.problem.collective, self.sketch)
         routed = [self._routed(part) for part in parts]
         if self.choices.quick and self._quick(routed) and self.choices.stops:
             return self.run.reached
@@ -250,15 +250,15 @@ class Search:
         """Let the programs find paths and what goes together; say why no more are looked for."""
         before = self.run.best
         chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
-        ways = [each for each in chosen if each is not None]
+        logic = [each for each in chosen if each is not None]
         known = all(some is each.quick for some, each in zip(chosen, routed, strict=True))
-        if len(ways) == len(routed) and not (known and self.begun):
-            self._offered(routed, ways, contiguous=True)
+        if len(logic) == len(routed) and not (known and self.begun):
+            self._offered(routed, logic, contiguous=True)
             if self.begun and self.run.best is before:
                 self.run.note("the plan of the quick paths is no longer than these, and is kept")
         if self.run.enough:
             return self.run.reached
-        if self.run.expired or not ways:
+        if self.run.expired or not logic:
             return Stop.TIME_LIMIT
         return Stop.MODEL_GAP if self.solved else Stop.EFFORT
 
@@ -342,9 +342,9 @@ class Search:
         # A little more than the quick paths, so that rounding does not shut them out.
         return Paths(pairs, routed.demands, inclination, holds, most * loose * (1 + 1e-6))
 
-    def _seconds(self, asked: float, left: int) -> float:
+    def _seconds(self, requested: float, left: int) -> float:
         """Return the seconds for a step: those requested, within a share of what is left."""
-        return asked if self.run.left is None else min(asked, SHARE * self.run.left / left)
+        return requested if self.run.left is None else min(requested, SHARE * self.run.left / left)
 
     def _offered(self, routed: list[Routed], taken: list[np.ndarray], *, contiguous: bool) -> None:
         """Order paths, offer the best orders, then what step 3 makes of the best one."""
@@ -383,7 +383,7 @@ class Search:
     def _offer(self, sends: Sends, order: list[int]) -> None:
         """Offer an order of parents, their chunks one after the other."""
         whole, order = parted(sends, order, self.sizes)
-        self.run.offer(in_epochs(self.run.problem, self.moves, timed(whole, order)))
+        self.run.offer(in_epochs(self.run.problem, self.transfers, timed(whole, order)))
 
     def _contiguous(self, sends: Sends, best: Order) -> None:
         """Solve step 3 behind the best order and offer what it says."""
@@ -417,13 +417,13 @@ class Search:
         self._offer(sends, order)
 
     def _allowed(self) -> np.ndarray:
-        """Say on which moves chunks may go together; in the paper InfiniBand, for its alpha."""
-        moves, choice = self.moves, self.choices.contiguity
+        """Say on which transfers chunks may go together; in the paper InfiniBand, for its alpha."""
+        transfers, choice = self.transfers, self.choices.contiguity
         if choice != "between-hosts":
-            return np.full(len(moves), choice == "everywhere")
-        names = {name: number for number, name in enumerate(moves.topology.hosts)}
-        host = np.array([names.get(each.host or "", -1) for each in moves.topology.devices])
-        return leaves(host[moves.src], host[moves.dst])
+            return np.full(len(transfers), choice == "everywhere")
+        names = {name: number for number, name in enumerate(transfers.topology.hosts)}
+        host = np.array([names.get(each.host or "", -1) for each in transfers.topology.devices])
+        return leaves(host[transfers.src], host[transfers.dst])
 
 
 def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:

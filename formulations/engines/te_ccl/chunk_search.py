@@ -101,7 +101,7 @@ class Horizons:
         start: Schedule | None = None,
     ) -> None:
         self.start, self.at_hand = start, known
-        self.asked = False
+        self.attempted = False
         self.ruled_out = 0
         self.model, self.options, self.run = model, options, model.run
         self.most = options.horizon or enough
@@ -137,7 +137,7 @@ class Horizons:
     def _ask(self, horizon: int) -> Schedule | None:
         """Return a plan of at most so many epochs, None if there is none; both are noted."""
         tried = f"{horizon} epochs of {self.model.hops.grid.epoch_duration:.6g} µs"
-        self.asked = True
+        self.attempted = True
         start = self.at_hand if self.at_hand and self.at_hand.horizon <= horizon else None
         try:
             plan = self.model.solve(horizon, start=None if self.run.problem.windows else start)
@@ -188,7 +188,7 @@ class Horizons:
 
     def _built(self) -> None:
         """Ask for the horizon of the plan at hand where nothing else had to be asked."""
-        if not (self.asked or self.options.stop_at_proof):
+        if not (self.attempted or self.options.stop_at_proof):
             self._ask(self.high)
 
     def _bisect(self) -> Stop:
@@ -470,11 +470,11 @@ def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
     if options.horizon_by != "algorithm-1":
         return []
     through = options.switches == "hyper-edges"
-    asked = (options.epoch_duration, options.horizon, run.epoch_duration)
+    fixed = (options.epoch_duration, options.horizon, run.epoch_duration)
     duration = algorithm_1(
         run,
         lambda tau: _model(run, options, _hops(run, tau, through=through)),
-        offers=all(each is None for each in asked),
+        offers=all(each is None for each in fixed),
     )
     grids = _grids(run, options)
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
@@ -484,7 +484,11 @@ def _hops(run: Run, epoch_duration: float, *, through: bool) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
     grid = EpochGrid(
-        problem.topology, size, epoch_duration, mirrored=run.mirrored, windows=problem.windows
+        problem.topology,
+        size,
+        epoch_duration,
+        reverse_time=run.reverse_time,
+        windows=problem.windows,
     )
     return hyper_edges(grid) if through else link_arcs(grid)
 
@@ -552,7 +556,7 @@ def _merit(run: Run, options: ChunkOptions) -> Callable[[Result], float] | None:
         several |= len(tenant_priorities(run.problem)) > 1
     if options.objective == "fewest-epochs" or not several:
         return None
-    if run.mirrored or run.answers is not None:
+    if run.reverse_time or run.answers is not None:
         run.note("priorities say nothing here: sums are found backwards in time")
         return None
     return weighted_finish if options.objective == "finish-times" else weighted_arrivals

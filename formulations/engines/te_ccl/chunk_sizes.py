@@ -47,16 +47,20 @@ def estimate(problem: Problem, options: ChunkOptions) -> ModelEstimate | None:
     """
     if not options.copy:
         problem = without_copies(problem)
-    found = [_one(part, options, mirrored=mirrored) for part, mirrored in parts(problem)]
+    found = [
+        _one(part, options, reverse_time=reverse_time) for part, reverse_time in parts(problem)
+    ]
     return max(found, key=lambda each: each.variables, default=None)
 
 
-def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelEstimate:
+def _one(problem: Problem, options: ChunkOptions, *, reverse_time: bool) -> ModelEstimate:
     network = Network(problem)
     bounds = cut_bounds(network, common_cuts(network))
     bound = max((each.makespan for each in bounds), default=0.0)
     tau = max(epoch_durations(problem, options, note=lambda _: None))
-    grid = EpochGrid(problem.topology, problem.collective.chunk_size, tau, mirrored=mirrored)
+    grid = EpochGrid(
+        problem.topology, problem.collective.chunk_size, tau, reverse_time=reverse_time
+    )
     hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
     least = options.horizon or in_epochs(bound, tau)
     pairs = len(hops.routes) * len(problem.collective.chunks)
@@ -67,6 +71,6 @@ def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelEst
     windows = Windows(hops, demand(problem))
     if options.horizon is None:
         least = max(least, windows.last_to_come[0], crossing(hops, windows.demand).epochs)
-    asked = "as asked for" if options.horizon else "the least that latencies and cuts allow"
-    note = f"of {least} epochs of {tau:.6g} µs, {asked}"
+    why = "as asked for" if options.horizon else "the least that latencies and cuts allow"
+    note = f"of {least} epochs of {tau:.6g} µs, {why}"
     return replace(windows.estimate(least), note=note)

@@ -153,10 +153,10 @@ class Prices:
     def cheapest(self) -> Found:
         """Return the cheapest tree of each wish."""
         task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        parents: list[Ints] = [np.empty(0)] * len(task.demands)
         exact = self.bounds
         for members, places in task.alike:
-            side = task.wishes[places[0]].side
+            side = task.demands[places[0]].side
             roots = np.array([self._root(place) for place in places])
             others = np.ones(len(self.sides[side].costs), dtype=bool)
             others[members] = False
@@ -171,9 +171,9 @@ class Prices:
     def breadth(self) -> Found | None:
         """Return of each wish the cheapest tree of least depth; None where vertices may be left."""
         task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        parents: list[Ints] = [np.empty(0)] * len(task.demands)
         for members, places in task.alike:
-            side = task.wishes[places[0]].side
+            side = task.demands[places[0]].side
             if len(members) < len(self.sides[side].costs):
                 return None
             found = self.sides[side].breadth(np.array([self._root(place) for place in places]))
@@ -189,7 +189,7 @@ class Prices:
         task = self.task
         parents = list(found.parents)
         for members, places in task.alike:
-            side = self.sides[task.wishes[places[0]].side]
+            side = self.sides[task.demands[places[0]].side]
             if len(members) < len(side.costs):
                 return None
             roots = np.array([self._root(place) for place in places])
@@ -200,12 +200,12 @@ class Prices:
         return self._found(parents, exact=False)
 
     def _root(self, place: int) -> int:
-        wish = self.task.wishes[place]
-        return int(self.task.sides[wish.side].ranks[wish.root])
+        demand = self.task.demands[place]
+        return int(self.task.sides[demand.side].ranks[demand.root])
 
     def _found(self, parents: list[Ints], *, exact: bool) -> Found:
         task = self.task
-        costs = np.empty(len(task.wishes))
+        costs = np.empty(len(task.demands))
         for side, places in enumerate(task.of_side):
             costs[places] = self.sides[side].cost(np.array([parents[place] for place in places]))
         costs *= task.nbytes

@@ -265,14 +265,14 @@ class Task:
         The group H.
     sides
         The cluster, its reversal, or both.
-    wishes
+    demands
         Those of representatives; the halves of an all-reduce one after the other.
     """
 
     problem: Problem
     symmetry: Symmetry
     sides: tuple[Side, ...]
-    wishes: tuple[Demand, ...]
+    demands: tuple[Demand, ...]
 
     @cached_property
     def rows(self) -> Rows:
@@ -287,7 +287,7 @@ class Task:
     @cached_property
     def nbytes(self) -> np.ndarray:
         """Bytes of each wish, shape (wishes,)."""
-        return np.array([float(each.nbytes) for each in self.wishes])
+        return np.array([float(each.nbytes) for each in self.demands])
 
     @cached_property
     def paired(self) -> Ints:
@@ -295,7 +295,7 @@ class Task:
         return np.array(
             [
                 place
-                for place, each in enumerate(self.wishes)
+                for place, each in enumerate(self.demands)
                 if each.partner is not None and each.partner > place
             ],
             dtype=np.int64,
@@ -305,17 +305,17 @@ class Task:
     def of_side(self) -> list[list[int]]:
         """Places of the wishes of each side."""
         found: list[list[int]] = [[] for _ in self.sides]
-        for place, wish in enumerate(self.wishes):
-            found[wish.side].append(place)
+        for place, demand in enumerate(self.demands):
+            found[demand.side].append(place)
         return found
 
     @cached_property
     def alike(self) -> list[tuple[Ints, list[int]]]:
         """Places of wishes of one side that reach the same vertices, and these."""
         found: dict[tuple[int, bytes], tuple[Ints, list[int]]] = {}
-        for place, wish in enumerate(self.wishes):
-            members = self.sides[wish.side].spans(wish.root, wish.others)
-            found.setdefault((wish.side, members.tobytes()), (members, []))[1].append(place)
+        for place, demand in enumerate(self.demands):
+            members = self.sides[demand.side].spans(demand.root, demand.others)
+            found.setdefault((demand.side, members.tobytes()), (members, []))[1].append(place)
         return list(found.values())
 
     def counts(self, column: Column) -> Ints:
@@ -340,7 +340,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
     reduces += [True] * bool(demands.sums or demands.free)
     sides = tuple(side_of(topology, reduces=each) for each in reduces)
     leaders, nbytes = set(_leaders(group)), _nbytes(problem)
-    wishes = [
+    needs = [
         Demand(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
         for groups, down in ((demands.spreads, False), (demands.sums, True))
         for each in groups
@@ -351,12 +351,12 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
         share = nbytes[True, -1, ()] / group.order
         for root in sorted(leaders):
             others = tuple(rank for rank in every if rank != root)
-            place = len(wishes)
-            wishes += [
+            place = len(needs)
+            needs += [
                 Demand(reduces.index(True), root, others, share, place + 1),
                 Demand(reduces.index(False), root, others, share, place),
             ]
-    return Task(problem, group, sides, tuple(wishes))
+    return Task(problem, group, sides, tuple(needs))
 
 
 def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], Fraction]:
