@@ -397,7 +397,7 @@ class Topology:
         Raises
         ------
         ProblemError
-            If there is none.
+            If there is no such device.
         """
         try:
             return self.links[self.link_index[src, dst]]

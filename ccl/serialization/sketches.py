@@ -48,7 +48,7 @@ class Sketch:
     ----------
     between
         Pairs of GPUs in different hosts that may send to each other; None for every pair that a
-        way joins. Which physical links these are, the topology says.
+        path joins. Which physical links these are, the topology says.
     without
         Links of the topology, by their ends, that are not used.
     forced

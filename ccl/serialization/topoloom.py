@@ -496,10 +496,10 @@ def result_of(value: wire.ResultJson) -> Result:
 def _check_told(value: wire.ResultJson, result: Result) -> None:
     """Refuse what a result claims and its verified plan shows to be untrue."""
     _check_bounds(value, result)
-    told = value.makespan
-    if told is not None and not math.isclose(told, result.makespan, rel_tol=PROOF_TOLERANCE):
+    claimed = value.makespan
+    if claimed is not None and not math.isclose(claimed, result.makespan, rel_tol=PROOF_TOLERANCE):
         msg = (
-            f"result, at makespan: it says {told:g} µs and the plan, replayed, takes "
+            f"result, at makespan: it says {claimed:g} µs and the plan, replayed, takes "
             f"{result.makespan:g} µs; write that or leave it out"
         )
         raise FormatError(msg)
@@ -519,12 +519,12 @@ def _check_bounds(value: wire.ResultJson, result: Result) -> None:
     takes = [(result.makespan, False, "nothing")]
     if result.steady_makespan is not None:
         takes.append((result.steady_makespan, True, "no steady state"))
-    for number, told in enumerate(value.bounds):
+    for number, claimed in enumerate(value.bounds):
         for took, steady, what in takes:
-            if told.steady >= steady and told.makespan > took * (1 + PROOF_TOLERANCE):
+            if claimed.steady >= steady and claimed.makespan > took * (1 + PROOF_TOLERANCE):
                 msg = (
                     f"result, at bounds[{number}].makespan: {what} is faster than "
-                    f"{told.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
+                    f"{claimed.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
                     "solve it again"
                 )
                 raise FormatError(msg)

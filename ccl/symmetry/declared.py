@@ -336,7 +336,7 @@ def automorphisms(
         ``declared`` takes what the builder of the cluster says, as far as it is true; ``bliss``
         finds all there are; ``refined`` guesses and checks some; ``none`` finds none. ``auto``
         takes a declaration if all of it is true and of interchanges, as single permutations
-        seldom are all there are; otherwise it asks BLISS or, in a cluster too large for that,
+        seldom are all there are; otherwise it calls BLISS or, in a cluster too large for that,
         takes what is true of the declaration or else guesses.
     steady
         Whether latencies may differ, as in a steady state, where only bandwidths count.

@@ -2,7 +2,7 @@
 
 The first of these proofs that applies:
 
-* everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
+* everything spreads from its roots to all GPUs, or is added up on the return, over relays that
   give out what they take in: the worst cut, an exact fraction
   (`formulations.engines.forestcoll.search`);
 * other data that spreads, is added up, or both: trees whose prices prove that none are better

@@ -29,7 +29,7 @@ ORDERING: tuple[tuple[str, Mapping[str, str]], ...] = (
 """Formulations with the options by which they order tenants, the most direct first."""
 
 MOST_NONZEROS = 1_000_000
-"""Size of a model above which nothing is ordered unless somebody asks for it by name."""
+"""Size of a model above which nothing is ordered unless it is chosen by name."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
 def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound, ...]:
     """Return what the best prices of links prove, by a linear program; nothing if it is too large.
 
-    It takes CVXPY, which is slow to load, so ask for it when `quick_bounds` are not met.
+    It takes CVXPY, which is slow to load, so call it when `quick_bounds` are not met.
 
     Parameters
     ----------

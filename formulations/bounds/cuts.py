@@ -4,8 +4,8 @@ Let S be a set of devices, D its demand in bytes (`formulations.bounds.demand`),
 link that leaves S. A byte that crosses e and is of use
 
 * begins to cross no earlier than the sum of latencies from the nearest GPU of S that holds
-  anything to u (`head`): what crosses e last on its way out of S came from inside;
-* has crossed no later than the makespan T minus the latency of e and of the nearest way from v
+  anything to u (`head`): what crosses e last when it leaves S came from inside;
+* has crossed no later than the makespan T minus the latency of e and of the nearest path from v
   to a GPU outside S that needs anything (`tail`).
 
 So e is of use from head(e) to T - tail(e) and carries at most b(e) max(0, T - head(e) - tail(e))

@@ -1,16 +1,16 @@
 """The longest of the quickest paths: no chunk arrives before its quickest path allows.
 
-Plans that split chunks: a byte takes at least the sum of latencies of its way, so the makespan is
+Plans that split chunks: a byte takes at least the sum of latencies of its path, so the makespan is
 at least the least such sum from a holder to a destination; from the farthest holder where
 contributions are added, since each of them must arrive.
 
 Plans that never split a chunk of n bytes: a device that stores sends it on only when it has all
-of it, so each stretch between two of these takes the sum of its latencies plus n times the beta
+of it, so each segment between two of these takes the sum of its latencies plus n times the beta
 of its slowest link; devices in between that cannot store let it through as it comes, which is
 the quickest that they can do. In the graph searched, a device that cannot store appears once for
-every slowest link so far, and a stretch pays for its bytes when it ends.
+every slowest link so far, and a segment pays for its bytes when it ends.
 
-On a link of such a stretch a chunk begins to cross no earlier than its first byte can be there,
+On a link of such a segment a chunk begins to cross no earlier than its first byte can be there,
 however slow the links before are. From when it begins to cross a link, it takes at least the
 latencies and n times the beta of the slowest link from this one on to have it all where it is
 stored next. So three times are known of links: from a rank to the beginning on a link, from the
@@ -21,7 +21,7 @@ Two cuts that chunks must leave one after the other.
 Let S be a set of devices inside a larger set R, and let every chunk of some set C come from inside
 S and have to get out of R. On the chain of sends that brings it, the last hop that leaves R is the
 last hop that leaves S, or comes after it: what has left S for good may still be inside R, never the
-other way round. So with `formulations.bounds.demand`
+reverse. So with `formulations.bounds.demand`
 
 * the chunks of C begin to leave S for good over the links f that leave S. Their releases are the
   µs in which they can be at f, and the first, second, ... of them begins no earlier than a curve
@@ -34,7 +34,8 @@ other way round. So with `formulations.bounds.demand`
   to where it must be.
 
 Heads, lags and tails depend on job and link. What is least over jobs is taken as that of the link,
-and what every link asks of a job beyond this as the release of the job, which is never too much.
+and what every link requires of a job beyond this as the release of the job, which is never too
+much.
 
 The same chain read backwards in time leaves the destinations over the same links: there c_j says
 how long before T the chunk that begins last, last but one, ... on a link into S begins. The lag is
@@ -319,7 +320,7 @@ class Direction:
         )
 
     def entering(self, around: Mask) -> np.ndarray:
-        """Return the links by which the last stretches to the GPUs of a set enter it."""
+        """Return the links by which the last segments to the GPUs of a set enter it."""
         src, dst = self.network.ends[:, ::-1].T if self.backwards else self.network.ends.T
         gpus = np.zeros(len(around), dtype=bool)
         gpus[self.network.gpus] = True
@@ -371,7 +372,7 @@ class Jobs:
         """Return releases in order, and slots with their tails, when machines open at `opens`.
 
         This may be anything, if finite wherever any group can go: a job of a group is as if
-        released by what the machine that suits it best asks of it beyond that.
+        released by what the machine that suits it best requires of it beyond that.
         """
         used = np.isfinite(opens)
         extra = (self.offsets[:, used] - opens[used]).min(axis=1)

@@ -6,7 +6,7 @@ Look at one byte of a chunk.
 Sums. If no device outside adds, at least |H| + |D| - 2 values arrive at groups, where H are the
 groups that contribute and D those that want the sum; one more if no group does both. Proof: a value
 that arrives was added up inside a group, and contributions in a sum are distinct, so the first
-group that knows all of them has been told of the others by |H| - 1 arrivals (|H| if it contributes
+group that knows all of them has heard of the others by |H| - 1 arrivals (|H| if it contributes
 nothing) on whose contents no two agree; every other group of D needs one arrival after that. For
 GPUs and a reduce-scatter these are the n - 1 downloads of theorem 16 of the thesis, appendix A; for
 an all-reduce the 2 n - 2 of theorem 18.

@@ -139,7 +139,7 @@ def _numbered(rows: np.ndarray) -> np.ndarray:
 
 
 def _marks(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return a mark for each pair of small numbers, whose sums tell sets of pairs apart."""
+    """Return a mark for each pair of small numbers, whose sums distinguish sets of pairs."""
     mixed = (first.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed += second.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -407,7 +407,7 @@ class _Search:
         """Yield pairs of cuts, the first inside the second."""
         sides = np.array(self.cuts)
         ranks = sides[:, self.network.gpus].sum(axis=1)
-        # One GPU is worth a stage of its own where few have anything to send, or to receive.
+        # One GPU justifies a stage of its own where few have anything to send, or to receive.
         alone = min(self.kinds.starts.any(axis=0).sum(), self.kinds.stops.any(axis=0).sum()) <= 2
         for i in _first(self._classes, each=1):
             inner = sides[i]

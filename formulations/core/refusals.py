@@ -69,7 +69,7 @@ def no_crumbs(problem: Problem) -> str | None:
         return None
     return (
         f"{least:g} bytes are too little beside {most:g}: the solver of a linear program cannot "
-        "tell them from none"
+        "distinguish them from zero"
     )
 
 

@@ -22,7 +22,7 @@ Trees of a broadcast in parts: every point of a shard takes one way into each ra
 The parts of a shard that a rank has from its neighbours are laid on the line from 0 to 1 one after
 the other. A point x of the shard takes into each rank the path in whose interval x lies; as every
 neighbour that sends has the whole shard one step before, these paths are a tree. Between two ends
-of stretches it is the same tree, so the stretches of all ranks cut the shard into its trees.
+of intervals it is the same tree, so the intervals of all ranks cut the shard into its trees.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def steps_of(
     Parameters
     ----------
     transfers
-        Ways between ranks.
+        Paths between ranks.
     nbytes
         Bytes of each source, by its rank.
     backend

@@ -14,7 +14,7 @@ Results between processes of ours, with their plans and replays, neither of them
 A child verifies and replays every plan that it finds. Its parent reads what it writes into a pipe
 that nobody else has, so it does neither a second time; what comes from a disk, a network or a
 catalog is read by `ccl.serialization.topoloom`, which does both. What the other side has already is
-left out: the problem that was asked, cut further or not, and the plan and the replay of the result
+left out: the requested problem, cut further or not, and the plan and the replay of the result
 before, where only what is said of them has changed.
 """
 
@@ -92,7 +92,7 @@ class Receiver:
     Parameters
     ----------
     problem
-        The problem that was asked.
+        The requested problem.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -171,7 +171,7 @@ class SolveJob:
         memory: float | None = None,
     ) -> None:
         self.best: Result | None = None
-        """The best result so far, kept when the job is cancelled."""
+        """The best result so far, preserved when the job is cancelled."""
         self._final: Result | None = None
         self._error: CclError | None = None
         self.cancelled = False

@@ -2,7 +2,7 @@
 
 A rank at distance t from a source receives its shard in step t from neighbours at distance t - 1.
 Which part comes from which of them is chosen so that the busiest link of the step is as quick as
-can be. For step t, with x[v, m] the part of the shard of rank v that takes way m into the rank
+can be. For step t, with x[v, m] the part of the shard of rank v that takes path m into the rank
 u(m), and z[g] the µs of a group of links that share no part with others:
 
     minimise    sum over g of z[g]
@@ -13,7 +13,7 @@ The links into a rank are a group, as no part of a shard can choose between link
 so this is the paper's program for each rank and step, all of a step at once. All steps take the
 sum over t of the latency of a hop and the largest z of the step, which is in the log.
 
-The parts become trees: a point of a shard, a number from 0 to 1, takes into each rank the way in
+The parts become trees: a point of a shard, a number from 0 to 1, takes into each rank the path in
 whose part it lies, parts being laid one after the other; the neighbour that it comes from has the
 whole shard. So the plan is a forest, whose steady state may be shorter than its steps, as the
 busiest links of different steps need not be the same.
@@ -25,7 +25,7 @@ round.
 Source: Zhao et al., Efficient Direct-Connect Topologies for Collective Communications, arXiv
 2202.03356 (NSDI 2025).
 Decisions: the paper has direct links alone. Here paths over switches are hops as well, as long as
-their links are many: what arrives over the last way of a path with fewest links is in step. Links
+their links are many: what arrives over the last hop of a path with fewest links is in step. Links
 of such paths that are shared, and shared limits that bind, are rows like any link, and groups are
 as large as these make them. What switches could copy counts in the replay, not in the program.
 """
@@ -73,7 +73,7 @@ def run(run: Run, options: Options) -> Result:
     kind = run.problem.collective.kind
     switches = [each.name for each in run.problem.topology.devices if not each.stores]
     if switches:
-        run.note("ways over switches are taken as hops that share ports; the paper has none")
+        run.note("paths over switches are taken as hops that share ports; the paper has none")
     if kind == "all-reduce":
         ranks = run.problem.collective.ranks
         share = run.problem.collective.size / ranks

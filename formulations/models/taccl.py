@@ -95,14 +95,14 @@ class Options(ProofOptions):
         default="best",
         metadata={
             "label": "Chunk first",
-            "help": "With the shortest way until now, with the longest from now, or both tried",
+            "help": "With the shortest path until now, with the longest from now, or both tried",
         },
     )
     link_order: Literal["best", "along", "against"] = field(
         default="best",
         metadata={
             "label": "Links ordered",
-            "help": "Along the ways from their beginnings, against them, or both tried",
+            "help": "Along the paths from their beginnings, against them, or both tried",
         },
     )
     inclination: Literal["sketch", "all", "uc-min", "uc-max"] = field(
@@ -132,8 +132,8 @@ class Options(ProofOptions):
     quick: bool = field(
         default=True,
         metadata={
-            "label": "Quick ways",
-            "help": "Offer quick ways first; without, they are only what step 1 begins with",
+            "label": "Quick paths",
+            "help": "Offer quick paths first; without, they are only what step 1 begins with",
         },
     )
     seed: int = field(
@@ -189,7 +189,7 @@ def run(run: Run, options: Options) -> Result:
 
 FORMULATION = Formulation(
     name="taccl",
-    title="TACCL (sketch, ways, order, contiguity)",
+    title="TACCL (sketch, paths, order, contiguity)",
     reference="Shah et al., NSDI 2023, arXiv 2111.04867",
     collectives=frozenset(COLLECTIVES),
     options=Options,

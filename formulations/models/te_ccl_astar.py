@@ -3,9 +3,9 @@
 Sets as in ``te-ccl-milp``: hops e from src(e) to dst(e), devices v, chunks c. A round has epochs
 k = 0 .. K-1 in which sends may start, and a look-ahead of epochs K .. K+A in which what was sent
 arrives, A being the most epochs from one device that stores to the next. Constants: delay[e],
-occupancy[e] and room[l] (``formulations.engines.epoch_grid.epochs``); FW[v, d], the fewest epochs
-from v to d, by Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither there nor
-on its way.
+occupancy[e] and capacity[l] (``formulations.engines.epoch_grid.epochs``); FW[v, d], the fewest
+epochs from v to d, by Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither
+there nor on its path.
 
 State that a round hands on: for every device and chunk the epoch from which on it is there, be
 that now, later (the paper's Q) or never; and every send so far, because a long transmission goes
@@ -21,7 +21,7 @@ this is Q[k - K]); z[k, d, c, m] in [0, 1] for k >= K, whether c is within m epo
     sum over e out of s of f[k, e, c] = sum over e' into s of f[k - delay[e'], e', c]
                                                         switch s that does not copy
     sum over c, e that hold link l, k - occupancy[e] < k' <= k of f[k', e, c]
-        <= room[l] - what earlier rounds hold of it; shared limits likewise
+        <= capacity[l] - what earlier rounds hold of it; shared limits likewise
     z[k, d, c, m] <= sum over v with FW[v, d] <= m of b[k, v, c]
 
 Objective, over the open demands (d, c), with near the FW from the nearest device that has c now
@@ -54,16 +54,16 @@ Decisions where the paper is silent or slips:
   nothing else is rewarded but the beginning of a detour.
 
 The end: rewards for early arrivals say little about the last one. So (an option, not in the
-paper) the last rounds, as many as together have a small model, are asked again without rewards,
+paper) the last rounds, as many as together have a small model, are solved again without rewards,
 for all demands within one epoch less each time, until there is no solution or a limit is reached:
 
     b[K, d, c] = 1 for every demand (d, c) that was open when they began
 
 Length of a round: the option; left empty, 4 A, 2 A or A, the paper's least, whichever is the
 longest whose model is small, and where A itself is too long for a small model, halves of it:
-nothing here asks for more than one epoch, since the state reaches as far ahead as it must. The
+nothing here needs more than one epoch, since the state reaches as far ahead as it must. The
 program of a round always has a solution, which is to send nothing. Protection against stalling:
-a round whose solver is stopped by its limit without half of what its bound promises is asked
+a round whose solver is stopped by its limit without half of what its bound promises is solved
 again, and all that follow are half as long; where it was the shortest, its limit is doubled. A
 round that sends nothing although nothing was in flight is followed by one of twice its length.
 After six of these in a row it is given up. Nothing is proved by rounds.
@@ -158,7 +158,7 @@ class Options(DurationOptions, ProofOptions):
         default=True,
         metadata={
             "label": "Shorten the end",
-            "help": "Ask for the last rounds again, for one epoch less each time",
+            "help": "Solve the last rounds again, for one epoch less each time",
         },
     )
     greedy_start: bool = field(
@@ -226,7 +226,7 @@ def _cells(run: Run, hops: Arcs) -> float:
 
 
 def _grids(run: Run, options: Options) -> list[Arcs]:
-    """Return the hops on every grid that the options ask for and that is not too fine."""
+    """Return the hops on every grid that the options select and that is not too fine."""
     problem = run.problem
     topology, size = problem.topology, problem.collective.chunk_size
     taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)

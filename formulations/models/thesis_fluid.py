@@ -142,7 +142,7 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     ProblemError
-        If the options ask for labels and there are too many.
+        If the options select labels and there are too many.
     Infeasible
         If data cannot arrive in so many hops.
     """

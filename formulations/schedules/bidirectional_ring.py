@@ -10,11 +10,11 @@ carry both directions at once it takes
 
 half of the ``ring``'s time. Reduce-scatter is its time reversal, all-reduce both in turn. A
 broadcast of c chunks sends all of them both ways, half as far,  (⌈(p-1)/2⌉-1+c) (α + m/c β),  or
-every other one each way round,  (p-2+⌈c/2⌉) (α + m/c β),  whichever takes fewer steps; reduce is
+half of them in each direction,  (p-2+⌈c/2⌉) (α + m/c β),  whichever takes fewer steps; reduce is
 its time reversal. (Chan et al., Concurrency and Computation 2007, section 3, has the ring; the
 halves are derived here.)
 
-Decision: the ring as for ``ring``, among cycles that ways lead around in both directions.
+Decision: the ring as for ``ring``, among cycles that paths lead around in both directions.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ whose distance 1 <= d < p has bit t:
 (Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8, 1997; Thakur, Rabenseifner, Gropp, IJHPCA 2005,
 sections 4 and 6. There shards go to lower places; here all go to higher ones.)
 
-Decision: places are ranks in an order in which ways as fast as can be found join all partners, if
+Decision: places are ranks in an order in which paths as fast as can be found join all partners, if
 there is one; else the order of ranks.
 """
 

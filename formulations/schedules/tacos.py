@@ -133,7 +133,7 @@ def run(run: Run, options: Options) -> Result:
 
     topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):
-        run.note("ways over switches are taken as links that share ports; the paper has none")
+        run.note("paths over switches are taken as links that share ports; the paper has none")
     answer(
         Matcher(
             run,

@@ -21,7 +21,7 @@ side by side, and it takes as many steps as the longest. A step takes as long as
 bytes in it; with sides all d and one chunk for each of D orders that is  Σ s (α + b_i/D β).
 
 Decisions: the shape is found from the links (`formulations.engines.closed_forms.hosts`); split when
-there are as many chunks per shard as dimensions, unless told otherwise.
+there are as many chunks per shard as dimensions, by default.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def run(run: Run, options: Options) -> Result:
 
 @dataclass(frozen=True)
 class _Copies:
-    """Chunks with a place that has each, and whether each goes the other way round; shape (n,)."""
+    """Chunks with a place that has each, and whether each goes backwards; shape (n,)."""
 
     chunk: np.ndarray
     place: np.ndarray

@@ -76,7 +76,7 @@ class Options:
             "label": "Root of an all-reduce",
             "unit": "rank",
             "min": 0,
-            "help": "where sums are added up; by default the GPU with the fastest ways",
+            "help": "where sums are added up; by default the GPU with the fastest paths",
         },
     )
 

@@ -66,7 +66,7 @@ def compare(
     sizes
         Bytes of the whole buffer; by default `SIZES`.
     time_limit
-        Seconds for each solve; the best plan so far is kept.
+        Seconds for each solve; at the limit the best plan so far counts.
     progress
         Called with every news.
 

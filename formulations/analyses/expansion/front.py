@@ -4,11 +4,11 @@ The cost of speed f is the optimum of a linear program whose right hand sides ar
 (`formulations.analyses.expansion.upgrade`): convex and straight between finitely many corners.
 These are found exactly by tangents: between two points that are known, minimise cost
 less reward times f with their slope as the reward; either no point lies below the line through
-them, and it is part of the front, or a new one does and there are two lines to ask about (Aneja and
+them, and it is part of the front, or a new one does and there are two lines to test (Aneja and
 Nair, Bicriteria transportation problem, 1979; Eisner and Severance, Mathematical techniques for
 efficient record segmentation, 1976).
 
-Where everything is bought in steps the front is a list. From a point on it, ask for the least cost
+Where everything is bought in steps the front is a list. From a point on it, find the least cost
 of anything faster, then for the fastest that costs no more; that is the next point. What is faster
 by a share of `RISE` or less counts as equally fast.
 """

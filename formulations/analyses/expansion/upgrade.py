@@ -13,7 +13,7 @@ step, or today's bandwidth where any amount can be bought; f, how many times as 
 u[g] are GB/s of a unit, a[c, g] and d[c] the slopes and the offset of a cut, t[p] GB/s that are
 required of p at f = 1 and s[p] the increase when f grows by 1.
 
-    minimise    worth sum over g of price[g] u[g] x[g] - reward f
+    minimise    cost_weight sum over g of price[g] u[g] x[g] - reward f
     subject to  sum over g of a[c, g] u[g] x[g] + d[c] >= t[p] + s[p] (f - 1)   each c of each p
                 sum over g of price[g] u[g] x[g] <= budget
                 x[g] u[g] <= most[g],   least <= f <= largest

@@ -381,7 +381,7 @@ class Failures:
         """Name the worst in a sentence."""
         worst = self.worst
         if worst is None:
-            return f"{self.problem.topology} has nothing of the kinds asked for to lose."
+            return f"{self.problem.topology} has nothing of the requested kinds to lose."
         if worst.optimum is not None and worst.lost < SMALL:
             many = sum(each.alike for each in self.rows)
             return f"None of {many:,} single losses costs any of {self.today.algbw:.4g} GB/s."
@@ -491,7 +491,7 @@ class Stragglers:
         """Name who hurts most, and what re-planning wins, in a sentence."""
         worst = self.worst
         if worst is None:
-            return f"{self.problem.topology} has nothing of the kinds asked for to lag."
+            return f"{self.problem.topology} has nothing of the requested kinds to lag."
         lead = f"What hurts most when it lags is {worst.words}: "
         if worst.replayed is None or self.result is None:
             return f"{lead}{worst.algbw:.4g} GB/s, of {self.today.algbw:.4g} GB/s today."

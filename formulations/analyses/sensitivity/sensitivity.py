@@ -29,7 +29,7 @@ right at 0 is the least slope among *all* planes that are tight at 0; a solve fi
 them, and any vertex of the optimal dual face. So look further away, where planes that rise less
 take over:
 
-1. let p be the tight plane of least slope found so far, and t some way off;
+1. let p be the tight plane of least slope found so far, and t some distance off;
 2. solve at t. If p is tight there too, f is straight between 0 and t, since it is concave and
    below p: the slope of p is the derivative, and p the proof;
 3. else some plane q is tight at t and below p there. If it is tight at 0 as well it was a better p.

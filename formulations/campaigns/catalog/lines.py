@@ -78,7 +78,7 @@ def write_lines(catalog: Catalog, path: Path, entries: Iterable[Entry]) -> int:
 def read_lines(catalog: Catalog, path: Path) -> Read:
     """Keep the plans of a file, each verified and replayed first.
 
-    A line that is none, or whose plan does not verify, is told and the others are kept.
+    A malformed line, or one whose plan does not verify, is reported and the others are stored.
 
     Raises
     ------

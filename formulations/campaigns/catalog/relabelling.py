@@ -3,7 +3,7 @@
 A result as it lies in a catalog: in the names of one drawing of its problem, compressed.
 
 What follows from the problem and the plan is not stored: on the way out the plan is verified and
-replayed on the problem that is asked, and a bound that it beats is refused.
+replayed on the requested problem, and a bound that it beats is refused.
 """
 
 from __future__ import annotations
@@ -371,17 +371,17 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
 
 
 def plan_in(content: bytes, problem: Problem) -> Plan:
-    """Return the plan alone, not verified, in the names of the problem that it is kept for."""
+    """Return the plan alone, not verified, in the names of the problem that it is stored for."""
     return plan_of(_read(content).plan, problem.topology)
 
 
 def bounds_in(content: bytes) -> tuple[Bound, ...]:
-    """Return the bounds alone, in the names of the problem that the plan is kept for."""
+    """Return the bounds alone, in the names of the problem that the plan is stored for."""
     return tuple(map(bound_of, _read(content).bounds))
 
 
 def relabelled(result: Result, onto: Relabelling) -> Result:
-    """Return what is kept of a result in other names; problem and replay stay as they are."""
+    """Return the stored part of a result in other names; problem and replay stay as they are."""
     formula = result.closed_form
     return replace(
         result,
@@ -412,7 +412,7 @@ def _unsqueezed(content: bytes) -> bytes:
     reader = zlib.decompressobj()
     plain = reader.decompress(content, MOST_BYTES)
     if not reader.eof:
-        msg = f"what is kept of it was cut off, or has more than {MOST_BYTES:,} bytes"
+        msg = f"its stored content was cut off, or has more than {MOST_BYTES:,} bytes"
         raise CatalogError(msg)
     return plain
 
@@ -421,9 +421,9 @@ def _read(content: bytes) -> _Packed:
     try:
         read = msgspec.json.decode(_unsqueezed(content), type=_Packed)
     except (zlib.error, msgspec.DecodeError) as error:
-        msg = f"what is kept of it is damaged: {error}"
+        msg = f"its stored content is damaged: {error}"
         raise CatalogError(msg) from error
     if not read.bounds or read.stop not in Stop.__members__:
-        msg = f"what is kept of it has no bound, or stopped for an unknown reason: {read.stop}"
+        msg = f"its stored content has no bound, or stopped for an unknown reason: {read.stop}"
         raise CatalogError(msg)
     return read

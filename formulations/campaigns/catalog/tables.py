@@ -117,7 +117,7 @@ def size_of(problem: Problem) -> float:
 
 
 def exact(topology: Topology) -> str:
-    """Return what tells one drawing of a cluster from others."""
+    """Return a key that distinguishes drawings of a cluster."""
     text = json.dumps(topology_to_json(topology), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -169,7 +169,7 @@ def _state_proofs(connection: Connection, question: int, problem: Problem) -> No
         try:
             proof = _proof(bounds_in(content), makespan, Status(status))
         except CatalogError:
-            continue  # Whoever asks for it finds it damaged, and drops it.
+            continue  # Its reader finds it damaged, and drops it.
         connection.exec_driver_sql(
             "UPDATE plans SET bound = ?, whole_bound = ?, status = ?, chunk = ? WHERE id = ?",
             (*proof, share * size, number),
@@ -261,7 +261,7 @@ MIGRATIONS = (_first, among_which_plans)
 
 
 def opened(path: Path) -> Engine:
-    """Open a catalog, make it where there is none, and bring it to the newest version.
+    """Open a catalog, create it if missing, and bring it to the newest version.
 
     Raises
     ------

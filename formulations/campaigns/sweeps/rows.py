@@ -68,11 +68,11 @@ def _is(about: str, unit: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One task and what came of it; what follows from a plan is None if there is none."""
+    """One task and what came of it; what follows from a plan is None without one."""
 
     task: str = _is("key of the task")
     cluster: str = _is("name of the cluster, with its changes")
-    fingerprint: str = _is("of the problem that the plan answers; empty where there is none")
+    fingerprint: str = _is("of the problem that the plan answers; empty where it has none")
     gpus: int | None = _is("number of GPUs")
     hosts: int | None = _is("number of hosts")
     collective: str = _is("kind of the collective")
@@ -180,10 +180,10 @@ def solved_values(result: Result) -> Values:
 
 
 def bottleneck(bound: Bound, topology: Topology) -> str:
-    """Say what holds the makespan up: ``25 GB/s out of h0``, the way, or the argument."""
+    """Say what holds the makespan up: ``25 GB/s out of h0``, the path, or the argument."""
     witness = bound.witness
     if isinstance(witness, Path):
-        return f"the way {' -> '.join(witness.devices)}"
+        return f"the path {' -> '.join(witness.devices)}"
     if not isinstance(witness, Cut):
         return bound.reference
     within = set(witness.inside)
@@ -204,7 +204,7 @@ def unpacked(content: bytes) -> Any:
     Raises
     ------
     FormatError
-        If they are none, or more than files may have.
+        If they are malformed, or more than files may have.
     """
     reader = zlib.decompressobj(wbits=31)
     try:
@@ -347,13 +347,13 @@ class _Speaker:
         self.line({"event": "begin", "fingerprint": fingerprint, "version": __version__})
 
     def progress(self, news: Progress) -> None:
-        """Tell the best plan so far."""
+        """Report the best plan so far."""
         if news.result is not None and time.monotonic() - self.reported >= PLANS:
             self.reported = time.monotonic()
             self.row("best", news.result)
 
     def row(self, event: str, result: Result) -> None:
-        """Tell the values of a result."""
+        """Report the values of a result."""
         values: Values = solved_values(result)
         values[RESULT] = b64encode(values[RESULT]).decode()
         self.line({"event": event, "values": values})

@@ -1,4 +1,4 @@
-"""A sweep from beginning to end: what is left to solve goes out, rows come in and are kept.
+"""A sweep from beginning to end: what is left to solve goes out, rows come in and are stored.
 
 >>> import formulations
 >>> found = formulations.sweep(
@@ -128,7 +128,7 @@ def sweep(
     Parameters
     ----------
     spec
-        What is asked: the path of a YAML file, its content as a mapping, or a `Spec`.
+        The request: the path of a YAML file, its content as a mapping, or a `Spec`.
     scheduler
         Address of a Dask scheduler, such as ``tcp://host:8786``; by default workers of this
         machine.
@@ -147,7 +147,7 @@ def sweep(
     Raises
     ------
     FormatError
-        If the spec is none, or the folder cannot be written or is being written.
+        If the spec is malformed, or the folder cannot be written or is being written.
     ProblemError
         If a cluster, a collective, a formulation or an option does not exist.
     SolveError
@@ -178,7 +178,7 @@ def folder_of(spec: str | Path | Mapping[str, Any] | Spec) -> Path:
 
 
 class _Reporter:
-    """Keeps rows and tells how the sweep stands."""
+    """A store of rows that reports how the sweep stands."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ def _solve(
     workers: int | None,
     stop: threading.Event,
 ) -> None:
-    """Tell the rows of tasks."""
+    """Report the rows of tasks."""
     for each in tasks:
         if each.why_not:
             reporter.add(unsolved(each, each.why_not, version=__version__))
@@ -268,7 +268,7 @@ def _values(future: Future[Values], task: Task) -> Values:
         If the scheduler has gone.
     """
     if future.status in ("cancelled", "lost"):
-        msg = "the scheduler has gone; rows so far are kept, and the same sweep goes on with them"
+        msg = "the scheduler has gone; rows so far are stored, and the same sweep goes on with them"
         raise SolveError(msg)
     error = future.exception()
     if error is None:

@@ -1,4 +1,4 @@
-"""What a sweep is asked: candidate clusters, collectives, sizes, methods and their limits."""
+"""Request of a sweep: candidate clusters, collectives, sizes, methods and their limits."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def read_spec(given: str | Path | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415  most sweeps of programs are none of a file
+    import yaml  # noqa: PLC0415  most sweeps of programs read no file
 
     try:
         value = yaml.safe_load(read_bytes(path))

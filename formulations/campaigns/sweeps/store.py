@@ -48,7 +48,7 @@ _LOCK = "lock"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What the folder's last sweep was asked.
+    """The request of the folder's last sweep.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def is_sweep(folder: str | Path) -> bool:
 
 
 def read_request(folder: str | Path) -> Request:
-    """Return what the folder's last sweep was asked.
+    """Return the request of the folder's last sweep.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class Keeper:
         return found
 
     def begin(self, spec: Any, tasks: Iterable[str], *, version: str) -> None:
-        """Write what is asked."""
+        """Write the request."""
         request = Request(FORMAT, version, msgspec.to_builtins(spec), list(tasks))
         write_text(self.folder / _REQUEST, msgspec.json.encode(request).decode())
 
@@ -333,7 +333,7 @@ def _opened(part: Path) -> pq.ParquetFile:
     Raises
     ------
     FormatError
-        If it is none or has others.
+        If it is not a table or has other columns.
     """
     try:
         file = pq.ParquetFile(part)

@@ -1,13 +1,13 @@
 """The tasks of a sweep: the product of its lists, each with a key that stays.
 
 A key is the digest of what a row depends on: cluster, collective, method, limits and version. So
-the same question has the same key tomorrow and in another sweep, and one that is asked twice,
+the same question has the same key tomorrow and in another sweep, and one that is requested twice,
 under two names, is one task.
 
 Candidate clusters: opened by name or from a document, with classes of links changed.
 
 A source says in a few plain values what makes a cluster again, so that a task is small whatever
-the cluster's size, and what is solved knows all that the gallery declares of it. Its digest tells
+the cluster's size, and what is solved knows all that the gallery declares of it. Its digest shows
 whether another process has made the same.
 
 Lists and ranges as people write them: ``[2,4,8]``, ``2..8``, ``2..64 x2``, ``1KB..1GB x4``.
@@ -72,7 +72,7 @@ def texts_of(text: str) -> tuple[str, ...]:
     Raises
     ------
     ProblemError
-        If a list is empty or a range is none.
+        If a list is empty or a range is malformed.
     """
     pieces = _BRACKETS.split(text)
     # Every second piece was in brackets.
@@ -86,7 +86,7 @@ def values_of(given: Any) -> tuple[Any, ...]:
     Raises
     ------
     ProblemError
-        If there is none.
+        If it has no value.
     """
     if isinstance(given, list):
         values = tuple(value for each in given for value in values_of(each))
@@ -108,7 +108,7 @@ def _items(text: str) -> tuple[str, ...]:
 
 
 def _range(text: str, read: Callable[[str], float], *, usual: int | None) -> tuple[Any, ...] | None:
-    """Return the numbers of a range, None where the text is none.
+    """Return the numbers of a range, None where the text is not a range.
 
     `usual` is what is added where no factor is given; None where a factor has to be.
     """
@@ -180,9 +180,9 @@ class Cluster:
     source
         What makes it again, `made`.
     topology
-        What it is, or None if there is none such.
+        What it is, or None if it does not exist.
     why_not
-        Why there is none; else empty.
+        Why it does not exist; else empty.
     """
 
     label: str
@@ -224,7 +224,7 @@ def made(source: Source) -> Topology:
     Raises
     ------
     CclError
-        If there is none such, or a class of links is not there.
+        If it does not exist, or a class of links does not.
     """
     name = source.get("open")
     topology = topology_from_json(source["topology"]) if name is None else opened(name)
@@ -368,13 +368,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     source
         What makes the cluster again (`formulations.campaigns.sweeps.tasks.made`).
     digest
-        Of the cluster that it has to make; empty where there is none.
+        Of the cluster that it has to make; else empty.
     gpus, hosts
         How many; None where there is no such cluster.
     collective, size, chunks, root
-        What is asked, the size in bytes, chunks per shard that stay whole or None.
+        The problem, the size in bytes, chunks per shard that stay whole or None.
     formulation, options
-        Who is asked, with options that differ from the default.
+        The method, with options that differ from the default.
     time_limit
         Seconds, or None.
     memory
@@ -407,7 +407,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def method(self) -> Method:
-        """Who is asked."""
+        """Name of the method."""
         return Method(self.formulation, self.options)
 
     def __str__(self) -> str:

@@ -145,7 +145,7 @@ class Packer:
 
 @dataclass(frozen=True, eq=False)
 class _Numbered(Graph):
-    """A graph of ranks with the rank of each device, -1 where it is none, and the network."""
+    """A graph of ranks with the rank of each device, -1 for other devices, and the network."""
 
     rank: np.ndarray
     network: Network

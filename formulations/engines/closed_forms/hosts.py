@@ -2,7 +2,7 @@
 
 Orders of the ranks in which a form's neighbours are joined by paths as fast as can be.
 
-A form names pairs of places that exchange most. An order is searched depth first in which a way
+A form names pairs of places that exchange most. An order is searched depth first in which a path
 over at most devices that cannot store joins every one of them; paths slower than a threshold are
 left out, from the fastest threshold down, and at each the shortest paths are tried alone first. No
 claim is made that no better order exists; where none is found within `ORDER_TRIES` steps there is

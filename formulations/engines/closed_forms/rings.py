@@ -9,7 +9,7 @@ On a ring of p places with a shard of b bytes in c chunks at each:
   half of the largest chunk more where p is even and c odd.
 
 A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) in one direction. Both
-directions round either all go both ways, half as far, or half of them each way round, whichever
+directions either all go in both, half as far, or half of them in each, whichever
 takes fewer steps. Of several rings each has its share of the chunks, in turn.
 
 Several rings side by side, none of which takes bandwidth that another has.
@@ -305,7 +305,7 @@ def _rings(run: Run, *, both: bool, most: int) -> Sequence[np.ndarray]:
             f"share; ask for {wanted} chunks per shard to use them all"
         )
     if most > there:
-        run.note(f"{most} rings were asked for and {there} found side by side")
+        run.note(f"{most} rings were requested and {there} found side by side")
     return best[1]
 
 

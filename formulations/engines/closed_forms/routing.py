@@ -1,7 +1,7 @@
 """Which ranks are joined: by a link, or by a path over devices that cannot store.
 
 Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
-ranks asks for the neighbours of several at once in no time.
+ranks finds the neighbours of several at once in no time.
 
 Rings: cycles through all ranks, as fast as can be.
 
@@ -115,14 +115,14 @@ def paces(topology: Topology) -> list[float]:
 
 
 def reachability(topology: Topology, pace: float = 0.0) -> Reachability:
-    """Return which ranks a way joins whose links all have `pace` GB/s or more."""
+    """Return which ranks a path joins whose links all have `pace` GB/s or more."""
     return levels(topology, pace)[-1]
 
 
 def levels(topology: Topology, pace: float) -> list[Reachability]:
     """Return which ranks are joined by paths whose links all have `pace` GB/s or more.
 
-    First those that ways of fewest links join, then more and more of them; the last has all.
+    First those that paths of fewest links join, then more and more of them; the last has all.
     """
     if topology.limits:
         # What passes the same limit twice may be too much for it, so paths count one by one.
@@ -152,7 +152,7 @@ def _unlike(every: Iterable[Reachability]) -> list[Reachability]:
 
 
 def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
-    """Return for each rank the bits of those that ways of at most 1, 2, ... links lead to."""
+    """Return for each rank the bits of those that paths of at most 1, 2, ... links lead to."""
     found: list[list[int]] = [[] for _ in range(LONGEST_PATH)]
     through, back = links[count:, count:], links[count:, :count]
     for first in range(0, count, ROWS):
@@ -170,7 +170,7 @@ def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
 
 
 def _let_through(topology: Topology, pace: float) -> Iterable[Reachability]:
-    """Yield those that ways of at most 1, 2, ... links join."""
+    """Yield those that paths of at most 1, 2, ... links join."""
     rank, link = topology.rank, topology.link
     pairs: list[list[tuple[int, int]]] = [[] for _ in range(LONGEST_PATH)]
     for route in filter(passable(topology), relay_paths(topology)):
@@ -184,7 +184,7 @@ def _let_through(topology: Topology, pace: float) -> Iterable[Reachability]:
 
 
 WORK = 600_000
-"""Ranks looked at in the searches for a ring, after which there is none; half a second."""
+"""Ranks looked at in the searches for a ring, after which it gives up; half a second."""
 
 Hop = tuple[int, ...]
 """Links that a ring takes from a rank to the next."""
@@ -230,7 +230,7 @@ def cycle(
     paths
         Who is joined to whom.
     patience
-        What is left of it; without any there is None.
+        What is left of it; without any it is None.
     faster
         Of these, those that are tried first, the first first.
     take, give
@@ -328,7 +328,7 @@ class Formula:
         What it comes to in µs, of α in µs and β in µs per byte; p and m are those of the problem.
     by_host
         The same of α1, β1 of paths within a host and α2, β2 of those between hosts, for a formula
-        that tells them apart.
+        that distinguish them.
     """
 
     expression: str

@@ -1,7 +1,7 @@
-"""Messages on the links, one step after the other, and the times that tell a formula from a replay.
+"""Messages on the links, one step after the other, and the gap from formula to replay.
 
-A message starts with its step, or when the links of its way are free; a step begins when all of
-the one before is there. A chunk that goes over devices that store on its way is kept by each of
+A message starts with its step, or when the links of its path are free; a step begins when all of
+the one before is there. A chunk that goes over devices that store on its path is stored by each of
 them, so a later message to one of them is not sent.
 
 From a closed form to a verified schedule, with the formula beside it.
@@ -14,7 +14,7 @@ as what a rank sends on is what it has added up by then.
 
 A pattern on a problem: its walks on the links, forwards and backwards, and their formula.
 
-Ways between any two GPUs: transfers that join them, or a chain of transfers over devices that
+Paths between any two GPUs: transfers that join them, or a chain of transfers over devices that
 store.
 
 Two GPUs may be joined by several transfers over different switches; a message takes the one on
@@ -82,7 +82,7 @@ class TransfersByPair:
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the pairs of devices that moves join, and where the moves of each begin."""
+        """Keys of the pairs of devices that transfers join, and where those of each begin."""
         transfers = self.transfers
         keys = (transfers.src * self._devices + transfers.dst)[self.order]
         return np.unique(keys, return_index=True)
@@ -100,7 +100,7 @@ class TransfersByPair:
         return np.where(keys[found] == pairs, found, -1)
 
     def chains(self, src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs along the way of each two devices, flat and where each one begins.
+        """Return the pairs along the path of each two devices, flat and where each one begins.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Walk:
         or reaches a place, went alone, shape (steps,).
     costs
         Largest latency in µs and largest µs per byte of the paths that are used, first of those
-        within a host, then of those between hosts; 0 where there are none, shape (2, 2).
+        within a host, then of those between hosts; 0 if none exist, shape (2, 2).
     busiest, crowd
         Number of the link that messages between most different places cross in one step, and
         how many these are.
@@ -242,7 +242,7 @@ def _led_on(
 ) -> np.ndarray:
     """Return the transfers to places, or to devices from which their chunk goes on.
 
-    A chunk on its way over a memory may come to its place by another message first.
+    A chunk on its path over a memory may come to its place by another message first.
     """
     devices = len(transfers.topology.devices)
     wants = np.isin(np.arange(devices), place)
@@ -296,10 +296,10 @@ def _alone(
     step: np.ndarray,
     between: np.ndarray,
 ) -> np.ndarray:
-    """Return µs of each step if what is `between` the same had its way for itself.
+    """Return µs of each step if what is `between` the same had its links for itself.
 
-    Chunk follows chunk: each holds the slowest of its way's transfers, and the one that takes
-    longest besides goes all the way.
+    Chunk follows chunk: each holds the slowest of its path's transfers, and the one that takes
+    longest besides goes to the end.
     """
     chain, begins = chains
     transfers = by_pair.transfers

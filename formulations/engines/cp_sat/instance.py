@@ -42,7 +42,7 @@ from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
 NEAR = 1e-8
-"""Share of a tick that is none; times in double precision are nearer to their multiple."""
+"""Share of a tick that counts as zero; times in double precision are nearer to their multiple."""
 
 MOST_TICKS = 4_000_000
 """Most ticks of a plan: so many that even a chain of waits rounded loses little."""
@@ -177,7 +177,7 @@ class Instance:
         return len(np.unique(self.chunk * devices + transfers.dst[self.transfer])) + 1
 
     def request(self, *, lower: float, hint: TimedTransfers | None) -> dict[str, Any]:
-        """Return what the solver is told; `lower` is a bound in µs, `hint` a plan."""
+        """Return the request to the solver; `lower` is a bound in µs, `hint` a plan."""
         transfers, task = self.task.transfers, self.task
         held = np.isfinite(task.there)
         free = task.free[task.resource[transfers.link[self.place]]]
@@ -232,7 +232,7 @@ class Instance:
     ) -> tuple[TimedTransfers, float] | None:
         """Return the earliest plan in µs that keeps the order of a solution, and its makespan.
 
-        None if there is none, which only times shorter than a tick can cause.
+        None if it has no start, which only times shorter than a tick can cause.
 
         Parameters
         ----------
@@ -415,7 +415,7 @@ def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _distance(transfers: Transfers, delay: np.ndarray) -> np.ndarray:
-    """Return the fewest ticks from device to device, infinite where there is no way."""
+    """Return the fewest ticks from device to device, infinite where there is no path."""
     count = len(transfers.topology.devices)
     far = np.full((count, count), np.inf)
     np.fill_diagonal(far, 0.0)
@@ -445,7 +445,7 @@ def _shared(
 
 
 def _segments(transfers: Transfers) -> np.ndarray:
-    """Return a number for each stretch of a path that ends where devices copy, else -1."""
+    """Return a number for each segment of a path that ends where devices copy, else -1."""
     node = np.full(len(transfers.link), -1, dtype=np.int64)
     known: dict[tuple[int, ...], int] = {}
     firsts = transfers.first.tolist()

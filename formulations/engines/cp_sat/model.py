@@ -13,19 +13,19 @@ and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
                 sum of what holds a link <= M less the shortest time before and after it
                 A[c, w] <= A[d, w]              for chunks c, d that may change places
 
-What holds a link is an interval of fixed length that is there if ``x[p]`` is. Ways into one device
+What holds a link is an interval of fixed length that is there if ``x[p]`` is. Paths into one device
 that hold a link at the same moments before the chunk comes are one interval, as one of them is
 chosen at most.
 
 **Copying devices.** Transfers of c from one device that begin alike may share a transmission up to
 where they part: it is one interval, there if one of them is, with a start that is all of theirs.
-c may be transmitted several times on such a way, but no more than MOST_TRANSMISSIONS times.
+c may be transmitted several times on such a path, but no more than MOST_TRANSMISSIONS times.
 
 A program that no plan over switches escapes: chunks may wait in devices that cannot store.
 
 The program of `formulations.engines.cp_sat.model` lets a chunk cross switches as it comes. A
 schedule may also send it link by link, and a switch then keeps it until its way out is free. Here
-every link of a way p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
+every link of a path p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
 alphas of the path before the link ``lead[j]`` and of the whole path ``alpha``, and with ``busy[j]``
 for the bytes:
 
@@ -112,7 +112,7 @@ class Model:
         request, model = self.request, self.model
         wanted = {(chunk, device) for chunk, device in request["want"]}
         for place in wanted:
-            # Without any way into it this is a contradiction, as it should be.
+            # Without any path into it this is a contradiction, as it should be.
             model.add_exactly_one(self.chosen[pair] for pair in self.into.get(place, []))
             if place in self.arrival:
                 model.add(self.arrival[place] <= self.makespan)
@@ -127,7 +127,7 @@ class Model:
             place = request["chunk"][pair], request["src"][pair]
             start, chosen = self.start(pair), self.chosen[pair]
             ready = max(request["ready"][pair], self.there.get(place, 0))
-            # A quicker way there may let the chunk come before this one could bring it.
+            # A quicker path there may let the chunk come before this one could bring it.
             if ready + request["delay"][pair] > request["earliest"][place[0]][request["dst"][pair]]:
                 model.add(start >= ready).only_enforce_if(chosen)
             if place in self.there:
@@ -342,7 +342,7 @@ class Waiting(Model):
         self._once_at_a_time()
 
     def _cross(self, pair: int, crossings: range) -> None:
-        """Let the links of a way be held one after the other."""
+        """Let the links of a path be held one after the other."""
         request, model, chosen = self.request, self.model, self.chosen[pair]
         arrival = self.arrival[request["chunk"][pair], request["dst"][pair]]
         place = request["chunk"][pair], request["src"][pair]

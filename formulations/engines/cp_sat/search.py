@@ -2,14 +2,14 @@
 
 Each side is planned for representatives under each symmetry first, then without. List scheduling
 gives the plan to begin with. What is proved for a quotient holds for symmetric plans only and is
-no bound; what is proved of the whole side is one where its model has every plan: where every way
+no bound; what is proved of the whole side is one where its model has every plan: where every path
 is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
-which moves do not; there a second model, whose solutions may
+which transfers do not; there a second model, whose solutions may
 (`formulations.engines.cp_sat.model`), proves the bound.
 
-Constraint programming asked from here: a child process is told a task and tells what it finds.
+Client of constraint programming: a child process gets a task and reports what it finds.
 
-The child dies with the one who asks: it ends when the pipe that its request came through is
+The child dies with its parent: it ends when the pipe that its request came through is
 closed, whoever closes it, and it is killed when nobody listens any more or when it does not keep
 its time.
 """
@@ -50,7 +50,7 @@ class TerminationCondition(Enum):
 
 @dataclass(frozen=True)
 class News:
-    """What the search tells.
+    """A report of the search.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class TimedChild(Child):
     Parameters
     ----------
     request, seconds
-        What it is asked first, and the time it has for it; else ask it by `answer`.
+        Its first request, and the time it has for it; further ones go through `answer`.
     worker
         What it runs.
     """

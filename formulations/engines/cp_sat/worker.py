@@ -1,7 +1,7 @@
 """``python -m formulations.engines.cp_sat.worker``: constraint programming in a process of its own.
 
 OR-tools and HiGHS carry libraries of the same name, so one process can load one of them: this one
-has OR-tools and never HiGHS, its parent the other way round. It reads one line, the request, and
+has OR-tools and never HiGHS, its parent vice versa. It reads one line, the request, and
 writes a line for every news: ``solution``, ``bound``, and ``end``; it ends at once when the pipe
 that the request came through is closed.
 """
@@ -97,5 +97,5 @@ def _until_abandoned(requests: IO[bytes]) -> None:
 
 if __name__ == "__main__":
     serve(sys.stdin.buffer, sys.stdout.buffer)
-    # The thread that reads on would be in the way of an orderly end.
+    # The thread that reads on would prevent an orderly end.
     os._exit(0)

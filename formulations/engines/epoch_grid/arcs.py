@@ -2,9 +2,9 @@
 
 With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
 hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole path between
-two devices that store, crossed without stopping, and every link of the way is held. The paper
+two devices that store, crossed without stopping, and every link of the path is held. The paper
 lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
-has ports; holding the links of the way, one hop at a time each, says both.
+has ports; holding the links of the path, one hop at a time each, says both.
 
 Hops over links that have less bandwidth at times: how long a send takes depends on its epoch.
 
@@ -125,7 +125,7 @@ class Arcs:
         """Return for each link of a hop the epochs after its own over which its bytes count.
 
         A shared limit lets through in each of them an equal part of the chunk. On the later links
-        of a way they begin as many whole epochs later as it takes until their first byte can go,
+        of a path they begin as many whole epochs later as it takes until their first byte can go,
         and are no fewer than those in which bytes come to them.
         """
         grid, links = self.grid, list(self.links[hop])
@@ -144,7 +144,7 @@ class Arcs:
 
 
 def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Return from which epoch on and for how many each link of a way carries a chunk.
+    """Return from which epoch on and for how many each link of a path carries a chunk.
 
     With it comes until when it is held, in µs after the chunk has started, latency apart: over
     limited links chunks are spread over whole epochs, for as long at least as bytes come to them;
@@ -201,7 +201,7 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
     for links in held:
         crossed[links] |= len(links) > 1
     limited = np.array([grid.limited[links].any() for links in held])
-    # A later link of the way is held later by the latencies before it, so that two hops of
+    # A later link of the path is held later by the latencies before it, so that two hops of
     # different paths over it need that much more between them.
     occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
     delay = np.where(
@@ -225,7 +225,7 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
 
 
 def _whole(grid: EpochGrid, links: list[int]) -> float:
-    """Return the µs, latency apart, until a chunk has left the last link of a way."""
+    """Return the µs, latency apart, until a chunk has left the last link of a path."""
     until = stays(grid, links[::-1] if grid.reverse_time else links)[-1][2]
     slowest = float(max(grid.hold[links]))
     epochs = math.ceil(slowest / grid.epoch_duration - ROUNDING)
@@ -359,7 +359,7 @@ def rows(row: np.ndarray, column: np.ndarray, shape: tuple[int, int], *, value: 
 
 
 def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Return what each send holds of each link in each epoch, and the room of each row.
+    """Return what each send holds of each link in each epoch, and the capacity of each row.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     -------
     tuple
         A sparse 0/1 matrix of shape (rows, n) and the chunks that each row lets through, shape
-        (rows,): ``matrix @ sends <= room``.
+        (rows,): ``matrix @ sends <= capacity``.
     """
     which, moment = spans(hops, epoch, hop)
     uses = sparse.csc_array(hops.uses)
@@ -407,7 +407,7 @@ def limit_rows(
     epoch, hop
         First epoch, from 0, and hop of each send, shape (n,).
     width
-        Epochs that have rows; if not given, all in which a send could still be on its way.
+        Epochs that have rows; if not given, all in which a send could still be in flight.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def commodities(problem: Problem, unit: float, *, symmetric: bool) -> Commoditie
     unit
         Bytes that count as 1.
     symmetric
-        Whether only one source of each orbit is kept.
+        Whether only one source of each orbit remains.
     """
     topology = problem.topology
     place = [topology.index[name] for name in topology.ranks]
@@ -143,7 +143,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """An amount on its way.
+    """An amount in flight.
 
     Parameters
     ----------

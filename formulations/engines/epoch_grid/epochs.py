@@ -5,7 +5,7 @@ grid of epochs of duration tau a link has
 
 * ``occupancy``: epochs that one chunk holds it, ``ceil(hold / tau)``, at least 1;
 * ``delay``: epochs after its own in which a chunk can be sent on, ``ceil((hold + alpha) / tau)``;
-* ``room``: chunks that may start in any ``occupancy`` epochs in a row: 1 if it is more than one
+* ``capacity``: chunks that may start in any ``occupancy`` epochs in a row: 1 if it is more than one
   epoch, else as many as fit into the epoch and still arrive within the delay,
   ``floor(min(tau, delay * tau - alpha) / hold)``.
 
@@ -95,7 +95,7 @@ class EpochGrid:
         tau, in µs.
     fluid
         None for whole chunks; for amounts, the least share of an epoch that every link must have
-        for sending: 1 keeps all bandwidth and delays a little longer, 0 the other way round.
+        for sending: 1 keeps all bandwidth and delays a little longer, 0 vice versa.
     reverse_time
         Whether plans on it will be read backwards (``formulations.engines.reverse_time``). A send
         then holds its links at the end of its delay, because read backwards it does so at the
@@ -208,7 +208,7 @@ class EpochGrid:
 def durations(
     topology: Topology, chunk_size: float, *, by: EpochBy, given: float | None = None
 ) -> list[float]:
-    """Return the epoch durations in µs that are worth trying.
+    """Return the epoch durations in µs to try.
 
     ``fastest`` and ``slowest`` are those of TE-CCL, section 5: a chunk on the quickest or on the
     slowest link, lengthened by short latencies. ``auto`` adds a whole hop, latency included, of
@@ -300,7 +300,7 @@ def _ceil(ratio: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Memory:
-    """Room of each device.
+    """Capacity of each device.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ class DurationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions(DurationOptions):
-    """The grid, with the paper's ways to make epochs longer."""
+    """The grid, with the paper's methods to make epochs longer."""
 
     epoch_multiplier: int = field(
         default=1,
@@ -458,13 +458,13 @@ class ChunkOptions(GridOptions, ProofOptions):
             "unit": "%",
             "min": 0.0,
             "help": "Gap of a model's own objective at which its solve stops; the paper takes 30. "
-            "Left empty, the gap to the bound that is asked for",
+            "Left empty, the gap to the bound requested",
         },
     )
     copy: bool = field(
         default=True,
         metadata={
-            "label": "Copy on the way",
+            "label": "Copy along the path",
             "help": "Else every destination of a chunk is sent a chunk of its own",
         },
     )

@@ -70,8 +70,8 @@ def without_copies(problem: Problem) -> Problem:
     collective = problem.collective
     if collective.reduces:
         msg = (
-            f"{collective.kind} adds up on the way, which is copying read backwards; allow copies "
-            "on the way"
+            f"{collective.kind} adds up along paths, which is copying read backwards; allow "
+            "copies along the path"
         )
         raise ProblemError(msg)
     chunks = tuple(
@@ -291,7 +291,7 @@ class Reservations:
         self._load = [[0.0] * _LENGTH for _ in topology.limits]
 
     def first(self, route: Route, epoch: int) -> int:
-        """Return the first epoch from `epoch` on at which the way is free."""
+        """Return the first epoch from `epoch` on at which the path is free."""
         while True:
             self._reach(epoch + route.delay)
             later = self._conflict(route, epoch)
@@ -300,7 +300,7 @@ class Reservations:
             epoch = later
 
     def _conflict(self, route: Route, epoch: int) -> int | None:
-        """Return an epoch before which the way cannot begin, or None if it can in `epoch`."""
+        """Return an epoch before which the path cannot begin, or None if it can in `epoch`."""
         for link, held in zip(route.links, route.held, strict=True):
             last = self._full[link].rfind(1, epoch + held.start, epoch + held.stop)
             if last >= 0:

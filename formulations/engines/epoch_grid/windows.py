@@ -7,11 +7,11 @@ so everything about the size of a model is counted without laying it out.
 A lower bound on the epochs of a grid: what must come out of a set of devices for one of others.
 
 Let m chunks be held only inside a set S and wanted by a device d outside. Each of them crosses, on
-its way to d, some hop e out of S: it starts there not before the epoch head[e] in which any of
+its path to d, some hop e out of S: it starts there not before the epoch head[e] in which any of
 them can be at src(e), and is at d at the earliest dist(dst(e), d) epochs after it arrived. So in K
 epochs e serves d with at most
 
-    room[e] * (1 + floor((K - delay[e] - dist(dst(e), d) - head[e]) / occupancy[e]))
+    capacity[e] * (1 + floor((K - delay[e] - dist(dst(e), d) - head[e]) / occupancy[e]))
 
 of them, where that is positive, and K must be so large that all hops together carry m. Other than
 bounds in µs this counts that everything rests until the next epoch begins, so it often meets the
@@ -181,7 +181,7 @@ class _Count:
             "wanted": (wants, wants),
             "send what is held": (bought, 2 * bought),
             "switch": self._switches(),
-            "room of a link": self._capacity(),
+            "capacity of a link": self._capacity(),
             "shared limit": self._limits(),
         }
         entries = sum(each for _, each in families.values())
@@ -341,7 +341,7 @@ def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
 
 
 MOST_NAMED = 4
-"""Names that are told; the rest are counted."""
+"""Names in a text; the rest are counted."""
 
 
 @dataclass(frozen=True)

@@ -298,7 +298,7 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
 def decomposed(
     name: str, title: str, *, reference: str, mirrored: bool, mathematics: str
 ) -> Formulation:
-    """Return the decomposition per origin, or time-reversed per class of origins."""
+    """Return the decomposition per origin, or mirrored per class of origins."""
 
     def run(run: Run, options: Options) -> Result:
         """Decompose, and offer the forest of the columns."""

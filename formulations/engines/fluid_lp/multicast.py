@@ -52,11 +52,11 @@ memories copy that want no data; LP (3.10) and the graph of duplicates are relax
 packing Steiner trees is NP-hard and they are of polynomial size. Here a group of n destinations has
 2^n - 1 labels and (3^n - 2^(n+1) + 1) / 2 splits.
 
-Decisions. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and asks for an
+Decisions. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and requires an
 ordinary flow to each destination; such a flow of one unit from (o, D) to (d, {d}) would either
 count data once for each destination (its rows of capacity add up f of all) or, added up over
 destinations as its index sets f[., o] have it, lose at every such edge what is for S1 without S2.
-Its sums also run over "S1 within S2", the other way round than its edges, and its edges join
+Its sums also run over "S1 within S2", in the direction opposite to its edges, and its edges join
 (v1, t) and (v2, t). Here an edge keeps the label, and a label is split in two at vertices, as the
 thesis does in section 4.2 with y over partitions; in two at a time, since a partition into more is
 several of these.

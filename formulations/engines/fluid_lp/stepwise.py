@@ -1,15 +1,15 @@
-"""Step by step: chunks or a fluid in a network over time, every link with its own room in a step.
+"""Step by step: chunks or a fluid in a network over time, with the capacities of each step.
 
 The network has T + 1 layers of the graph of duplicates; an edge takes one step of s µs, and who
 stores may wait (`formulations.engines.steady_state`). Sets: chunks c with origin o(c) and
-destinations D(c), edges e, links l. Constants: room[l], how many chunks a link carries within a
+destinations D(c), edges e, links l. Constants: capacity[l], how many chunks a link carries within a
 step, latency counted. Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
 
     minimise    sum over e and c of cost[e] size[c] w[e, c]
     subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)           d in D(c)
                 f[e, c, d] <= w[e, c]                                        e of a link
                 sum of w[., c] out of v <= 1                        v may neither copy nor store
-                sum over c, and over e of l in step t, of w[e, c] <= room[l]         each l, t
+                sum over c, and over e of l in step t, of w[e, c] <= capacity[l]         each l, t
                 sum over c, and e in L in step t, of size[c] w[e, c] <= 1000 s b(L)  each L, t
 
 which is MILP (3.8) for one chunk a rank and (3.9) for K. Decisions: the thesis has f binary and w
@@ -24,7 +24,7 @@ and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1
 
 From a steady state to a schedule: many small chunks, one started in every step.
 
-A forest says which way data goes, not when. Cut the data into K chunks and let every chunk take
+A forest gives the path of data, not the time. Cut the data into K chunks and let every chunk take
 all trees in proportion of their weights. Chunk k = 0 .. K - 1 starts in step k, and what crosses
 the j-th link of a tree, counted from where the data comes from, does so in step k + j. With
 
@@ -147,7 +147,7 @@ class StepModel:
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """
@@ -194,7 +194,7 @@ class StepModel:
         return [product(loads, w) @ np.ones(w.shape[1]) <= most]
 
     def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
-        """Return the sends on a way of each flow.
+        """Return the sends on a path of each flow.
 
         A flow may be split; within w, which is whole, each of its paths can take all of it.
         """
@@ -329,7 +329,7 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
     ------
     ProblemError
         If K is not positive, the schedule would be too large, links have less bandwidth for a
-        time, or nothing moves.
+        time, or nothing is sent.
     """
     verify(problem, forest)
     laid = list(routes(problem, forest.unfolded(problem.topology)))

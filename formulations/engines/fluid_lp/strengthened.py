@@ -51,12 +51,12 @@ the sum of exactly the contributions of S crosses e.
                 sum over e into (d, T) and S with o in S of w[e, S] = 1           each o, d
                 sum over S, and e in i, of size w[e, S] <= 1000 s b[i]            each i and step
 
-It is no exact program either: (4.3) asks that every contribution of S comes, and two sums that both
-contain it may be added, which is right for a maximum and wrong for a sum. For fractions it says
-nothing, which is why the thesis turns to two halves (`formulations.engines.fluid_lp.plain`).
+It is no exact program either: (4.3) requires that every contribution of S comes, and two sums that
+both contain it may be added, which is right for a maximum and wrong for a sum. For fractions it
+says nothing, which is why the thesis turns to two halves (`formulations.engines.fluid_lp.plain`).
 
 Decisions. Throughout the thesis delta+ is what enters and delta- what leaves, as (3.2) and (3.3)
-have it; read the other way round (4.3) would ask that what comes had been sent. "w[e, {o}] = 1 for
+have it; read backwards (4.3) would require that what comes had been sent. "w[e, {o}] = 1 for
 e out of o" would make every GPU send over each of its links at once; here only {o} may leave, and
 need not. The row "into = out" stands there for all that cannot add, so no memory could copy; here
 for what can neither. The flows f of (4.4) are left out: in a network over time (4.3) and the rows

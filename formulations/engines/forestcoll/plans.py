@@ -102,7 +102,7 @@ def best_forest(rate: Rate, *, watch: Watch | None = None) -> Planned:
     """Return a forest at the best rate.
 
     Where one root has all the data, as many trees as there are other GPUs are tried too: each may
-    begin at another of them, and they are kept if they are shallower.
+    begin at another of them, and they replace others if they are shallower.
     """
     load = load_of(rate)
     found = _planned(rate, load, makespan=rate.makespan, watch=watch)
@@ -205,7 +205,7 @@ def turned(tree: Tree) -> Tree:
 
 
 class _Routes:
-    """Ways of connections, handed out to trees."""
+    """Paths of connections, handed out to trees."""
 
     def __init__(self, network: Network, routes: Routes) -> None:
         self.names = [each.name for each in network.topology.devices]

@@ -292,7 +292,7 @@ SYMMETRIC = 400
 """GPUs from which on looking for orbits is quicker than a flow for every GPU."""
 
 MOST_CUTS = 8
-"""Most of the smallest bottleneck cuts that are told; in words and drawings more say no more."""
+"""Most of the smallest bottleneck cuts in a report; more would not help a reader."""
 
 BYTES = 1000
 """Bytes in a microsecond at 1 GB/s."""

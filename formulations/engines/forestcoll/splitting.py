@@ -1,6 +1,6 @@
 """Switches split off: connections between GPUs alone, with the paths that they take.
 
-Capacities are in trees. A flow to every GPU, as large as all trees together, is kept while
+Capacities are in trees. A flow to every GPU, as large as all trees together, persists while
 capacity is taken from u -> w and w -> t and given to u -> t, until the switch w has none left
 (`formulations.engines.kernels.packing`); so the spanning trees that fit the cluster still fit.
 What cannot be split off now never can, because cuts only become narrower, so one try of every pair
@@ -13,7 +13,7 @@ Which pairs are tried first decides how deep the trees become, and how local:
 * its capacity is first spread evenly, so that a GPU reaches many others directly; what is left
   goes, one tree at a time, to those that it does not reach yet;
 * then what would go back to a device is dropped, as long as all trees fit without it, and only
-  what is left takes detours: between devices that have a shorter way, at a switch between hosts
+  what is left takes detours: between devices that have a shorter path, at a switch between hosts
   from a host back to itself, down and up again.
 
 Source: ForestColl, section 4.3 and appendix C.2; the order is ours.
@@ -128,7 +128,7 @@ def split(load: Load) -> Connections:
         arcs.first, arcs.head, arcs.rev, arcs.of_links(capacity), load.trees, network.sinks, 1
     )
     if (residual[:, 0] < 0).any():
-        msg = f"the trees asked for do not fit {network.topology}; ask for fewer"
+        msg = f"the requested trees do not fit {network.topology}; ask for fewer"
         raise SolveError(msg)
     count = len(load.trees)
     tail = np.repeat(np.arange(count), np.diff(arcs.first[:-1]))
@@ -331,7 +331,7 @@ def _listed(late: Ints, most: Ints, *, known: Ints) -> tuple[Ints, Ints]:
 
 
 class _Log:
-    """Which way every unit of capacity takes."""
+    """The path that every unit of capacity takes."""
 
     def __init__(self, src: Ints, dst: Ints, capacity: Ints) -> None:
         self._routes: defaultdict[tuple[int, int], deque[tuple[Route, int]]] = defaultdict(deque)

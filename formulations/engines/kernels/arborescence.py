@@ -57,7 +57,7 @@ def closure(paths, length):
     Returns
     -------
     tuple
-        Cost of the way into each vertex from each other, shape (n, n), target first; cost from
+        Cost of the path into each vertex from each other, shape (n, n), target first; cost from
         each vertex to each relay, shape (n, r); of the path from relay to relay the last link and
         the relay before it, shape (2, r, r).
     """
@@ -105,7 +105,7 @@ def _reach(paths, length, start, cost, before):
 
 @kernel
 def unfold(paths, length, costs, near, before, parents):
-    """Return the links of the way into each vertex of a tree: flat, and where each begins.
+    """Return the links of the path into each vertex of a tree: flat, and where each begins.
 
     `parents` is -1 where a vertex has none.
     """
@@ -174,7 +174,7 @@ def arborescences(costs, members, roots):
     Parameters
     ----------
     costs
-        Of the way into each vertex from each other, shape (n, n).
+        Of the path into each vertex from each other, shape (n, n).
     members
         Vertices that every tree reaches, shape (k,); the roots are among them.
     roots
@@ -205,7 +205,7 @@ def shallow(costs, members, roots, steps, rounds):
 
     A path that leaves a vertex costs `steps` more, one for each root, for every hop from the root
     to that vertex. How many those are is known from the tree before, so trees are sought `rounds`
-    times, and the best of them is kept.
+    times, and the best of them counts.
     """
     many = len(members)
     place = np.full(len(costs), -1, np.int64)
@@ -239,7 +239,7 @@ def shallow(costs, members, roots, steps, rounds):
 
 @allocating
 def _hops(costs, root):
-    """Return how many ways lead from the root to each vertex at least."""
+    """Return how many paths lead from the root to each vertex at least."""
     many = len(costs)
     depth = np.full(many, float(many))
     depth[root] = 0.0

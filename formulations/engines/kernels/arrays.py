@@ -4,7 +4,7 @@
 
 How functions become searches: those that Python calls, and those that only these call.
 
-All are compiled by numba. A `kernel` is kept on disk and is compiled outside every time limit
+All are compiled by numba. A `kernel` is cached on disk and is compiled outside every time limit
 (`formulations.core.preparing`); functions that only kernels call have no doors from Python, which
 take as long to compile as they do. For a constant numba compiles a function once more than for a
 variable, so constants are handed on as numbers of numpy.
@@ -97,7 +97,7 @@ class Net(NamedTuple):
     early, early_first
         How long before a resource is free transfers may start: the different values of each.
     far
-        Quickest way in µs from device to device, for each size, shape (k, v, v).
+        Quickest path in µs from device to device, for each size, shape (k, v, v).
     hop
         First transfer of the quickest path, -1 where there is none, shape (k, v, v).
     caps, cap_first
@@ -166,8 +166,8 @@ class Weights(NamedTuple):
     slack
         Share of its own time by which a transfer may be later than what is expected.
     tail, few, many
-        Weight of the way still to go after the transfer, of how few hold the chunk, and of how many
-        it helps.
+        Weight of the path still to go after the transfer, of how few hold the chunk, and of how
+        many it helps.
     chance
         Weight of `of_chunk` and `of_transfer`.
     choosy
@@ -182,7 +182,7 @@ class Weights(NamedTuple):
     scale
         µs of a long hop, by which times are measured.
     steps
-        How often it may be asked whether a transfer helps a destination until the pass is given up.
+        How often a pass may test whether a transfer helps a destination until the pass is given up.
     """
 
     slack: float

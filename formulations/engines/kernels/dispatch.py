@@ -6,7 +6,7 @@ takes the chunk that helps most. A chunk that u sends to v helps a destination d
 it would be there earlier, by the quickest path on from v, than by what is expected now: from the
 device ``own[c, d]``, once it holds the chunk and the first transfer of its quickest path is free.
 What is sent is committed: links are busy, v will have the chunk, expectations follow. Where the
-device before a link copies, other transfers that begin in the same way go along in the same
+device before a link copies, other transfers that begin alike go along in the same
 transmission.
 
 Transfers and their times are those of `formulations.engines.list_scheduling.timed`, events and what
@@ -141,7 +141,7 @@ def idle(net, work, state, transfer, chunk, now, moment):
 
 @inner
 def let_through(net, state, place):
-    """Whether the shared limits of a crossing have room for it."""
+    """Test whether the shared limits of a crossing have capacity left for it."""
     resource = net.resource[place]
     for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
         limit = net.caps[cap]

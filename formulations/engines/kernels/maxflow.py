@@ -5,8 +5,8 @@ are doubles, whole only up to 2**53, and its graph is made anew for each capacit
 flows share one graph.
 
 A graph is given by its arcs, sorted by their tails: those of vertex v are ``first[v]`` to
-``first[v + 1]``; arc a leads to ``head[a]``, its opposite is ``rev[a]``, ``room[a]`` is what it can
-still take. The last vertex is the source.
+``first[v + 1]``; arc a leads to ``head[a]``, its opposite is ``rev[a]``, ``residual[a]`` is what it
+can still take. The last vertex is the source.
 
 `formulations.engines.forestcoll.search` says what is computed here and why.
 
@@ -24,7 +24,7 @@ from formulations.engines.kernels.arrays import allocating, inner, kernel
 
 @inner
 def _levels(first, head, rev, residual, sink, level, queue):
-    """Set the distance of each vertex to the sink over arcs with room, -1 where there is no way."""
+    """Set the distance of each vertex to the sink over residual arcs, -1 without a path."""
     level[:] = -1
     level[sink] = 0
     queue[0] = sink
@@ -94,7 +94,7 @@ def maxflow(first, head, rev, residual, sink):
 
 @inner
 def _filled(first, head, capacity, weight, sink, above, below, residual):
-    """Set room for the rate ``above / below`` with one sink; return what should reach it."""
+    """Set residuals for the rate ``above / below`` with one sink; return what should reach it."""
     source = len(first) - 2
     for arc in range(first[source]):
         residual[arc] = capacity[arc] * below
@@ -108,7 +108,7 @@ def _filled(first, head, capacity, weight, sink, above, below, residual):
 
 @inner
 def _reached(first, head, residual, start, inside, queue):
-    """Add to `inside` all that can be reached from a vertex over arcs with room."""
+    """Add to `inside` all that can be reached from a vertex over residual arcs."""
     inside[start] = True
     queue[0] = start
     low, high = 0, 1
@@ -225,7 +225,7 @@ def flows_to(first, head, rev, capacity, weight, sinks, many):
 
 @kernel
 def inverse(matrix, prime):
-    """Return the inverse of a square matrix modulo a prime below 2**31; empty if there is none."""
+    """Return the inverse of a square matrix modulo a prime below 2**31; empty if it has none."""
     many = len(matrix)
     left = matrix.copy()
     right = np.zeros((many, many), np.int64)

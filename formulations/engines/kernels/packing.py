@@ -12,14 +12,14 @@ around: from a to b on other arcs, or from a back to the tree (units that starte
 and are now spared, start at b instead). If the largest such flow is short, y goes down by what is
 lacking. What remains is the largest y (ForestColl, theorem 12, takes one flow from scratch).
 
-Arcs are as in `formulations.engines.kernels.packing`; ``room[sink, arc]`` is what each can still
-take after the flow to a sink.
+Arcs are as in `formulations.engines.kernels.packing`; ``residual[sink, arc]`` is what each can
+still take after the flow to a sink.
 
 Splitting off at one switch while a flow to every GPU stays as large as it is: inner loop.
 
-For each sink there is a flow, kept as what every arc can still take, ``room[sink, arc]``: capacity
-minus the flow of the arc plus that of its opposite, ``rev[arc]``. Arcs are sorted by tail, those
-of vertex v are ``first[v]`` to ``first[v + 1]``.
+For each sink there is a flow, stored as what every arc can still take, ``residual[sink, arc]``:
+capacity minus the flow of the arc plus that of its opposite, ``rev[arc]``. Arcs are sorted by tail,
+those of vertex v are ``first[v]`` to ``first[v + 1]``.
 
 To split off y units of u -> w -> t means to take them from both arcs and give them to u -> t. Say
 one sink's flow has f on u -> w and g on w -> t. What passes both moves to the new arc; the rest
@@ -167,7 +167,7 @@ def _push(graph, residual, partial, sink, end, most, search):
 
 @inner
 def _fit(graph, partial, tree, arc, sink, amount, moved, search):
-    """Make room for `amount` of an arc in one sink's flow; return how much of it there is.
+    """Free `amount` of an arc in one sink's flow; return how much of it there is.
 
     ``moved[sink]`` is set to the units that have to start at the end of the arc.
     """
@@ -212,10 +212,10 @@ def _settle(graph, partial, tree, arc, amount, moved):
 
 @inner
 def _most(graph, partial, tree, arc, least, moved, search):
-    """Return how many copies of an arc can be added; make room for them if that is `least`.
+    """Return how many copies of an arc can be added; free capacity for them if that is `least`.
 
     If it is less, a negative number says how many there can be at most; 0: none.
-    ``search.turn[1]`` is the sink that refused last: it refuses most often, and is asked first.
+    ``search.turn[1]`` is the sink that refused last: it refuses most often, and comes first.
     """
     amount = min(partial.copies[tree], graph.capacity[arc])
     many = len(graph.residual)
@@ -258,7 +258,7 @@ def _divide(partial, tree, rest, amount, moved):
 
 @inner
 def _add(graph, partial, tree, arc, moved, row, search):
-    """Add an arc to all copies of a tree, for which room has been made."""
+    """Add an arc to all copies of a tree, for which capacity has been freed."""
     a, b = graph.head[graph.rev[arc]], graph.head[arc]
     amount = partial.copies[tree]
     graph.capacity[arc] -= amount
@@ -284,7 +284,7 @@ def _add(graph, partial, tree, arc, moved, row, search):
 
 @inner
 def _choose(graph, partial, tree, deepest, moved, search):
-    """Find an arc to add, for all copies if there is one, and near the root; make room for it.
+    """Find an arc to add, for all copies if there is one, and near the root; free capacity for it.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def _augment(first, head, rev, residual, starts, goals, need, back, mark, queue,
     Returns
     -------
     tuple
-        The amount (0: there is no way), the start and the goal.
+        The amount (0: there is no path), the start and the goal.
     """
     low, high = 0, 0
     for start in starts:
@@ -476,7 +476,7 @@ def _apply(rev, capacity, residual, into, out, across, amount):
 
 @kernel
 def split_off(first, head, rev, capacity, residual, pairs, hub):
-    """Split off at `hub`, pair after pair, as much of each as can be; change capacity and room.
+    """Split off at `hub`, pair after pair, as much of each as can be; change capacity and residual.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ order and have time for it, and in which the shared limits let it through. The r
 Messages step after step on the links, compiled; `closed_forms.steps` calls it.
 
 A step begins when everything of the one before is there. Within a step each message goes as soon
-as its links are free, those before it served first, on the move on which it is there first. Those
-that take several transfers take turns: all make their first one before any makes its second.
+as its links are free, those before it served first, on the transfer on which it is there first.
+Those that take several transfers take turns: all make their first one before any makes its second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from formulations.engines.kernels.arrays import allocating, inner, kernel
 
 SAME = 1e-9
-"""Shares of an epoch that are none."""
+"""Shares of an epoch that count as zero."""
 
 
 @kernel
@@ -286,7 +286,7 @@ def walk(messages, chains, pairs, transfers, there):
     messages
         Step, chunk, bytes of each, sorted by step.
     chains
-        Pairs along the way of each message, flat, and where each begins.
+        Pairs along the path of each message, flat, and where each begins.
     pairs
         Transfers of each pair, flat, where each begins, and the device that each ends at.
     transfers
@@ -350,7 +350,7 @@ def _hold(transfers, free, transfer, nbytes, begun):
 def _passed(chain, begins, pairs, there, chunk, at, time, i):
     """Return the pair of a path from which on a message's chunk still has to be sent.
 
-    Where it is kept already, it is sent on from there; its time is changed to when it is.
+    Where it is stored already, it is sent on from there; its time is changed to when it is.
     """
     if len(there):
         for k in range(begins[i + 1] - 1, at[i] - 1, -1):

@@ -40,7 +40,7 @@ class Task:
     Parameters
     ----------
     transfers
-        Ways between devices.
+        Paths between devices.
     nbytes
         Bytes of each chunk, shape (c,).
     there

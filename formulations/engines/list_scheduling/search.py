@@ -240,7 +240,7 @@ class Finder:
 
 
 def _steps(task: Task) -> float:
-    """Estimate how often a pass asks whether a transfer helps a destination."""
+    """Estimate how often a pass tests whether a transfer helps a destination."""
     wanted = task.wants.sum(axis=1).astype(float)
     degree = len(task.transfers) / max(1, len(np.unique(task.transfers.src)))
     return float((wanted**2).sum() * degree)

@@ -19,7 +19,7 @@ it comes. A chunk of n bytes that starts a transfer at time t
 ``lead`` is the sum of the alphas before the link. A link that is faster than one before it waits
 until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the path by what
 each link is faster than the one before it, and ``slowest`` is that of the last link plus its beta.
-So it is the beta of the slowest link, or more where a way gets faster and then slower again.
+So it is the beta of the slowest link, or more where a path gets faster and then slower again.
 
 Read backwards in time all this is the same, save that each alpha is then passed before its link is
 held and not after: plans that will be read backwards (reductions,
@@ -121,7 +121,7 @@ def transfers_of(topology: Topology) -> Transfers:
     SolveError
         If there are too many.
     Infeasible
-        If there are none.
+        If no path joins two devices.
     """
     routes = _routes(topology)
     crossed = [len(route) - 1 for route in routes]
@@ -156,7 +156,7 @@ def transfers_of(topology: Topology) -> Transfers:
 
 
 def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return how much later each link begins than alphas ask for, in µs per byte, shape (m,)."""
+    """Return how much later each link begins than alphas require, in µs per byte, shape (m,)."""
     faster = np.maximum(0.0, -np.diff(beta, prepend=0.0))
     faster[first[:-1]] = 0.0
     drag = np.cumsum(faster)
@@ -220,7 +220,7 @@ FINE = 16
 """Epochs of the quickest hop where a shared limit binds."""
 
 MOST_LOADS = 8_000_000
-"""Epochs of all limits together that are kept in mind; where hops differ too much, epochs are
+"""Epochs of all limits together that are considered; where hops differ too much, epochs are
 longer."""
 
 LEAST = 4096
@@ -230,7 +230,7 @@ MOST_EPOCHS = 2.0**50
 """Of a plan: so many still are whole numbers in floating point."""
 
 SAME = 1e-9
-"""Shares of an epoch that are none."""
+"""Shares of an epoch that count as zero."""
 
 
 @dataclass(frozen=True)

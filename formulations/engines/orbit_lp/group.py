@@ -5,7 +5,7 @@ amounts. Otherwise each item of a load becomes one more device, linked from its 
 wants it with bandwidths that stand for the bytes, and the symmetries of that larger cluster are
 what is wanted.
 
-What a problem moves, as loads that a group of symmetries may act on.
+The data of a problem, as loads that a group of symmetries may act on.
 
 A load is data of many roots that is alike in kind: it *spreads* (copies may be made along the path)
 or goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow
@@ -192,7 +192,7 @@ class Acting:
     group
         Of the cluster, or of a larger one whose first devices and links are the cluster's.
     first
-        Number of the first device of each load's items, or None where an item moves as its root.
+        Number of the first device of each load's items, or None where an item maps as its root.
     """
 
     topology: Topology
@@ -282,7 +282,7 @@ def acting(topology: Topology, loads: Sequence[Load], *, costs: np.ndarray | Non
 
 
 def keeps(group: Group, loads: Sequence[Load], costs: np.ndarray | None) -> bool:
-    """Whether a group of the cluster keeps what the loads ask for, and the costs.
+    """Whether a group of the cluster preserves the loads and the costs.
 
     Where not every rank gets the same only the trivial group is known to.
     """

@@ -69,7 +69,7 @@ class OrbitSolution:
         Dual of each orbit: by how much of itself R falls for a little more bandwidth of all of
         its rows, where that is unique; they add up to 1. Shape (orbits,).
     loads
-        What the problem moves.
+        The data that the problem sends.
     acting
         The group.
     blocks
@@ -188,7 +188,7 @@ def orbit_program(
     ----------
     classes
         In place of costs: a number for each link, shape (links,). Links of different numbers are
-        told apart, as those of one number will be given more or less bandwidth.
+        distinguished, as those of one number will be given more or less bandwidth.
     """
     topology, loads = problem.topology, loads_of(problem)
     if group is None:

@@ -8,7 +8,7 @@
                                                                        its right hand side
 
 and then, with R held at its least, the least sum of cost[a] W[a]. R counts in a unit of time in
-which it is near 1; `scale` is 1 but where sensitivities ask what a little more bandwidth would do.
+which it is near 1; `scale` is 1 but for sensitivities to a little more bandwidth.
 
 Source: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
 objectives.
@@ -291,7 +291,7 @@ def _reached(
 
 
 def _renumbered(edges: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Return the orbits of edges numbered among those that are kept, -1 for the others."""
+    """Return the orbits of edges numbered among those that remain, -1 for the others."""
     found = np.full(len(edges), -1)
     found[keep] = numbered(edges[keep])
     return found

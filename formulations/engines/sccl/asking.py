@@ -44,7 +44,7 @@ def thrifty(task: Task, plan: TimedTransfers) -> TimedTransfers:
 
 
 def in_rounds(task: Task, capacity: tuple[Fraction, ...]) -> Task:
-    """Return the task as if every way took a round, and time were counted in rounds.
+    """Return the task as if every path took a round, and time were counted in rounds.
 
     A resource that carries b chunks in a round is held for 1 / b of it.
     """
@@ -217,7 +217,7 @@ class Outcome:
     decided
         Whether there is a plan.
     why
-        What proves that there is none, or keeps it undecided; empty where its time was over.
+        What proves that no plan exists, or leaves it undecided; empty where its time was over.
     plan
         A plan whose starts are steps, or None.
     rounds
@@ -248,7 +248,7 @@ class Solver:
         self._child = None
 
     def decide(self, instance: Instance, steps: int, rounds: int, *, effort: Effort) -> Outcome:
-        """Decide whether a puzzle can be solved in so many steps and rounds.
+        """Decide whether an instance can be solved in so many steps and rounds.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """A task in steps as whole numbers for the solver, and what the solver answers as a plan.
 
-Chunks with one destination are never worth copying, so those that begin at the same devices are
-counted, not told apart: a flow. What arrives is dealt out to them afterwards. Everything that
+Chunks with one destination never need copies, so those that begin at the same devices are
+counted, not distinguished: a flow. What arrives is dealt out to them afterwards. Everything that
 crosses to the other process is a list of whole numbers (`Instance.request`).
 
 What links carry in a round, as exact fractions, and what that proves about steps and rounds.
@@ -284,7 +284,7 @@ class Instance:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Number of the way up to each crossing that copies may share, -1 for none, shape (m,)."""
+        """Number of the path up to each crossing that copies may share, -1 for none, shape (m,)."""
         return shared_paths(self.task)
 
     def sends(self, steps: int) -> int:
@@ -292,7 +292,7 @@ class Instance:
         return len(self.task.transfers) * steps * (len(self.copied) + len(self.flows))
 
     def request(self, steps: int, rounds: int) -> dict[str, Any]:
-        """Return what the solver is told."""
+        """Return the request to the solver."""
         transfers, task = self.task.transfers, self.task
         far = np.where(np.isfinite(_far := distances(task)), _far, NEVER).astype(int)
         return {
@@ -398,7 +398,7 @@ def _places(row: np.ndarray) -> list[int]:
 
 
 def shared_paths(task: Task) -> np.ndarray:
-    """Return for each crossing the number of its way from the sender, where copies share it.
+    """Return for each crossing the number of its path from the sender, where copies share it.
 
     Transfers that leave a device over the same link may be one transmission of a chunk if their
     links form a tree and part at devices that copy only. Else all of them cross their links alone.

@@ -7,7 +7,7 @@ One collective without sums in steps: what is proved of it, and how an instance 
 
 First what needs no search: bounds, and list scheduling in rounds, whose plans have steps of one
 round each. Then constraint programming, for plans that look the same under a symmetry of the
-cluster before all others. A symmetric plan is a plan; that there is none proves nothing.
+cluster before all others. A symmetric plan is a plan; its absence proves nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SYMMETRIC = 0.25
 """Share of the time that is left for an instance that each symmetry gets."""
 
 MET = 1e-6
-"""Rounds that are none."""
+"""Rounds that count as zero."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is requested.
+    """A request.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class Request:
 
 
 def solve(run: Run, request: Request, solver: Solver, *, symmetry: bool) -> Result:
-    """Decide instances until what is wished for is found.
+    """Decide instances until the request is met.
 
     Raises
     ------
@@ -241,7 +241,7 @@ class StepFinder(Finder):
     Parameters
     ----------
     request
-        What is requested.
+        The request.
     solver
         Decides instances.
     until
@@ -289,7 +289,7 @@ class StepFinder(Finder):
         del goal, final  # steps are what counts here
         task = side.task(after=after)
         if after is not None:
-            # The same steps, begun where what was added up leaves room.
+            # The same steps, begun where what was added up leaves capacity.
             found(on_time(task, self.stored[-1]))
             return
         self.run.note(described(side.transfers.topology, float(side.nbytes.max())))

@@ -34,7 +34,7 @@ from formulations.engines.sccl.search import Request, solve
 NAME = "sccl"
 
 FARTHEST = 2
-"""Times the rounds per chunk of the worst cut up to which instances are asked, and a round each."""
+"""Times the rounds per chunk of the worst cut up to which instances run, and a round each."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Point:
     decided
         Whether there is a plan.
     why
-        What proves that there is none, or keeps it undecided; or empty.
+        What proves that no plan exists, or leaves it undecided; or empty.
     result
         The plan where there is one.
     """
@@ -124,7 +124,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
             for rounds, chunks in _instances(least, steps, most_chunks=most_chunks, below=best):
                 left = end - time.perf_counter()
                 if left <= 0:
-                    late = "the time limit came before it was asked; allow more"
+                    late = "the time limit came before it was decided; allow more"
                     points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
                     return tuple(points)
                 effort = Effort(seconds=min(seconds, left), seed=seed)

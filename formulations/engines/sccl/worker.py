@@ -8,7 +8,7 @@ when the pipe that requests come through is closed.
 A collective in S steps of R rounds together, as a constraint program.
 
 Step s = 0 .. S-1 takes ``r[s] >= 1`` rounds, and ``sum of r[s] = R``. For every chunk c that
-several devices need and every way w from a device u to a device v a literal ``x[c, w, s]``; for
+several devices need and every path w from a device u to a device v a literal ``x[c, w, s]``; for
 every chunk and device ``has[c, v, s]``, whether it is there when step s begins:
 
     has[c, v, 0] = 1 for holders, 0 for others
@@ -25,7 +25,7 @@ flow of whole amounts ``f[w, s]``, with ``h[v, s]`` of them at v when step s beg
     h[v, S] = the number that v needs
 
 A path that leaves too few steps, from a holder or to who needs the chunk, is left out. Paths of one
-chunk over copying devices load the links that they share once. Rooms b are fractions p / q, so
+chunk over copying devices load the links that they share once. Capacities b are fractions p / q, so
 that the last row is ``q * load <= p * r[s]``.
 """
 
@@ -48,7 +48,7 @@ from formulations.engines.cp_sat.worker import say
 
 
 class Model:
-    """The program of one request, as `sccl.instance.Puzzle.request` writes it."""
+    """The program of one request, as `sccl.instance.Instance.request` writes it."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request = request
@@ -124,7 +124,7 @@ class Model:
                 model.add(sum(came) + here == then)
                 here = then
         if needed:
-            # Without any way into it this is a contradiction, as it should be.
+            # Without any path into it this is a contradiction, as it should be.
             model.add_exactly_one(every)
         elif every:
             model.add_at_most_one(every)

@@ -71,7 +71,7 @@ def orders(
     holds
         Whether latency holds links too while they are ordered.
     seed
-        Of the random numbers that decide ties besides; with 0 there are none.
+        Of the random numbers that decide ties besides; with 0 nothing is random.
     over
         Says when no more are to be tried; one always is.
     """

@@ -215,7 +215,7 @@ def parts_of(transfers: Transfers, collective: Collective, sketch: Sketch) -> li
     Raises
     ------
     ProblemError
-        If the sketch asks for other chunks than there are.
+        If the sketch has other chunks than there are.
     Infeasible
         If the sketch leaves no path.
     """
@@ -266,7 +266,7 @@ MOST_PAIRS = 40_000_000
 """Chunks times transfers above which nothing is built."""
 
 SAME = 1e-9
-"""Ways within this share of the shortest are as short."""
+"""Paths within this share of the shortest are as short."""
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ def pairs_of(part: Part) -> Pairs:
     logic, chunks = part.logical, len(part.nbytes)
     if chunks * len(logic) > MOST_PAIRS:
         msg = (
-            f"{chunks} chunks over {len(logic)} ways are {chunks * len(logic):,} pairs, more than "
+            f"{chunks} chunks over {len(logic)} paths are {chunks * len(logic):,} pairs, more than "
             f"{MOST_PAIRS:,}; leave out paths by a sketch or join chunks by instances"
         )
         raise SolveError(msg)
@@ -462,7 +462,7 @@ def symmetric_pairs(
 
     Returns
     -------
-        None if a pair has an image that is none.
+        None if a pair's image is not a pair.
     """
     width = len(pairs.part.logical)
     key = pairs.chunk * width + pairs.transfer

@@ -1,4 +1,4 @@
-"""Step 1, path encoding (formulation 2): which chunk takes which way, order left open.
+"""Step 1, path encoding (formulation 2): which chunk takes which path, order left open.
 
 What paths have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
 """
@@ -29,8 +29,8 @@ class Demands:
     forced
         Of each forced pair of GPUs the pairs that use it.
     crossings
-        Of each chunk and each other host that wants it and that ways from its own reach: the pairs
-        that lead there from its own (inter-node transfer constraints of formulation 2).
+        Of each chunk and each other host that wants it and that paths from its own host reach: the
+        pairs that lead there from its own (inter-node transfer constraints of formulation 2).
     """
 
     pairs: Pairs

@@ -1,6 +1,6 @@
 """The three steps on a run: quick paths, then those of the program, ordered and offered.
 
-Ways quickly: one chunk after the other along whatever is soonest there over links so far.
+Paths quickly: one chunk after the other along whatever is soonest there over links so far.
 
 The plan to begin with. A chunk spreads from device to device, each time over the transfer for which
 the later of two times is least: when the chunk would be there if it never waited, and when the
@@ -255,7 +255,7 @@ class Search:
         if len(logic) == len(routed) and not (known and self.begun):
             self._offered(routed, logic, contiguous=True)
             if self.begun and self.run.best is before:
-                self.run.note("the plan of the quick paths is no longer than these, and is kept")
+                self.run.note("the plan of the quick paths is no longer than these, and stays")
         if self.run.enough:
             return self.run.reached
         if self.run.expired or not logic:
@@ -263,7 +263,7 @@ class Search:
         return Stop.MODEL_GAP if self.solved else Stop.EFFORT
 
     def _routed(self, part: Part) -> Routed:
-        """Find the quick paths of a part, with its symmetries or, if there are none so, without."""
+        """Find the quick paths of a part, with its symmetries or, failing that, without."""
         single = pairs_of(part)
         pairs = with_offsets(single, self.sketch, self.run.note)
         demands = demands_of(pairs, self.sketch)
@@ -306,9 +306,9 @@ class Search:
             return self._stand(routed, "its limit came before it had paths")
         except Infeasible:
             if not routed.forced:
-                msg = "no paths are as the sketch asks; leave out fewer links or force fewer pairs"
+                msg = "no paths match the sketch; leave out fewer links or force fewer pairs"
                 raise Infeasible(msg) from None
-            return self._stand(routed, "no paths are as symmetric and direct as it asks")
+            return self._stand(routed, "no paths are as symmetric and direct as it requires")
         run.met(outcome.size)
         self.solved &= outcome.ending in (TerminationCondition.OPTIMAL, TerminationCondition.GAP)
         run.note(
@@ -450,7 +450,7 @@ def search(run: Run, choices: Choices) -> Stop:
     Infeasible
         If the sketch leaves no plan.
     ProblemError
-        If it names what is not there, or asks for other chunks than there are.
+        If it names what is not there, or has other chunks than there are.
     SolveError
         If there are too many chunks and paths.
     """

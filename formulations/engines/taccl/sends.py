@@ -6,7 +6,7 @@ The paper's model of a link: a transfer takes ``alpha + beta s`` and holds the l
 chunks that go together take one alpha for the sum of their bytes, and are there only when the last
 of them is. `ccl.plans` says otherwise: latency does not hold a link, so that chunks one after
 the other overlap theirs. What goes together here then gains nothing and only waits. So the program
-is solved and its time told in the paper's model; its order is offered like any other, and the
+is solved and its time reported in the paper's model; its order is offered like any other, and the
 replay decides.
 """
 
@@ -409,7 +409,7 @@ class Contiguity:
         begin = np.asarray(self.begin.value)
         turn = np.empty(len(self.order))
         turn[self.order] = np.arange(len(self.order))
-        # What rounding tells apart keeps its order.
+        # What differs only by rounding keeps its order.
         ticks = np.round(begin * 1e6)
         order = np.lexsort((turn, ticks)).tolist()
         chosen = np.asarray(self.together.value) > 0.5

@@ -10,7 +10,7 @@
 
 Symmetry offsets of a sketch: verified on the logical topology and on the collective.
 
-An offset that is no symmetry of both would make the program ask for what cannot be; it is left
+An offset that is no symmetry of both would make the program infeasible; it is left
 out, with a sentence that says why.
 """
 
@@ -61,7 +61,7 @@ def with_offsets(pairs: Pairs, sketch: Sketch, note: Callable[[str], None]) -> P
             continue
         more = symmetric_pairs(pairs, [*kept, found])
         if more is None:
-            note(f"the offset ({by}, {block}) is left out: it moves paths to where none lead")
+            note(f"the offset ({by}, {block}) is left out: it maps paths to where none lead")
             continue
         kept.append(found)
         best = more
@@ -88,7 +88,7 @@ def images_of(part: Part, sketch: Sketch, *, by: int, block: int) -> Images | st
     link[position] = np.array(position)[both.links[1]]
     transfers = _moved(logic, link)
     if transfers is None:
-        return "it moves paths to where none lead"
+        return "it maps paths to where none lead"
     return chunks[1], transfers, devices, link
 
 
@@ -138,7 +138,7 @@ def default_sketch(problem: Problem) -> Sketch:
     Infeasible
         If no path joins two GPUs.
     SolveError
-        If there are too many ways.
+        If there are too many paths.
     """
     whole = adding(problem) if problem.collective.reduces else problem
     return derived(problem, transfers_of(whole.topology))
@@ -180,7 +180,7 @@ def _between(logic: Logical) -> tuple[Pair, ...] | None:
 
 
 def _joins(problem: Problem, transfers: Transfers, sketch: Sketch) -> bool:
-    """Whether a sketch leaves ways to all destinations."""
+    """Test whether a sketch leaves paths to all destinations."""
     try:
         for part in parts_of(transfers, problem.collective, sketch):
             pairs_of(part)
@@ -256,7 +256,7 @@ def _closed(group: np.ndarray, generator: np.ndarray) -> np.ndarray | None:
 
 
 def words(sketch: Sketch) -> str:
-    """Say in words what a sketch asks for."""
+    """Describe a sketch."""
     said = ["every pair of GPUs in two hosts that a path connects"]
     if sketch.between is not None:
         said = [f"{len(sketch.between)} pairs of GPUs in two hosts"]

@@ -146,7 +146,7 @@ class ChunkRows:
         return rules
 
     def _capacity_rows(self) -> list[cp.Constraint]:
-        """Keep every link to its room; rows that cannot bind are left out."""
+        """Keep every link to its capacity; rows that cannot bind are left out."""
         matrix, capacity = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
         alone = np.repeat(~self._slowed, len(capacity) // len(self.hops.capacity))
         binding = np.flatnonzero(alone & (matrix @ self.most > capacity))
@@ -223,7 +223,7 @@ class Keeping:
         return [sends[needs] + left @ self.gone <= first + held @ buffers]
 
     def _stock_rows(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
-        """Count what is kept before the first epoch and in each; none of it is negative."""
+        """Count what is stored before the first epoch and in each; none of it is negative."""
         horizon, limited = self.cells.horizon, self.memory.limited
         shape = (horizon + 1, *self.has.shape)
         count = int(np.prod(shape))
@@ -312,7 +312,7 @@ class ChunkModel:
     run
         Gives limits and hears news.
     memory
-        Limited buffers, or None where there are none.
+        Limited buffers, or None.
     at_once
         Whether a device must send on what it was not given at the start when it arrives, or
         never.
@@ -362,7 +362,7 @@ class ChunkModel:
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """

@@ -39,7 +39,7 @@ SPARE = 1e-6
 
 @dataclass(frozen=True)
 class _Cells:
-    """The variables of one horizon: number of each, -1 where there is none.
+    """The variables of one horizon: number of each, -1 where it has none.
 
     Parameters
     ----------
@@ -138,13 +138,13 @@ class FlowModel:
             What is least or most: ``thrift``, the time for which links are busy; ``haste``, the
             same, but of the last epochs more than of others; ``arrivals``, rewards for early ones.
         careful
-            Whether what may arrive in an epoch is kept together with all that leaves in it, and
+            Whether what may arrive in an epoch is stored together with all that leaves in it, and
             links are filled a little less than they could be.
 
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """
@@ -223,14 +223,14 @@ class FlowModel:
         ]
 
     def _capacity(self, cells: _Cells, sent: cp.Variable, *, spare: float) -> list[cp.Constraint]:
-        """Room of each link and shared limit in each epoch, images of what is sent counted."""
+        """Capacity of each link and shared limit in each epoch, images of what is sent counted."""
         found = self._capacities(cells, sent.size)
         return [matrix @ sent <= capacity * (1 - spare) for matrix, capacity, _ in found]
 
     def _capacities(
         self, cells: _Cells, columns: int
     ) -> Iterator[tuple[Any, np.ndarray, list[int]]]:
-        """Yield rows of capacity with their room, and the links or limits that they stand for.
+        """Yield rows of capacity with their right-hand sides, and their links or limits.
 
         Rows that cannot bind and, of links or limits that are images of one another, all but one
         are left out. Limits are numbered after all links.
@@ -371,9 +371,9 @@ def _filled(cells: np.ndarray, variable: cp.Variable) -> np.ndarray:
 GROUPS = {
     "balance": "what comes to a device in an epoch is held back, read or sent on",
     "demand": "who wants an amount reads all of it, sooner or later",
-    "room of a link": "what is sent over a link in an epoch fits into it",
+    "capacity of a link": "what is sent over a link in an epoch fits into it",
     "shared limit": "what is sent under a shared limit in an epoch fits into it",
-    "any row": "windows are left out, so no rows are told apart",
+    "any row": "windows are left out, so no rows are distinguished",
 }
 """What the constraints say."""
 
@@ -398,7 +398,7 @@ def count_amounts(hops: Arcs, flows: Commodities, horizon: int) -> ModelEstimate
     rows = {
         "balance": int(touched.sum()),
         "demand": len(flows.amount),
-        "room of a link": capacities,
+        "capacity of a link": capacities,
         "shared limit": limits,
     }
     nonzeros = 2 * many[0] + 2 * many[1] + many[2] + many[2] + many[0] + entries

@@ -66,7 +66,7 @@ def greedy(
     Raises
     ------
     Infeasible
-        If the hops lead no way to a device that wants a chunk.
+        If no path of hops leads to a device that wants a chunk.
     """
     out: list[list[Route]] = [[] for _ in hops.topology.devices]
     for hop in _single_hops(hops, through=through):
@@ -169,10 +169,10 @@ def _quickest(
 
 
 def place(transfers: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Demand) -> Schedule:
-    """Return the schedule of transfers (chunk, device names along its way), in that order.
+    """Return the schedule of transfers (chunk, device names along its path), in that order.
 
-    A transfer begins at the last device of its way that has the chunk by then; a device that stores
-    keeps a copy of what passes.
+    A transfer begins at the last device of its path that has the chunk by then; a device that
+    stores keeps a copy of what passes.
     """
     free = Reservations(hops)
     names = [each.name for each in hops.topology.devices]
@@ -194,7 +194,7 @@ def place(transfers: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: 
 def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
     """Return a plan on another grid: the same paths in the same order, each as early as it can.
 
-    A plan that is on the grid already is kept. None where the hops are hyper-edges and it is not.
+    A plan that is on the grid already stays. None where the hops are hyper-edges and it is not.
     """
     tau = hops.grid.epoch_duration
     routes = set(hops.routes)

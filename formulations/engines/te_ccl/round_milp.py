@@ -45,7 +45,7 @@ class State:
     chunk: np.ndarray
 
     def lacking(self, demand: Demand) -> np.ndarray:
-        """Return which demands are neither met nor on their way, shape (devices, chunks)."""
+        """Return which demands are neither met nor in flight, shape (devices, chunks)."""
         return np.asarray(demand.wants & np.isinf(self.arrives))
 
     def delivered(self, demand: Demand) -> int:
@@ -100,7 +100,7 @@ class Rounds:
     demand
         Who has and wants which chunk.
     gamma
-        How much a chunk on its way counts beside one that has arrived, in (0, 1).
+        How much a chunk in flight counts beside one that has arrived, in (0, 1).
     """
 
     hops: Arcs
@@ -134,7 +134,7 @@ class Rounds:
         return _nearest(self.hops.distance, np.where(np.isfinite(state.arrives), 0.0, np.inf))
 
     def waits(self, state: State) -> bool:
-        """Whether something is still on its way, or holds links, when the round begins."""
+        """Whether something is still in flight, or holds links, when the round begins."""
         hops, flying = self.hops, np.isfinite(state.arrives) & (state.arrives > state.moment)
         until = state.epoch + (hops.begin + hops.occupancy)[state.hop]
         return bool(flying.any() or (until > state.moment).any())
@@ -149,7 +149,7 @@ class Rounds:
 
         The look-ahead is of `ahead` epochs, by default as many as anything may need to arrive.
 
-        A send exists if it can be made, the chunk is not there or on its way there already, and
+        A send exists if it can be made, the chunk is not there or in flight there already, and
         it leads nearer to a device that lacks the chunk than all that have it.
         """
         hops = self.hops

@@ -49,7 +49,7 @@ class Journey:
     seconds
         Limit for the solver in one round.
     shorten
-        Whether the last rounds are asked again for fewer epochs.
+        Whether the last rounds are solved again for fewer epochs.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Journey:
         return schedule(sends, hops, self.rounds.demand)
 
     def _close(self, states: list[State]) -> None:
-        """Ask for an epoch less, again and again, from as early as leaves a small model."""
+        """Try an epoch less, again and again, from as early as leaves a small model."""
         run, rounds = self.run, self.rounds
         wants = rounds.demand.wants
         end = int(states[-1].arrives[wants].max())
@@ -146,11 +146,11 @@ class Journey:
         return model.outcome()
 
     def _round(self, state: State) -> State:
-        """Return the state after the next round; the same state if the round is asked anew."""
+        """Return the state after the next round; the same state if the round is solved anew."""
         length = self._length(state)
         self._report(state)
         after: State | None = state.later(length)
-        # Else whatever there is to send on is still on its way.
+        # Else whatever there is to send on is still in flight.
         if self.rounds.count(state, length):
             after = self._solved(state, length)
         if after is None:

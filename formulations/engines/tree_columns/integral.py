@@ -4,11 +4,11 @@ The pool of column generation, and the images of its trees under automorphisms t
 root, are put into a small integer program. With y[T], how many of the k trees of a root are T:
 
     minimise R
-    sum over T of c of y[T] = k                                          each wish c
+    sum over T of c of y[T] = k                                          each demand c
     sum over T of y[T] / k bytes[c(T)] count[i, T] / rate[i] <= R        each row i
     y whole, >= 0
 
-The halves of an all-reduce are wishes, and their roots share the data equally. Where k trees of
+The halves of an all-reduce are demands, and their roots share the data equally. Where k trees of
 the pool do not reach the best rate, trees that were never found might; what is proved is only the
 rate that no number of trees exceeds.
 """
@@ -167,7 +167,7 @@ def _improved(
 
 
 def _loads(pool: Pool, chosen: Ints) -> np.ndarray:
-    """Return µs of each row for some trees, each carrying all of its wish, (rows, trees)."""
+    """Return µs of each row for some trees, each carrying all of its demand, (rows, trees)."""
     counts = np.array([pool.counts[place] for place in chosen.tolist()], dtype=float).T
     nbytes = pool.task.nbytes[np.array(pool.demands)[chosen]]
     return np.asarray(counts * nbytes / pool.task.rows.speeds[:, None])
@@ -185,7 +185,7 @@ def _chosen(found: Optimum) -> Ints:
 
 
 def _backwards(pool: Pool) -> list[tuple[int, tuple[int, Ints]]]:
-    """Return the wishes and counts of trees by their places, the first one last."""
+    """Return the demands and counts of trees by their places, the first one last."""
     listed = list(enumerate(zip(pool.demands, pool.counts, strict=True)))
     return listed[::-1]
 
@@ -205,7 +205,7 @@ def _with_drawn(found: Optimum) -> None:
 
 
 def _with_images(pool: Pool) -> None:
-    """Add the images of trees under automorphisms that keep their roots, while there is room."""
+    """Add the images of trees under automorphisms that keep their roots, while they fit."""
     task = pool.task
     group = automorphisms(task.problem.topology)
     every = len(task.problem.topology.ranks) - 1

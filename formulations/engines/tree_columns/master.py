@@ -1,10 +1,10 @@
 """The master of tree column generation: how much each tree of the pool carries.
 
-Sets: trees T of the pool, wishes c (one root of each orbit,
+Sets: trees T of the pool, demands c (one root of each orbit,
 `formulations.engines.tree_columns.task`), rows i of links or shared limits that look alike, and
-pairs (in, out) of wishes of an all-reduce.
+pairs (in, out) of demands of an all-reduce.
 
-Variables, all >= 0: w[T], share of the wish's data that takes T; x[pair], share of all data that
+Variables, all >= 0: w[T], share of the demand's data that takes T; x[pair], share of all data that
 the roots of an orbit add up and spread; R, the time in units of a first guess.
 
     minimise R
@@ -13,8 +13,9 @@ the roots of an orbit add up and spread; R, the time in units of a first guess.
     sum over pairs of x[pair] = 1                          if there are any
     sum over T of w[T] bytes[c(T)] count[i, T] / rate[i] <= R     each i
 
-The duals are a price on every row; a tree that is cheaper than its wish pays comes in. Whatever
-the prices, what the cheapest trees cost at them is a lower bound on R (`Master.worth`).
+The duals are a price on every row; a tree that is cheaper than its demand pays comes in. Whatever
+the prices, what the cheapest trees cost at them is a lower bound on R
+(`formulations.engines.tree_columns.price`).
 
 Exact rationals from the basis of a floating-point optimum.
 
@@ -27,7 +28,7 @@ Exact weights of trees: the last basis in whole numbers, or the nearest weights 
 
 In units in which bytes d and rates n are whole numbers, weights w and time r satisfy
 
-    sum of w over the trees of a wish = 1, or = x of its pair;  sum of x = 1
+    sum of w over the trees of a demand = 1, or = x of its pair;  sum of x = 1
     sum of w[T] d[T] count[i, T] = n[i] r                       each tight row i,
 
 as many equations as the basis has columns.
@@ -60,7 +61,7 @@ class Pool:
     columns
         The trees.
     demands
-        Place of the wish of each.
+        Place of the demand of each.
     counts
         How often the rows count each, one sparse column each, shape (rows, 1).
     """
@@ -98,7 +99,7 @@ class Master:
     Parameters
     ----------
     pool
-        With a tree of each wish at least.
+        With a tree of each demand at least.
     backend
         The solver.
     """
@@ -161,7 +162,7 @@ class Master:
 
 
 def _guess(pool: Pool, loads: sparse.csc_array) -> float:
-    """Return the µs of the first trees of all wishes together."""
+    """Return the µs of the first trees of all demands together."""
     firsts = np.unique(np.array(pool.demands), return_index=True)[1]
     many = max(len(pool.task.paired), 1)
     total = loads[:, firsts].sum(axis=1) / (many if len(pool.task.paired) else 1)

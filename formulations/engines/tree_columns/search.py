@@ -11,7 +11,7 @@ R. At last the weights are made exact from the basis (`formulations.engines.tree
 
 Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
 
-Of all forests of the best rate, one that is less deep or moves less weighted data.
+Of all forests of the best rate, one that is less deep or sends less weighted data.
 
 R is fixed, and the same master minimises what its trees cost: hops from the root to the last
 device, or bytes times costs of links. For costs of links the cheapest missing tree is again an
@@ -106,7 +106,7 @@ NEAR = 1e-9
 """Trees of least depth are taken where they cost as little as any, but for this share."""
 
 FLAT = 0.1
-"""Share of what a way costs on average that a hop of depth costs, in the first trees."""
+"""Share of what a path costs on average that a hop of depth costs, in the first trees."""
 
 SHARES = (0.5, 0.8)
 """How much of the prices of the best bound is mixed into the newest."""
@@ -168,7 +168,7 @@ class Search:
     deadline
         On the clock of `formulations.core.preparing`.
     report
-        Told R and its bound in µs after each round.
+        Called with R and its bound in µs after each round.
     """
 
     task: Task
@@ -243,7 +243,7 @@ class Search:
         return at, found
 
     def _taken(self, at: Prices, found: Found) -> Floats:
-        """Keep trees, and return what they load if every wish takes its own, shape (rows,)."""
+        """Keep trees, and return what they load if every demand takes its own, shape (rows,)."""
         task = self.task
         share = 1 / max(len(task.paired), 1)
         paired = {half for demand in task.paired.tolist() for half in (demand, demand + 1)}
@@ -262,7 +262,7 @@ def _device_bound(task: Task) -> tuple[float, Floats]:
     speeds, fold = task.rows.speeds, task.rows.fold
     best, kept = 0.0, np.zeros(len(speeds))
     for ends in zip(*(_ports(task, rank) for rank in task.leaders), strict=True):
-        # The GPU with the least bandwidth is the one to ask about.
+        # The GPU with the least bandwidth is the one to test.
         rates = [sum(task.problem.topology.links[link].bandwidth for link in each) for each in ends]
         links = np.zeros(fold.shape[1])
         links[ends[int(np.argmin(rates))]] = 1.0
@@ -360,7 +360,7 @@ ROUNDS = 40
 """Most times that the master is solved."""
 
 SECOND_SHARES = (0.02, 0.2, 1.0)
-"""Of what a way costs on average, what a hop of depth costs when trees are sought."""
+"""Of what a path costs on average, what a hop of depth costs when trees are sought."""
 
 GAIN = 1e-7
 """Share of the costs that a tree must promise to come in."""

@@ -1,4 +1,4 @@
-"""What trees are sought for: wishes of one root, and rows of links that look alike.
+"""Task of the tree search: demands of one root, and rows of links that look alike.
 
 A group H that leaves no GPU in its place takes each root to |H| roots, so one of each orbit is
 enough: the others take the images of its trees. If trees of the representatives weigh w(T), each
@@ -8,7 +8,7 @@ row for each orbit is exact and nothing is averaged (the same for shared limits)
 A cluster as trees see it: vertices where they may branch, relays between them, cheapest trees.
 
 A tree branches at devices that copy. Data crosses all others as it came: they are relays, and a
-way over them from one vertex to the next is the cheapest for the prices of the day. A tree must
+path over them from one vertex to the next is the cheapest for the prices of the day. A tree must
 reach the ranks that want its data; other vertices, such as memory, switches that copy and ranks
 that want nothing, are reached where that is cheaper (`formulations.engines.tree_columns.price`).
 
@@ -74,7 +74,7 @@ class Column:
         return self.root, order.astype(np.int32).tobytes() + self.links.tobytes()
 
     def links_to(self, vertex: int) -> list[int]:
-        """Return the links of the way into a vertex, in order."""
+        """Return the links of the path into a vertex, in order."""
         found: list[int] = self.links[self.first[vertex] : self.first[vertex + 1]].tolist()
         return found
 
@@ -286,7 +286,7 @@ class Task:
 
     @cached_property
     def nbytes(self) -> np.ndarray:
-        """Bytes of each wish, shape (wishes,)."""
+        """Bytes of each demand, shape (demands,)."""
         return np.array([float(each.nbytes) for each in self.demands])
 
     @cached_property
@@ -303,7 +303,7 @@ class Task:
 
     @cached_property
     def of_side(self) -> list[list[int]]:
-        """Places of the wishes of each side."""
+        """Places of the demands of each side."""
         found: list[list[int]] = [[] for _ in self.sides]
         for place, demand in enumerate(self.demands):
             found[demand.side].append(place)
@@ -311,7 +311,7 @@ class Task:
 
     @cached_property
     def alike(self) -> list[tuple[Ints, list[int]]]:
-        """Places of wishes of one side that reach the same vertices, and these."""
+        """Places of demands of one side that reach the same vertices, and these."""
         found: dict[tuple[int, bytes], tuple[Ints, list[int]]] = {}
         for place, demand in enumerate(self.demands):
             members = self.sides[demand.side].spans(demand.root, demand.others)
@@ -383,7 +383,7 @@ def _leaders(group: Symmetry) -> list[int]:
 
 
 def _group_of(topology: Topology, demands: Demands) -> Symmetry:
-    """Return a group that takes wishes to equal wishes."""
+    """Return a group that takes demands to equal demands."""
     group = symmetry_of(topology)
     for groups in (demands.spreads, demands.sums):
         if groups and not _alike(groups, len(topology.ranks)):
@@ -461,7 +461,7 @@ def limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
 
 
 LARGEST = 4096
-"""Most GPUs for which a table of all pairs is kept."""
+"""Most GPUs for which a table of all pairs is stored."""
 
 
 def refusal(problem: Problem) -> str | None:
@@ -476,7 +476,7 @@ def refusal(problem: Problem) -> str | None:
     if len({each.root for each in groups}) < len(groups):
         return "a rank has different data for different ranks, and its trees take all of it to all"
     if len(topology.ranks) > LARGEST:
-        return f"it has {len(topology.ranks)} GPUs, and here a table of all pairs is kept"
+        return f"it has {len(topology.ranks)} GPUs, and here a table of all pairs is stored"
     for reduces, asked in ((False, not demands.sums), (True, not demands.spreads)):
         reason = _no_tree(topology, reduces=reduces) if asked else None
         if reason is not None:
