@@ -33,7 +33,7 @@ _SENDS = "{src} sends {chunk} to {dst} at {start} µs, there at {end} µs: "
 
 _WAITED = "it was at {src} from {ready} µs on and waited {wait} µs "
 
-PHRASES: Mapping[Reason, str] = {
+TEMPLATES: Mapping[Reason, str] = {
     Reason.AT_ONCE: f"{_SENDS}at once.",
     Reason.NOT_THERE: f"{_SENDS}as soon as all of it had come, last from {{from}}.",
     Reason.LINK_BUSY: f"{_SENDS}{_WAITED}for the link, busy with {{before}}.",
@@ -66,7 +66,7 @@ def chunk_label(problem: Problem, chunk: int) -> str:
 
 def templates() -> dict[str, str]:
     """Return the templates by the words of their reasons, and `part` and `earlier`, as JSON."""
-    by_reason = {reason.value: template for reason, template in PHRASES.items()}
+    by_reason = {reason.value: template for reason, template in TEMPLATES.items()}
     return {**by_reason, "part": PART, "earlier": EARLIER}
 
 
@@ -142,7 +142,7 @@ class PlanReport:
         """Describe a transfer in one sentence, and in a second that it was planned for later."""
         own, cause = self.transfers[i], self.causes[i]
         by = None if cause.by is None else self.transfers[cause.by]
-        sentence = PHRASES[cause.reason].format_map(
+        sentence = TEMPLATES[cause.reason].format_map(
             {
                 "src": own.src,
                 "dst": own.dst,

@@ -47,7 +47,7 @@ class Options:
 
     both_ways: bool = field(
         default=True,
-        metadata={"label": "Both ways round", "help": "pass on in both directions of a ring"},
+        metadata={"label": "Both directions", "help": "pass on in both directions of a ring"},
     )
     split: bool = field(
         default=True,

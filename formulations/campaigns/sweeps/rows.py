@@ -10,7 +10,7 @@ The child process of a worker: tasks in lines of JSON, one after the other, and 
 For each task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with
 the row of a plan that is not the last, once a second at most, so that little is lost when the
 process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever
-its solver is doing, and when nobody has asked for a while.
+its solver is doing, and when nobody has looked for a while.
 """
 
 from __future__ import annotations
