@@ -2,7 +2,7 @@
 
 The bounds themselves are proved in `formulations.bounds`.
 
-Where a cut is, in words: by whole hosts where it is made of them, from its smaller side.
+Describe where a cut is: by whole hosts where it consists of hosts, from its smaller side.
 
 What a little more bandwidth of each link would save: prices of links and of shared limits.
 
@@ -11,7 +11,7 @@ By duality it is the largest value, over prices y >= 0 of a byte on each link an
 
     T(b) = max over y of   D(y) / (y . b)
 
-with D(y) what moving everything costs at these prices along the cheapest ways or trees, whatever
+with D(y) the cost of all transfers at these prices along the cheapest paths or trees, whatever
 b is. For an optimal y, scaled so that y . b = 1 (b in bytes per µs), T = D(y), and the derivative
 is dT/db[i] = -T y[i]: with more bandwidth T falls, so a price is
 
@@ -24,8 +24,8 @@ never negative. Two facts follow, which `formulations` tests:
   any one of them are a subgradient: added bandwidth saves at most the price, and bandwidth that is
   taken away costs at least the price, for each GB/s.
 
-What one link's bandwidth changes alone is asked here: links that look alike have the same price,
-and each of them is worth little where only more of all of them would help.
+The price is that of one link's bandwidth alone: links that look alike have the same price,
+and a low one where only more bandwidth of all of them would help.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A way that some data must take at least: the devices in order."""
+    """A path that some data must take at least: the devices in order."""
 
     devices: tuple[str, ...]
 
@@ -75,7 +75,7 @@ class Bound:
     makespan
         µs.
     kind
-        ``path``: the longest of the quickest ways; ``injection`` and ``ejection``: what one
+        ``path``: the longest of the quickest paths; ``injection`` and ``ejection``: what one
         GPU must send or receive; ``cut``: what must leave a set of devices; ``stages``: what
         must pass two cuts one after the other, or be copied inside a set; ``group``: sums among
         all GPUs or hosts; ``flow``: the largest rate at which all demands flow together;
@@ -200,4 +200,4 @@ class Prices:
 
 
 MOST_NAMED = 8
-"""Links that are told in words."""
+"""Links that a text lists by name."""

@@ -32,7 +32,7 @@ CollectiveKind = Literal[
 COLLECTIVES: tuple[CollectiveKind, ...] = get_args(CollectiveKind)
 
 CHUNK_LIMIT = 1_000_000
-"""Most chunks that one collective may have; every one of them is kept in memory."""
+"""Most chunks that one collective may have; memory holds every one of them."""
 
 END_LIMIT = 50_000_000
 """Most holders and destinations of all chunks together; a plan has as many sends or more."""
@@ -70,7 +70,7 @@ class Chunk:
 
     @property
     def in_place(self) -> bool:
-        """Whether all who want it have it from the start, so that nothing of it moves."""
+        """Whether all ranks that want it hold it from the start, so that none of it is sent."""
         if len(self.holders) == 1:
             return self.destinations == self.holders
         return not self.reduced and set(self.destinations) <= set(self.holders)
@@ -89,9 +89,9 @@ class Collective:
     size
         Bytes of the whole buffer, as nccl-tests defines it.
     chunks
-        What has to move; a chunk's place here is its number.
+        The data to be sent; a chunk's place here is its number.
     whole
-        Whether these very chunks are to stay whole. Else only the bytes are asked for, and a plan
+        Whether these very chunks stay whole. Else only the bytes are requested, and a plan
         may cut them as it likes. Like the name of a topology this is no part of what is equal.
 
     Raises
@@ -134,7 +134,7 @@ class Collective:
 
     @cached_property
     def copies(self) -> bool:
-        """Whether any chunk has several destinations, so that copying it on the way helps."""
+        """Whether any chunk has several destinations, so that copying it along the path helps."""
         return any(len(chunk.destinations) > 1 for chunk in self.chunks)
 
     def cut(self, parts: int) -> Collective:
@@ -159,10 +159,10 @@ class Collective:
         return replace(self, chunks=chunks)
 
     def reversed(self) -> Collective:
-        """Return the mirrored collective: what it spreads is added up, and the other way round.
+        """Return the collective in reverse time: what it spreads is added up, and vice versa.
 
         ``reduce_scatter(n, size).reversed() == all_gather(n, size)`` and back; likewise reduce
-        and broadcast, gather and scatter; an all-to-all is sent back. A plan of the mirror on
+        and broadcast, gather and scatter; an all-to-all is sent back. A plan of the reverse on
         ``topology.reversed()``, read backwards in time, is a plan of this one.
 
         Raises
@@ -266,7 +266,7 @@ def all_reduce(ranks: int, size: float, *, chunks: int | None = None) -> Collect
 def all_to_all(ranks: int, size: float, *, chunks: int | None = None) -> Collective:
     """Send from each rank a different shard to each other; `size` bytes is one rank's buffer.
 
-    A rank's shard for itself is part of the buffer and does not move.
+    A rank's shard for itself is part of the buffer and is not sent.
     """
     nbytes = _shard("all-to-all", ranks, size, parts=ranks, many=ranks * (ranks - 1))
     shards = tuple(
@@ -304,7 +304,7 @@ def scatter(ranks: int, size: float, *, root: int = 0, chunks: int | None = None
 
 
 def custom(ranks: int, chunks: Iterable[Chunk]) -> Collective:
-    """Move the chunks given; the size is the sum of theirs."""
+    """Return a collective of the given chunks; the size is the sum of theirs."""
     listed = tuple(chunks)
     _few(len(listed), "custom")
     return Collective("custom", ranks, sum(chunk.size for chunk in listed), listed)
@@ -315,7 +315,7 @@ def make_collective(
 ) -> Collective:
     """Make the collective called `kind`; `root` counts only where there is one.
 
-    Whoever gives `chunks`, the number of chunks per shard, wants these kept whole; by default a
+    With `chunks`, the number of chunks per shard, these stay whole; by default a
     shard is one chunk that a plan may cut (`Collective.whole`).
 
     Raises
@@ -392,7 +392,7 @@ def _shard(
 
 
 def _in_chunks(shards: Collective, chunks: int | None) -> Collective:
-    """Return a collective of shards in so many chunks each, to be kept whole if they are given."""
+    """Return a collective of shards in so many chunks each, which stay whole if given."""
     if chunks is None:
         return shards
     if chunks < 1:
@@ -445,7 +445,7 @@ def tenants(ranks: int, jobs: Iterable[Tenant]) -> Collective:
     """Run the collectives of several tenants at the same time, as one custom collective.
 
     Their chunks follow one another in the order of the jobs; where ranks overlap, demands add up.
-    `ccl.timeline.finish_times` tells when each of them is done.
+    `ccl.timeline.finish_times` returns when each of them is done.
 
     Parameters
     ----------

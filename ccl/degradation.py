@@ -87,7 +87,7 @@ def remaining(collective: Collective, ranks: Iterable[int]) -> Collective:
     Raises
     ------
     ProblemError
-        If its root is lost, or nothing is left to move.
+        If its root is lost, or nothing is left to send.
     """
     place = {rank: i for i, rank in enumerate(sorted(set(ranks)))}
     made = made_of(collective)

@@ -28,7 +28,7 @@ def mime_bundle(noun: Any, include: Any = None, exclude: Any = None) -> MimeBund
     noun
         What is shown.
     include, exclude
-        MIME types that IPython asks for or not; it makes the choice from all of them itself.
+        MIME types that IPython includes or excludes; it chooses from all of them itself.
 
     Returns
     -------

@@ -56,7 +56,7 @@ class LimitReached(SolveError):
 
 
 class SolverMissing(SolveError):
-    """The solver asked for is not installed."""
+    """The requested solver is not installed."""
 
 
 class CatalogError(CclError):

@@ -1,7 +1,7 @@
 """Where devices stand on a drawing that nobody has arranged yet.
 
 Positions are centres in pixels, y down. They are not part of a topology: equal topologies may be
-drawn differently, and what a user has moved stays where it is.
+drawn differently, and what a user has dragged stays where it is.
 
 Grids, tori and hypercubes are drawn as such, one-way graphs from left to right, clusters of hosts
 as blocks around their switches, everything else as circles or as tiers of switches above GPUs.
@@ -39,7 +39,7 @@ _TIER = 128.0
 
 @dataclass(frozen=True)
 class Graph:
-    """Devices with their neighbours, whichever way the links go.
+    """Devices with their neighbours, whatever the direction of the links.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Graph:
         return order
 
     def levels(self, ground: Iterable[str]) -> dict[str, int]:
-        """Return the number of links from the ground to each device, 1 where there is no way."""
+        """Return the number of links from the ground to each device, 1 where there is no path."""
         found = dict.fromkeys(ground, 0)
         queue = deque(found)
         while queue:
@@ -430,7 +430,7 @@ def _extent(shape: tuple[int, ...], vectors: list[tuple[float, float]]) -> tuple
 
 
 def _columns(graph: Graph) -> Places | None:
-    """Draw a graph without any way back from left to right, None if it has a circle."""
+    """Draw an acyclic graph from left to right, None if it has a cycle."""
     depth = dict.fromkeys(graph.names, 0)
     for turn in range(len(graph.names) + 1):
         deeper = {dst: depth[src] + 1 for src, dst in graph.ends if depth[dst] < depth[src] + 1}

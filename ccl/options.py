@@ -26,7 +26,7 @@ class OptionField:
     name
         Of the field; with hyphens it is the flag.
     label, unit, help
-        For people; the unit is empty where there is none.
+        For people; the unit is empty where it has none.
     kind
         What is typed.
     default
@@ -90,7 +90,7 @@ def make_options(options: type, values: Mapping[str, Any]) -> Any:
     ProblemError
         If a name is unknown or a value out of range.
     FormatError
-        If a sketch is none.
+        If a sketch is malformed.
     """
     rows = {row.name: row for row in option_fields(options)}
     taken = {}
@@ -109,7 +109,7 @@ def typed(options: type, given: Mapping[str, str]) -> Any:
     Raises
     ------
     ProblemError
-        If a name is unknown or a value is none of its kind.
+        If a name is unknown or a value is not of its kind.
     """
     rows = {row.name: row for row in option_fields(options)}
     values: dict[str, Any] = {}

@@ -23,24 +23,24 @@ What an epoch means, exactly (``verify`` and every writer of a schedule hold to 
 What several sends cross together (`Send.via` says what one send does with its links):
 
 * A multicast is one transmission for several sends: two or more whole sends of one chunk that
-  leave the same storing device over the same link in the same epoch, crossing others on the way,
-  are one if their links form a tree (all that cross a link have come the same way to it), none of
-  them ends where another goes on, and they part only at devices that copy (`Device.copies`).
-* It has the place of its first send. Every link of the tree is held once, when the sends whose way
+  leave the same storing device over the same link in the same epoch, crossing others on the path,
+  are one if their links form a tree (all that cross a link have come to it by the same path), none
+  of them ends where another goes on, and they part only at devices that copy (`Device.copies`).
+* It has the place of its first send. Every link of the tree is held once, when the sends whose path
   it is on hold it after the common start, which is the latest of the beginning of the epoch and,
-  over all links, of ``end of the previous one - what it is held after the start``. All deadlines
-  count from that start, as for one send. Each send arrives at its own destination when it would
-  alone. What leaves the device leaves it once.
-* A sum on the way is the mirror image: two or more sends of one reduced chunk that reach the same
+  over all links, of ``end of the previous one - offset of its occupation after the start``. All
+  deadlines count from that start, as for one send. Each send arrives at its own destination when it
+  would alone. What leaves the device leaves it once.
+* A sum on the path is the mirror image: two or more sends of one reduced chunk that reach the same
   storing device over the same link, all given the same epoch, are one if their links form a tree
   that ends there, none of them begins where another comes through, and they run together only at
   devices that reduce (`Device.reduces`). It has the place of its last send. Links are held when
   those of the multicast are that it is backwards, counted from its end: as late as lets all arrive
   at once, as one sum. The send that would take longest alone leaves its device at the start, each
   other later by what it would take less, and must hold what it sends only then; nothing may be in
-  the sum twice. Where one of its links is limited, ways run together as early as latency lets
+  the sum twice. Where one of its links is limited, paths meet as early as latency lets
   their first bytes meet.
-* Sends that could be in both are a multicast. Where one of the conditions fails, as where ways
+* Sends that could be in both are a multicast. Where one of the conditions fails, as where paths
   part at a device that does not copy, every one of these sends crosses its links by itself. The
   same holds for chunks of which parts are sent.
 
@@ -91,10 +91,10 @@ class Send:
     src, dst
         The devices it leaves and reaches.
     via
-        Devices that cannot store and that it crosses on the way without stopping (cut-through).
+        Devices that cannot store and that it crosses without stopping (cut-through).
         No byte leaves one before it has come, and a link carries no more than its bandwidth: a
         link that is faster than one before it waits until it can send without a pause, and is
-        free for others until then. With n bytes the links 0, 1, ... of the way are held for
+        free for others until then. With n bytes the links 0, 1, ... of the path are held for
         ``n * beta[j]`` each, from ``alpha[0] + ... + alpha[j - 1] + n * d[j]`` after the start on,
 
             d[0] = 0,    d[j] = max(d[j - 1], d[j - 1] + beta[j - 1] - beta[j]),
@@ -214,7 +214,7 @@ class Forest:
     trees
         Out-trees from each root.
     reduces
-        Whether data travels up the trees and is added on the way (reduce-scatter, reduce)
+        Whether data travels up the trees and is added along them (reduce-scatter, reduce)
         rather than down (all-gather, broadcast). Routes are then written from the child to the
         parent, children before their parents.
     spread

@@ -7,9 +7,9 @@ carry their witnesses).
 What a published formula says of a plan, beside what the plan takes on this graph.
 
 Formulas of collectives count steps and bytes on links that are all alike and never shared. On a
-drawn cluster the same steps share links, and links differ. Four times tell where a difference
-comes from: the formula, with the slowest way between neighbours; every message alone on its own
-way, step after step; the messages of a step together; and the replay, in which steps overlap.
+drawn cluster the same steps share links, and links differ. Four times show where a difference
+comes from: the formula, with the slowest path between neighbours; every message alone on its own
+path, step after step; the messages of a step together; and the replay, in which steps overlap.
 Shared limits are left out before the replay.
 """
 
@@ -47,11 +47,11 @@ class ClosedForm:
         The formula as published, in α, β, p ranks and m bytes.
     alpha, beta
         µs and µs per byte that it is evaluated with: the largest latency and the slowest link of
-        the ways between ranks that the steps use.
+        the paths between ranks that the steps use.
     makespan
         What it comes to.
     alone
-        Step after step, each as long as its slowest message would take alone on its way; where
+        Step after step, each as long as its slowest message would take alone on its path; where
         the formula counts ports, as the fullest port of a GPU would.
     in_steps
         Step after step, the messages of a step together on the links.
@@ -62,7 +62,7 @@ class ClosedForm:
     crowd
         How many these are.
     elsewhere
-        Whether the plan sends over other ways than the steps do, where these are quicker.
+        Whether the plan sends over other paths than the steps do, where these are quicker.
     """
 
     expression: str
@@ -122,7 +122,7 @@ _TOLD = 20_000
 class Status(StrEnum):
     """Among which plans a plan is proved optimal.
 
-    ``optimal`` is said of the makespan, among all plans, however they cut the data;
+    ``optimal`` refers to the makespan, among all plans, however they cut the data;
     ``optimal for whole chunks`` among the plans that send these chunks whole; ``optimal
     throughput`` of the steady state of many repetitions. Nothing is proved of a feasible plan but
     its gap.
@@ -145,16 +145,16 @@ class Stop(StrEnum):
     PROVED = "the makespan meets a lower bound"
     RATE = "no plan has a higher rate: its steady state meets a lower bound"
     MODEL_OPTIMAL = "the model is solved to optimality on its grid of epochs"
-    GAP = "the gap asked for is reached"
-    WHOLE_GAP = "the gap asked for is reached among plans that keep these chunks whole"
-    MODEL_GAP = "the model's own objective is within the gap asked for"
+    GAP = "the requested gap is reached"
+    WHOLE_GAP = "the requested gap is reached among plans that keep these chunks whole"
+    MODEL_GAP = "the model's own objective is within the requested gap"
     TIME_LIMIT = "the time limit is reached"
     MEMORY = "it needed more memory than it may have"
     TOO_LARGE = "the model would be too large to be solved here"
     CANCELLED = "it was cancelled"
     SEARCHED = "no plan that the model has is shorter"
     EFFORT = "search budget used up"
-    PASSES = "all the passes asked for are done"
+    PASSES = "all requested passes are done"
     CONSTRUCTED = "the plan is constructed, nothing is searched"
     READ = "the plan was read from a file, nothing is searched"
 
@@ -184,7 +184,7 @@ class Result:
     Parameters
     ----------
     problem
-        What was asked.
+        The problem.
     plan
         The answer.
     timeline
@@ -323,7 +323,7 @@ class Result:
         return self.algbw * bus_factor(self.problem.collective)
 
 
-def conclude(  # noqa: PLR0913  what a result is made of
+def conclude(  # noqa: PLR0913  the parts of a result
     problem: Problem,
     plan: Plan,
     *,

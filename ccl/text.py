@@ -14,7 +14,7 @@ DIGITS = 6
 _TIMES = ("µs", "ms", "s")
 
 MOST_LINES = 40
-"""Lines of one kind that are told; how many are left out is said."""
+"""Lines of one kind in a text, which counts those left out."""
 
 
 def duration(microseconds: float | None) -> str:

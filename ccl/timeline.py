@@ -8,7 +8,7 @@ A transfer starts at the moment at which the last of what it waits for is there:
 * the transfer before it has left its link;
 * of a send that crosses several links at once (`ccl.plans`), so much of it has come that the
   link can go on without a pause, and the same further on: the links begin together, each a set time
-  later, so the one that is free last decides for all, and where ways run together in a switch, the
+  later, so the one that is free last decides for all, and where paths meet in a switch, the
   part that comes last decides for the others;
 * a shared limit has something left for it, or a window with no bandwidth at all has ended;
 * the plan lets it start: what goes to a limited buffer, and everything where there are windows,
@@ -16,7 +16,7 @@ A transfer starts at the moment at which the last of what it waits for is there:
 
 Of several that are there at the same moment an arrival counts first, then the link.
 
-What a replay is worth: bandwidths as nccl-tests prints them, use of links, critical path.
+Metrics of a replay: bandwidths as nccl-tests prints them, use of links, critical path.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _Replay:
             for j in those:
                 self._onward.setdefault(j, []).append(i)
         self._limits = _Limits(problem, timeline)
-        # Where rates change on the way, every link of a send starts by itself.
+        # Where rates change along the path, every link of a send starts by itself.
         self._together = not (problem.windows or self._limits.any)
         # What the plan may hold back until its time.
         self._timed = bool(problem.windows) or any(
@@ -254,7 +254,7 @@ class _Replay:
         return Cause(reason, by, ready)
 
     def _alone(self, i: int, ready: float) -> _Found | None:
-        """Return a cause that lies at the source of a transfer or on its link."""
+        """Return a cause at the source of a transfer or on its link."""
         start, before = self._all[i].start, self._on_link[i]
         if start <= self._slack:
             return Reason.AT_ONCE, None
@@ -301,7 +301,7 @@ class _Replay:
         return max(known, key=lambda j: self._moment(i, j), default=None)
 
     def _moment(self, i: int, j: int) -> float:
-        """Return the µs from which on transfer j no longer kept transfer i from starting."""
+        """Return the µs from which on transfer j no longer prevented transfer i from starting."""
         if j == self._on_link[i]:
             return self._all[j].sent
         return self._enough(i, j) if i in self._passed else self._all[j].end

@@ -1,7 +1,7 @@
 """Devices, links and shared limits: the cluster that is drawn.
 
 Bandwidths are in GB/s (10^9 bytes a second) and one way, latencies in µs. Positions on a drawing
-are not part of a topology (`ccl.layout`): two topologies are equal when they move data alike.
+are not part of a topology (`ccl.layout`): two topologies are equal when they carry data alike.
 
 What the builder of a cluster knows of its symmetry; `ccl.symmetry` checks it before it is used.
 
@@ -200,7 +200,7 @@ class Link:
     alpha
         Latency in µs, paid once per send; it does not occupy the link.
     medium
-        What it is made of, for people: ``NVLink 3``, ``InfiniBand``, ``PCIe 4``.
+        Its medium, for people: ``NVLink 3``, ``InfiniBand``, ``PCIe 4``.
     count
         Number of parallel links that it stands for.
     """
@@ -383,7 +383,7 @@ class Topology:
         Raises
         ------
         ProblemError
-            If there is none.
+            If there is no such link.
         """
         try:
             return self.devices[self.index[name]]
@@ -397,7 +397,7 @@ class Topology:
         Raises
         ------
         ProblemError
-            If there is none.
+            If there is no such device.
         """
         try:
             return self.links[self.link_index[src, dst]]
@@ -408,7 +408,7 @@ class Topology:
     def reversed(self) -> Topology:
         """Return the same cluster with every link turned round.
 
-        A plan on it, read backwards in time, is a plan of the mirrored collective here. What
+        A plan on it, read backwards in time, is a plan of the reversed collective here. What
         copies there must reduce here, so the two abilities change places.
         """
         return Topology(
@@ -490,7 +490,7 @@ def many_links(
     Raises
     ------
     ProblemError
-        If one of them is none.
+        If one of them is malformed.
     """
     rates, lates = np.array(bandwidth, dtype=float), np.array(alpha, dtype=float)
     sound = ((rates > 0) & (rates < math.inf) & (lates >= 0) & (lates < math.inf)).all()

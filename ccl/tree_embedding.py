@@ -1,11 +1,11 @@
 """Trees laid over links: what the routes of a tree share, and what waits for what.
 
-The data of a root is a line. In an all-reduce each in-tree adds up a stretch of it and each
-out-tree spreads one, both in their order; where two stretches meet, data goes up the one tree and
+The data of a root is a line. In an all-reduce each in-tree adds up an interval of it and each
+out-tree spreads one, both in their order; where two intervals meet, data goes up the one tree and
 down the other, from the root on when the root has all of it. The lines of all roots one after the
 other are the chunks one after the other.
 
-What a forest or a flow asks of every link in its steady state, where latency is hidden.
+The load of a forest or a flow on every link in its steady state, where latency is hidden.
 
 A problem that is solved again and again, each time by the same trees or flows, takes as long each
 time as its busiest link or shared limit: bytes over bandwidth. Latencies and the filling of the
@@ -131,7 +131,7 @@ class Route:
 
 
 def routes(problem: Problem, forest: Forest) -> Iterator[Route]:
-    """Yield the ways of all chunks over the trees of a forest, images left out."""
+    """Yield the routes of all chunks over the trees of a forest, images left out."""
     if forest.spread:
         yield from _up_and_down(problem, forest)
     else:
@@ -139,7 +139,7 @@ def routes(problem: Problem, forest: Forest) -> Iterator[Route]:
 
 
 def _one_way(problem: Problem, forest: Forest) -> Iterator[Route]:
-    """Yield the ways of chunks that all go out from their roots or all come to them."""
+    """Yield the routes of chunks that all go out from their roots or all come to them."""
     of_root: defaultdict[int, list[int]] = defaultdict(list)
     for number, chunk in enumerate(problem.collective.chunks):
         if chunk.in_place:
@@ -155,7 +155,7 @@ def _one_way(problem: Problem, forest: Forest) -> Iterator[Route]:
 
 
 def _up_and_down(problem: Problem, forest: Forest) -> Iterator[Route]:
-    """Yield the ways of an all-reduce: up an in-tree, then down an out-tree of its root."""
+    """Yield the routes of an all-reduce: up an in-tree, then down an out-tree of its root."""
     ends = _ends(problem.collective)
     at, chunk = Fraction(0), 0
     for up, down, weight in _met(forest):
@@ -177,7 +177,7 @@ def _ends(collective: Collective) -> list[Fraction]:
 
 
 def _met(forest: Forest) -> Iterator[tuple[Tree, Tree, Fraction]]:
-    """Yield in-tree, out-tree and weight of each stretch of the roots' data."""
+    """Yield in-tree, out-tree and weight of each interval of the roots' data."""
     for root in sorted({tree.root for tree in forest.trees}):
         downs = [(tree, tree.weight) for tree in reversed(forest.spread) if tree.root == root]
         for up in forest.trees:

@@ -28,7 +28,7 @@ MEANINGS: dict[str, str] = {
     "hosts": "number of hosts",
     "memory_bandwidth": "GB/s that a host memory reads and writes in all; 0 is no limit",
     "network_alpha": "latency of each network link in µs",
-    "network_bandwidth": "GB/s of each GPU's way into the network",
+    "network_bandwidth": "GB/s of each GPU's link into the network",
     "nvlink": "whether the GPUs of a host are also joined by an NVSwitch",
     "one_way": "whether links go one way, along closed walks, rather than both ways",
     "planes": "whether every switch chip is drawn, rather than one for all in a host",

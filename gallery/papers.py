@@ -315,7 +315,7 @@ ENTRIES = (
         "te-ccl-2a",
         "TE-CCL, figure 2a",
         "Papers",
-        "A source, a relay and three destinations: what copying on the way saves.",
+        "A source, a relay and three destinations: what copying along the path saves.",
         f"{_TE_CCL}figure 2a; structure inferred from the text",
         figures=(_MEGA,),
         make=te_ccl_2a,

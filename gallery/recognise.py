@@ -2,7 +2,7 @@
 
 A name is given only where opening it makes an equal topology. Sizes are looked for among the
 numbers of the topology's own name and counts, figures among those of its links; an edited cluster
-is usually told apart by its name or its counts, before much is made.
+is usually distinguished by its name or its counts, before much is made.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TRIES = 120
 """Clusters that are made of one entry."""
 
 _IN_NAME = ("int", "shape", "choice")
-"""Kinds of arguments that the name of a cluster may tell."""
+"""Kinds of arguments that the name of a cluster may contain."""
 
 
 def spec_of(topology: Topology) -> str | None:
@@ -50,7 +50,7 @@ def spec(entry: Entry, arguments: Mapping[str, Any]) -> str:
 
 
 def _letters(name: str) -> str:
-    """Return what of the name of a cluster its arguments leave alone."""
+    """Return the part of a cluster's name that its arguments do not determine."""
     return "".join(re.findall("[a-z]", re.sub(r"\d+(x\d+)*", "", name.lower().partition("(")[0])))
 
 

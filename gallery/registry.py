@@ -50,7 +50,7 @@ def entry(name: str) -> Entry:
     Raises
     ------
     ProblemError
-        If there is none.
+        If it does not exist.
     """
     found = _BY_NAME.get(name.strip().lower())
     if found is None:

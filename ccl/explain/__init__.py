@@ -1,7 +1,7 @@
-"""Plans in words: why each send waited, the way of a chunk, what a makespan is made of.
+"""Plans as text: why each send waited, the path of a chunk, the breakdown of a makespan.
 
-`explain` tells all of it as text, `report` gives the parts: sentences, causes, the critical path,
-and `breakdown` of its times. `difference` compares two results of one problem.
+`explain` describes all of it as text, `report` gives the parts: sentences, causes, the critical
+path, and `breakdown` of its times. `difference` compares two results of one problem.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What differs between two plans of one problem, whoever found them.
 
-Plans are compared by what they move between devices that store: a chunk, from where to where, over
+Plans are compared by what they bring between devices that store: a chunk, from where to where, over
 which switches, and when. So a schedule can be compared with a forest, whose parts count together.
 """
 
@@ -27,18 +27,18 @@ _SAME_SHARE = 1e-6
 
 
 class Kind(StrEnum):
-    """How a move differs."""
+    """How a delivery differs."""
 
     ONLY_FIRST = "only in the first"
     ONLY_SECOND = "only in the second"
-    WAY = "over another path"
+    PATH = "over another path"
     SHARE = "another share"
     TIME = "at another time"
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """What a plan moves of a chunk from one device that stores to another.
+class Delivery:
+    """Data of a chunk that a plan brings from one device that stores to another.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A move that differs: of the chunk `chunk` from `src` to `dst`; None where there is none."""
+    """A delivery that differs: of the chunk `chunk` from `src` to `dst`; None if absent."""
 
     kind: Kind
     chunk: int
     src: str
     dst: str
-    first: Move | None
-    second: Move | None
+    first: Delivery | None
+    second: Delivery | None
 
     @property
     def start(self) -> float:
@@ -89,9 +89,9 @@ class Difference:
     makespans
         Of the two in µs.
     rows
-        The moves that differ, in order of time.
+        The deliveries that differ, in order of time.
     same
-        How many moves are the same in both.
+        How many deliveries are the same in both.
     links
         Bytes that each plan sends over the links on which that differs, by ends.
     labels
@@ -112,7 +112,7 @@ class Difference:
         return min((row.start for row in self.rows), default=None)
 
     def text(self) -> str:
-        """Tell it in lines: at most `writing.MOST_LINES` of a kind."""
+        """Describe the difference in lines: at most `ccl.text.MOST_LINES` of a kind."""
         lines = [self._makespans()]
         if not self.rows:
             return "\n".join([*lines, f"They move the same: {count(self.same, 'send')}."])
@@ -124,7 +124,7 @@ class Difference:
             those = [row for row in self.rows if row.kind is kind]
             if those:
                 lines.append(f"{self._titled(kind)}: {count(len(those), 'send')}")
-                lines += bounded([f"  {self._told(row)}" for row in those], "send")
+                lines += bounded([f"  {self._text(row)}" for row in those], "send")
         if self.links:
             lines.append("Bytes of links:")
             sent = [
@@ -135,7 +135,7 @@ class Difference:
         return "\n".join(lines)
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """Return the moves that differ as plain values, for a view or a file."""
+        """Return the deliveries that differ as plain values, for a view or a file."""
         return [
             {**asdict(row), "kind": row.kind.value, "label": self.labels[row.chunk]}
             for row in self.rows
@@ -144,11 +144,11 @@ class Difference:
     def _makespans(self) -> str:
         first, second = self.makespans
         more = second - first
-        told = f"{self.names[0]}: {number(first)} µs, {self.names[1]}: {number(second)} µs"
+        totals = f"{self.names[0]}: {number(first)} µs, {self.names[1]}: {number(second)} µs"
         if abs(more) <= _SAME_TIME * max(first, second):
-            return f"{told}, the same."
+            return f"{totals}, the same."
         share = f" ({number(100 * abs(more) / first, 3)} %)" if first else ""
-        return f"{told}, {number(abs(more))} µs {'more' if more > 0 else 'less'}{share}."
+        return f"{totals}, {number(abs(more))} µs {'more' if more > 0 else 'less'}{share}."
 
     def _titled(self, kind: Kind) -> str:
         if kind is Kind.ONLY_FIRST:
@@ -157,7 +157,7 @@ class Difference:
             return f"Only in {self.names[1]}"
         return kind.value.capitalize()
 
-    def _told(self, row: Differing) -> str:
+    def _text(self, row: Differing) -> str:
         what = f"{self.labels[row.chunk]} from {row.src} to {row.dst}"
         both = (self.names[0], row.first), (self.names[1], row.second)
         sides = [(name, _side(each, row.kind)) for name, each in both if each is not None]
@@ -172,16 +172,16 @@ class Difference:
         return mime_bundle(self, include, exclude) or ({"text/plain": self.text()}, {})
 
 
-def _side(move: Move, kind: Kind) -> str:
-    when = f"at {number(move.start)} µs"
-    if move.epochs:
-        epochs = enumerated([str(each) for each in move.epochs])
-        when += f" (epoch{'s' if len(move.epochs) > 1 else ''} {epochs})"
+def _side(delivery: Delivery, kind: Kind) -> str:
+    when = f"at {number(delivery.start)} µs"
+    if delivery.epochs:
+        epochs = enumerated([str(each) for each in delivery.epochs])
+        when += f" (epoch{'s' if len(delivery.epochs) > 1 else ''} {epochs})"
     if kind is Kind.TIME:
         return when
     if kind is Kind.SHARE:
-        return f"{number(100 * move.share, 3)} %"
-    return f"over {' → '.join(move.way)} {when}" if move.way else when
+        return f"{number(100 * delivery.share, 3)} %"
+    return f"over {' → '.join(delivery.way)} {when}" if delivery.way else when
 
 
 def difference(
@@ -190,7 +190,7 @@ def difference(
     *,
     names: tuple[str, str] = ("first", "second"),
 ) -> Difference:
-    """Compare two plans of one problem, move by move.
+    """Compare two plans of one problem, delivery by delivery.
 
     Where both have epochs of the same duration, the same time means the same epoch; else the same
     µs of the replay.
@@ -227,55 +227,55 @@ def difference(
 def _same_problem(one: Problem, other: Problem) -> None:
     if one is other or one.fingerprint == other.fingerprint:
         return
-    told = [
+    called = [
         f"{each.collective.kind} of {size(each.collective.size)} on {each.topology}"
         for each in (one, other)
     ]
-    unlike = " and ".join(told) if told[0] != told[1] else f"two that are both {told[0]}"
+    unlike = " and ".join(called) if called[0] != called[1] else f"two that are both {called[0]}"
     msg = f"these are plans of different problems, {unlike}; compare plans of one"
     raise ProblemError(msg)
 
 
-_Moves = dict[tuple[int, str, str], dict[tuple[str, ...], Move]]
-"""By chunk and ends, and by way."""
+_Deliveries = dict[tuple[int, str, str], dict[tuple[str, ...], Delivery]]
+"""By chunk and ends, and by path."""
 
 
-def moves_of(told: PlanReport) -> _Moves:
-    """Return what a plan moves between devices that store; parts over one way are one move."""
-    found: _Moves = {}
-    for last, own in enumerate(told.transfers):
-        if own.dst not in told.stores:
+def deliveries_of(described: PlanReport) -> _Deliveries:
+    """Return what a plan brings between devices that store; parts over one path are one."""
+    found: _Deliveries = {}
+    for last, own in enumerate(described.transfers):
+        if own.dst not in described.stores:
             continue
-        share = own.nbytes / told.sizes[own.chunk]
-        for first, way, part in _origins(told, last):
-            begin = told.transfers[first]
-            ways = found.setdefault((own.chunk, begin.src, own.dst), {})
+        share = own.nbytes / described.sizes[own.chunk]
+        for first, path, part in _origins(described, last):
+            begin = described.transfers[first]
+            paths = found.setdefault((own.chunk, begin.src, own.dst), {})
             epochs = (begin.epoch,) if begin.epoch >= 0 else ()
-            move = Move(way, epochs, begin.start, own.end, share * part)
-            ways[way] = _joined(ways[way], move) if way in ways else move
+            delivery = Delivery(path, epochs, begin.start, own.end, share * part)
+            paths[path] = _joined(paths[path], delivery) if path in paths else delivery
     return found
 
 
-def _origins(told: PlanReport, i: int) -> Iterator[tuple[int, tuple[str, ...], float]]:
+def _origins(described: PlanReport, i: int) -> Iterator[tuple[int, tuple[str, ...], float]]:
     """Yield the transfers with which what one brings set out, the switches since, and its part.
 
     The parts of a sum are whole each; what was cut is divided by its bytes.
     """
-    own = told.transfers[i]
-    after = () if own.src in told.stores else told.timeline.after[i]
+    own = described.transfers[i]
+    after = () if own.src in described.stores else described.timeline.after[i]
     if not after:
         yield i, (), 1.0
         return
-    reduced = told.problem.collective.chunks[own.chunk].reduced
-    whole = sum(told.transfers[j].nbytes for j in after)
+    reduced = described.problem.collective.chunks[own.chunk].reduced
+    whole = sum(described.transfers[j].nbytes for j in after)
     for j in after:
-        part = 1.0 if reduced else told.transfers[j].nbytes / whole
-        for first, way, share in _origins(told, j):
-            yield first, (*way, own.src), share * part
+        part = 1.0 if reduced else described.transfers[j].nbytes / whole
+        for first, path, share in _origins(described, j):
+            yield first, (*path, own.src), share * part
 
 
-def _joined(one: Move, other: Move) -> Move:
-    return Move(
+def _joined(one: Delivery, other: Delivery) -> Delivery:
+    return Delivery(
         one.way,
         tuple(sorted(one.epochs + other.epochs)),
         min(one.start, other.start),
@@ -285,32 +285,32 @@ def _joined(one: Move, other: Move) -> Move:
 
 
 def _compared(one: PlanReport, other: PlanReport) -> tuple[list[Differing], int]:
-    """Return the moves that differ, and how many do not."""
-    first, second = moves_of(one), moves_of(other)
+    """Return the deliveries that differ, and how many do not."""
+    first, second = deliveries_of(one), deliveries_of(other)
     clock = _Clock(one, other)
     rows: list[Differing] = []
     same = 0
     for key in {**first, **second}:
         ours, theirs = dict(first.get(key, {})), dict(second.get(key, {}))
-        for way in [way for way in ours if way in theirs]:
-            kind = clock.differs(ours[way], theirs[way])
+        for path in [path for path in ours if path in theirs]:
+            kind = clock.differs(ours[path], theirs[path])
             if kind is None:
                 same += 1
             else:
-                rows.append(Differing(kind, *key, ours[way], theirs[way]))
-            del ours[way], theirs[way]
+                rows.append(Differing(kind, *key, ours[path], theirs[path]))
+            del ours[path], theirs[path]
         # The same send over another path, as far as there are some of both.
         left, right = list(ours.values()), list(theirs.values())
         both = min(len(left), len(right))
         pairs = zip(left[:both], right[:both], strict=True)
-        rows += [Differing(Kind.WAY, *key, ours_, theirs_) for ours_, theirs_ in pairs]
+        rows += [Differing(Kind.PATH, *key, ours_, theirs_) for ours_, theirs_ in pairs]
         rows += [Differing(Kind.ONLY_FIRST, *key, each, None) for each in left[both:]]
         rows += [Differing(Kind.ONLY_SECOND, *key, None, each) for each in right[both:]]
     return rows, same
 
 
 class _Clock:
-    """Says whether two moves over one way are the same."""
+    """A test of whether two deliveries over one path are the same."""
 
     def __init__(self, one: PlanReport, other: PlanReport) -> None:
         plans = one.plan, other.plan
@@ -319,7 +319,7 @@ class _Clock:
         self._epochs = both and len(durations) == 1
         self._slack = _SAME_TIME * max(one.timeline.makespan, other.timeline.makespan)
 
-    def differs(self, one: Move, other: Move) -> Kind | None:
+    def differs(self, one: Delivery, other: Delivery) -> Kind | None:
         if abs(one.share - other.share) > _SAME_SHARE:
             return Kind.SHARE
         if self._epochs:
@@ -330,8 +330,8 @@ class _Clock:
 def _links(one: PlanReport, other: PlanReport) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the bytes of both on each link on which they differ."""
     sent: dict[tuple[str, str], list[float]] = {}
-    for side, told in enumerate((one, other)):
-        for each in told.transfers:
+    for side, described in enumerate((one, other)):
+        for each in described.transfers:
             sent.setdefault((each.src, each.dst), [0.0, 0.0])[side] += each.nbytes
     return {
         ends: (first, second)

@@ -1,6 +1,6 @@
-"""A plan with its replay and the causes in it: what everything that is told of it is taken from.
+"""A plan with its replay and the causes in it: the source of every text about it.
 
-The words in which a send is told: templates with holes, which the canvas fills in as well.
+Sends are described by templates with placeholders, which the canvas fills in as well.
 
 The holes, each a name in braces:
 
@@ -11,7 +11,7 @@ The holes, each a name in braces:
   leaves, and its link;
 * in `PLANNED`, `epoch` and `planned`: the epoch and when it begins.
 
-What the makespan is made of, along the critical path: latencies, bytes, waiting.
+The breakdown of a makespan along the critical path: latencies, bytes, waiting.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SENDS = "{src} sends {chunk} to {dst} at {start} µs, there at {end} µs: "
 
 _WAITED = "it was at {src} from {ready} µs on and waited {wait} µs "
 
-PHRASES: Mapping[Reason, str] = {
+TEMPLATES: Mapping[Reason, str] = {
     Reason.AT_ONCE: f"{_SENDS}at once.",
     Reason.NOT_THERE: f"{_SENDS}as soon as all of it had come, last from {{from}}.",
     Reason.LINK_BUSY: f"{_SENDS}{_WAITED}for the link, busy with {{before}}.",
@@ -66,8 +66,8 @@ def chunk_label(problem: Problem, chunk: int) -> str:
 
 def templates() -> dict[str, str]:
     """Return the templates by the words of their reasons, and `part` and `earlier`, as JSON."""
-    told = {reason.value: template for reason, template in PHRASES.items()}
-    return {**told, "part": PART, "earlier": EARLIER}
+    by_reason = {reason.value: template for reason, template in TEMPLATES.items()}
+    return {**by_reason, "part": PART, "earlier": EARLIER}
 
 
 Plan = Schedule | Forest | Flow
@@ -86,7 +86,7 @@ class PlanReport:
     Parameters
     ----------
     problem, plan, timeline
-        What was asked, the answer and its replay; of a symmetric forest the replay of all trees,
+        The problem, the answer and its replay; of a symmetric forest the replay of all trees,
         unless that is too large.
     """
 
@@ -139,10 +139,10 @@ class PlanReport:
         return waited if waited > _SAME * self.timeline.makespan else 0.0
 
     def sentence(self, i: int) -> str:
-        """Tell a transfer in one sentence, and in a second that it was planned for later."""
+        """Describe a transfer in one sentence, and in a second that it was planned for later."""
         own, cause = self.transfers[i], self.causes[i]
         by = None if cause.by is None else self.transfers[cause.by]
-        told = PHRASES[cause.reason].format_map(
+        sentence = TEMPLATES[cause.reason].format_map(
             {
                 "src": own.src,
                 "dst": own.dst,
@@ -158,11 +158,11 @@ class PlanReport:
         )
         planned = self.planned(i)
         if planned is None or planned <= own.start + _SAME * self.timeline.makespan:
-            return told
-        return told + EARLIER.format(epoch=own.epoch, planned=number(planned))
+            return sentence
+        return sentence + EARLIER.format(epoch=own.epoch, planned=number(planned))
 
     def planned(self, i: int) -> float | None:
-        """Return the µs at which the epoch of a transfer begins, None where there is none."""
+        """Return the µs at which the epoch of a transfer begins, None where it has none."""
         if not isinstance(self.plan, Schedule):
             return None
         return self.transfers[i].epoch * self.plan.epoch_duration
@@ -174,7 +174,7 @@ def _as_shown(time: float) -> float:
 
 
 def report(problem: Problem, plan: Plan, timeline: Timeline | None = None) -> PlanReport:
-    """Replay a plan, unless its replay is given, and make it ready to be told.
+    """Replay a plan, unless its replay is given, and report the causes in it.
 
     Raises
     ------
@@ -217,7 +217,7 @@ class Breakdown:
     ----------
     alphas
         Latencies of the links along the critical path. Where a send over several links waits for
-        one further on, those before it are none: its first bytes are under way before that is
+        one further on, those before it do not: its first bytes are in flight before that is
         free. One is negative where the path does not go over that link.
     sending
         µs in which bytes were put on links at their bandwidth.
@@ -258,17 +258,17 @@ class Breakdown:
         return f"{number(self.total)} µs = {' + '.join(parts)}"
 
 
-def breakdown(told: PlanReport) -> Breakdown:
+def breakdown(described: PlanReport) -> Breakdown:
     """Take the makespan of a replay apart along its critical path."""
-    parts = _Parts(told)
-    path = told.critical
+    parts = _Parts(described)
+    path = described.critical
     for place, i in enumerate(path):
-        own = told.transfers[i]
+        own = described.transfers[i]
         if not place:
             parts.waiting += own.start
         if place + 1 < len(path):
             after = path[place + 1]
-            parts.until(own, told.transfers[after], told.causes[after])
+            parts.until(own, described.transfers[after], described.causes[after])
         else:
             parts.arrival(own)
     parts.settle()
@@ -279,13 +279,13 @@ def breakdown(told: PlanReport) -> Breakdown:
 class _Parts:
     """The sums, and how a transfer adds to them."""
 
-    def __init__(self, told: PlanReport) -> None:
-        self._link = told.problem.topology.link
+    def __init__(self, described: PlanReport) -> None:
+        self._link = described.problem.topology.link
         self.alphas: list[float] = []
         self.sending = self.slowed = self.waiting = 0.0
         # µs that a send set out before a link further on was free.
         self._ahead = 0.0
-        self._least = _NOTHING * told.timeline.makespan
+        self._least = _NOTHING * described.timeline.makespan
 
     def until(self, own: Transfer, later: Transfer, cause: Cause) -> None:
         """Count from the start of a transfer to that of the one that it lets start."""

@@ -121,8 +121,8 @@ def _tenant(given: _Tenant, topology: Topology, where: str) -> Tenant:
         raise FormatError(msg)
     root = ranks[0] if given.root is None else _rank(given.root, topology, where)
     if root not in ranks:
-        told = topology.ranks[root]
-        msg = f"{where}: the root {told} is none of its ranks; name one of them"
+        name = topology.ranks[root]
+        msg = f"{where}: the root {name} is not one of its ranks; name one of them"
         raise FormatError(msg)
     made = make_collective(
         cast(CollectiveKind, given.collective),
@@ -302,7 +302,7 @@ def read_document(path: str | Path) -> Document:
     FormatError
         If it cannot be read or is no document, with the place.
     ProblemError
-        If it has the shape of a document and what it holds is none.
+        If it has the shape of a document and what it holds is invalid.
     ScheduleError
         If the plan of a result breaks a rule.
     """

@@ -109,7 +109,7 @@ def parse_quantity(
     Raises
     ------
     FormatError
-        If it is none, has a unit of something else, or is out of range.
+        If it is not a quantity, has a unit of something else, or is out of range.
     """
     text = str(given).strip() if given is not None else ""
     number, unit = _split(text, kind, what)
@@ -124,13 +124,13 @@ def parse_quantity(
 
 
 def _split(text: str, kind: Kind, what: str) -> tuple[float, str | None]:
-    """Return the number and the unit, None where there is none."""
+    """Return the number and the unit, None where it has neither."""
     if not text:
         msg = f"{what} is empty; write it like {kind.like}"
         raise FormatError(msg)
     found = _NUMBER.match(text)
     rest = text[found.end() :].strip() if found else ""
-    # A letter or a per cent sign begins a unit; anything else belongs to a number that is none.
+    # A letter or a per cent sign begins a unit; anything else belongs to a malformed number.
     if found is None or (rest and not (rest[0].isalpha() or rest[0] == "%")):
         msg = f"{what} {_quoted(text)} is not {kind.article}; write it like {kind.like}"
         raise FormatError(msg)

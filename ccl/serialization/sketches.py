@@ -48,11 +48,11 @@ class Sketch:
     ----------
     between
         Pairs of GPUs in different hosts that may send to each other; None for every pair that a
-        way joins. Which physical links these are, the topology says.
+        path joins. Which physical links these are, the topology says.
     without
         Links of the topology, by their ends, that are not used.
     forced
-        Pairs of GPUs whose way must carry at least one chunk.
+        Pairs of GPUs whose path must carry at least one chunk.
     relays
         Pairs (GPU, relay): what the GPU has for other hosts leaves its host from the relay.
     switches
@@ -65,7 +65,7 @@ class Sketch:
     chunks
         Chunks per shard, or None for as many as the request says.
     instances
-        Neighbouring chunks that go the same way one after the other, as parts of one.
+        Neighbouring chunks that take the same path one after the other, as parts of one.
 
     Raises
     ------
@@ -456,7 +456,7 @@ class SketchJson(Struct, forbid_unknown_fields=True):
 
 
 class _Head(Struct):
-    """What tells TACCL's sketches from ours."""
+    """Keys that distinguish TACCL's sketches from ours."""
 
     nnodes: Any = None
     intranode_sketch: Any = None
@@ -490,7 +490,7 @@ def sketch_from_json(value: Any) -> Sketch:
     FormatError
         If the shape is wrong, with the place.
     ProblemError
-        If it has the shape of a sketch and is none.
+        If it has the shape of a sketch and is invalid.
     """
     if isinstance(value, dict) and not value.keys() <= set(SketchJson.__struct_fields__):
         wrong = next(key for key in value if key not in SketchJson.__struct_fields__)

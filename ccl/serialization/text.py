@@ -139,7 +139,7 @@ def misfit(error: msgspec.ValidationError) -> str:
     place = place.rstrip("`").lstrip(".")
     wrong = _TYPES.sub(_in_words, wrong[:1].lower() + wrong[1:])
     named = _INDEX.sub("[]", place)
-    right = next((f"; {told}" for end, told in _RIGHT.items() if named.endswith(end)), "")
+    right = next((f"; {message}" for end, message in _RIGHT.items() if named.endswith(end)), "")
     return f"at {place or 'the top'}: {wrong}{right if 'invalid' in wrong else ''}"
 
 
@@ -182,8 +182,8 @@ def _replace(target: Path, content: bytes) -> None:
             part.unlink()
 
 
-def _malformed(data: bytes, told: str) -> str:
-    found = _BYTE.fullmatch(told)
+def _malformed(data: bytes, message: str) -> str:
+    found = _BYTE.fullmatch(message)
     if found is None:
         return f"{_place(data, len(data))}: it is not JSON, because it ends too early"
     at = int(found["at"]) - (found["what"] == "trailing characters")  # it is past the first
@@ -202,8 +202,8 @@ def _place(data: bytes, byte: int) -> str:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    told = error.strerror if isinstance(error, OSError) else None
-    return (told or str(error)).lower()
+    message = error.strerror if isinstance(error, OSError) else None
+    return (message or str(error)).lower()
 
 
 MOST_YAML_BYTES = 1_000_000

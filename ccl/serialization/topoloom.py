@@ -51,7 +51,7 @@ _WEIGHT = re.compile(
 
 
 def forest_to_json(forest: Forest) -> Json:
-    """Return a forest; out-trees and symmetry are left out where there are none."""
+    """Return a forest; out-trees and symmetry are left out where it has none."""
     value: Json = {
         "plan": "forest",
         "trees": [_tree_to_json(each) for each in forest.trees],
@@ -240,7 +240,7 @@ def topology_from_json(value: Any) -> Topology:
     FormatError
         If the shape is wrong.
     ProblemError
-        If it has the shape of a topology and is none.
+        If it has the shape of a topology and is invalid.
     """
     return topology_of(shaped(value, wire.TopologyJson, "topology"))
 
@@ -284,7 +284,7 @@ def collective_to_json(collective: Collective) -> Json:
 
 
 def _chunk_to_json(chunk: Chunk) -> Json:
-    """Return a chunk; priority and tenant are left out where they say nothing."""
+    """Return a chunk; priority and tenant are left out where they are the default."""
     value: Json = {
         "size": chunk.size,
         "holders": list(chunk.holders),
@@ -473,7 +473,7 @@ def result_of(value: wire.ResultJson) -> Result:
     result = conclude(
         problem,
         plan_of(value.plan, problem.topology),
-        # Those on steady states are held against the plan's own below, as a file may be wrong.
+        # Those on steady states are compared with the plan's own below, as a file may be wrong.
         bounds=tuple(each for each in bounds if not each.steady),
         stop=Stop[value.stop],
         formulation=value.formulation,
@@ -494,12 +494,12 @@ def result_of(value: wire.ResultJson) -> Result:
 
 
 def _check_told(value: wire.ResultJson, result: Result) -> None:
-    """Refuse what a result tells of itself and its verified plan shows to be untrue."""
+    """Refuse what a result claims and its verified plan shows to be untrue."""
     _check_bounds(value, result)
-    told = value.makespan
-    if told is not None and not math.isclose(told, result.makespan, rel_tol=PROOF_TOLERANCE):
+    claimed = value.makespan
+    if claimed is not None and not math.isclose(claimed, result.makespan, rel_tol=PROOF_TOLERANCE):
         msg = (
-            f"result, at makespan: it says {told:g} µs and the plan, replayed, takes "
+            f"result, at makespan: it says {claimed:g} µs and the plan, replayed, takes "
             f"{result.makespan:g} µs; write that or leave it out"
         )
         raise FormatError(msg)
@@ -519,12 +519,12 @@ def _check_bounds(value: wire.ResultJson, result: Result) -> None:
     takes = [(result.makespan, False, "nothing")]
     if result.steady_makespan is not None:
         takes.append((result.steady_makespan, True, "no steady state"))
-    for number, told in enumerate(value.bounds):
+    for number, claimed in enumerate(value.bounds):
         for took, steady, what in takes:
-            if told.steady >= steady and told.makespan > took * (1 + PROOF_TOLERANCE):
+            if claimed.steady >= steady and claimed.makespan > took * (1 + PROOF_TOLERANCE):
                 msg = (
                     f"result, at bounds[{number}].makespan: {what} is faster than "
-                    f"{told.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
+                    f"{claimed.makespan:g} µs, and the plan, verified, takes {took:g} µs; "
                     "solve it again"
                 )
                 raise FormatError(msg)

@@ -174,7 +174,7 @@ class CutJson(Struct, forbid_unknown_fields=True, tag="cut", tag_field="witness"
 
 
 class PathJson(Struct, forbid_unknown_fields=True, tag="path", tag_field="witness"):
-    """Devices along a way."""
+    """Devices along a path."""
 
     devices: list[str]
 

@@ -23,7 +23,7 @@ def simulate(
     problem
         What the plan is for.
     plan
-        A schedule, whose order of sends is kept while its epochs are forgotten, or a forest or a
+        A schedule, whose order of sends is preserved while its epochs are ignored, or a forest or a
         flow, which are cut into parts.
     chunks
         In about how many parts each chunk of a forest or flow is cut: each of its trees or paths

@@ -33,7 +33,7 @@ _LEFT = 1e-10
 """Likewise bytes below this share of a job; they must not wait for a rate when an epoch ends."""
 
 _NEWS = -(1 << 62)
-"""Version of the first news; of one moment those that were told first come first."""
+"""Version of the first event; among simultaneous ones those reported first come first."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Promises:
         for link, begin, end, rate in spread:
             steps[link][begin] += rate
             steps[link][end] -= rate
-        # Epochs are kept where the rate changes: there may be more of them than there is memory.
+        # Epochs are stored where the rate changes: there may be more of them than there is memory.
         self._since = {link: sorted(those) for link, those in steps.items()}
         self._rates = {
             link: list(accumulate(steps[link][epoch] for epoch in since))
@@ -271,7 +271,7 @@ class Engine:
         self._serving[job.link] = None
 
     def _tell(self, i: int, now: float, rate: float) -> None:
-        """Tell those that follow a job at which rate its bytes come from now on."""
+        """Notify those that follow a job of the rate at which its bytes come from now on."""
         for j, source, alpha in self._followers.get(i, ()):
             if j in self._inflow:
                 self._push(now + alpha, j, _NEWS + len(self._news))
@@ -369,7 +369,7 @@ class Engine:
         """
         nbytes = self._jobs[i].nbytes
         sent = nbytes - self._left[i]
-        # A backlog that is gone in less than a moment is none.
+        # A backlog that is gone in less than a moment is negligible.
         least = max(_LEFT * nbytes, math.ulp(now) / self._betas[self._jobs[i].link])
         return [
             (came - sent if came - sent > least else 0.0, rate)
@@ -404,7 +404,7 @@ class Engine:
                 for backlog, comes in self._backlogs(i, now):
                     if backlog and rate > comes:
                         moment = min(moment, backlog / (rate - comes))
-            # What ends in less time than a clock can tell ends later too, or it would for ever.
+            # What ends in less time than a clock can resolve ends later too, or it would for ever.
             later = max(now + moment, math.nextafter(now, math.inf))
             self._push(later, i, self._version[i])
 

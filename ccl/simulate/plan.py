@@ -36,7 +36,7 @@ class Crossing(NamedTuple):
 
     Parameters
     ----------
-    way
+    route
         Its links.
     sends
         Places in the plan of its sends.
@@ -44,7 +44,7 @@ class Crossing(NamedTuple):
         The first of them.
     """
 
-    way: LaidRoute
+    route: LaidRoute
     sends: tuple[int, ...]
     send: Send
 
@@ -78,8 +78,8 @@ class Plan:
 def held_back(problem: Problem, plan: Plan) -> list[float]:
     """Return the µs before which each transmission must not start.
 
-    What a limited buffer is to receive comes no earlier than the schedule says, since room for it
-    is made by what the schedule lets leave before; everything else may start at once.
+    What a limited buffer is to receive comes no earlier than in the schedule, since the space for
+    it is made by what the schedule lets leave before; everything else may start at once.
     """
     full = {
         each.name
@@ -106,58 +106,58 @@ def plan_sends(problem: Problem, schedule: Schedule, limits: Sequence[SharedLimi
     for window in problem.windows:
         for link in window.links:
             caps.setdefault(link, problem.topology.link(*link).bandwidth)
-    ways, spans = Routes(problem, caps), Spans(problem, schedule)
+    routes, spans = Routes(problem, caps), Spans(problem, schedule)
     sends = sorted(schedule.sends, key=attrgetter("epoch"))
-    crossings = list(_crossings(problem, sends, ways))
+    crossings = list(_crossings(problem, sends, routes))
     free = [0.0] * len(problem.topology.links)
     starts, ends = [0.0] * len(sends), [0.0] * len(sends)
     begins: list[float] = []
     of = [(0, 0)] * len(sends)
-    for number, (way, places, send) in enumerate(crossings):
+    for number, (route, places, send) in enumerate(crossings):
         begin = start = send.epoch * schedule.epoch_duration
-        if way.limited:
-            arrivals = _spread(spans.held(way, send.epoch), free, way=way, begin=begin)
+        if route.limited:
+            arrivals = _spread(spans.held(route, send.epoch), free, route=route, begin=begin)
         else:
-            start = max([begin, *[free[hop.link] - hop.offset for hop in way.hops]])
-            for hop in way.hops:
+            start = max([begin, *[free[hop.link] - hop.offset for hop in route.hops]])
+            for hop in route.hops:
                 free[hop.link] = start + hop.offset + hop.busy
-            arrivals = way.durations
+            arrivals = route.durations
         begins.append(start)
         for member, place in enumerate(places):
-            starts[place] = start + way.lags[member]
+            starts[place] = start + route.lags[member]
             ends[place] = start + arrivals[member]
             of[place] = number, member
     return Plan(sends, starts, ends, crossings, of, begins)
 
 
-def _crossings(problem: Problem, sends: Sequence[Send], ways: Routes) -> Iterator[Crossing]:
+def _crossings(problem: Problem, sends: Sequence[Send], routes: Routes) -> Iterator[Crossing]:
     """Yield the transmissions, turn by turn."""
     sizes = [chunk.size for chunk in problem.collective.chunks]
     together = shared(problem, sends)
     for i, send in enumerate(sends):
         nbytes = sizes[send.chunk] * send.fraction
         if i not in together:
-            yield Crossing(ways.alone(send, nbytes), (i,), send)
+            yield Crossing(routes.alone(send, nbytes), (i,), send)
         elif together[i].turn == i:
             places = together[i].places
             group = [sends[place] for place in places]
-            way = ways.together(group, nbytes, joins=together[i].joins)
-            yield Crossing(way, places, group[0])
+            route = routes.together(group, nbytes, joins=together[i].joins)
+            yield Crossing(route, places, group[0])
 
 
-def _spread(held: Held, free: list[float], *, way: LaidRoute, begin: float) -> tuple[float, ...]:
-    """Hold the links of a limited way; return how many µs after its epoch's begin each is there.
+def _spread(held: Held, free: list[float], *, route: LaidRoute, begin: float) -> tuple[float, ...]:
+    """Hold the links of a limited route; return how many µs after its epoch's begin each is there.
 
     Links that are not limited may serve it later than that, as they do what they have before.
     """
     start = begin
-    for hop, offset in zip(way.hops, held.offsets, strict=True):
+    for hop, offset in zip(route.hops, held.offsets, strict=True):
         start = max(start, free[hop.link] - offset)
-    for hop, offset in zip(way.hops, held.offsets, strict=True):
+    for hop, offset in zip(route.hops, held.offsets, strict=True):
         free[hop.link] = start + offset + hop.busy
-    last = [own[-1] for own in way.own]
+    last = [own[-1] for own in route.own]
     return tuple(
-        max(held.ends[k] + way.hops[k].alpha, start - begin + way.hops[k].end) for k in last
+        max(held.ends[k] + route.hops[k].alpha, start - begin + route.hops[k].end) for k in last
     )
 
 
@@ -199,17 +199,17 @@ def brought(plan: Plan, needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]
     """
     first = [0]
     for each in plan.crossings:
-        first.append(first[-1] + len(each.way.hops))
+        first.append(first[-1] + len(each.route.hops))
     last = [
-        first[crossing] + plan.crossings[crossing].way.own[member][-1]
+        first[crossing] + plan.crossings[crossing].route.own[member][-1]
         for crossing, member in plan.of
     ]
     found: list[tuple[int, ...]] = []
-    for base, (way, places, _) in zip(first[:-1], plan.crossings, strict=True):
-        after = [tuple([base + k for k in hop.after]) for hop in way.hops]
+    for base, (route, places, _) in zip(first[:-1], plan.crossings, strict=True):
+        after = [tuple([base + k for k in hop.after]) for hop in route.hops]
         # All sends of a multicast leave with the first, which waits for the same.
-        for member, place in enumerate(places if way.joins else places[:1]):
-            after[way.own[member][0]] += tuple(dict.fromkeys([last[j] for j in needs[place]]))
+        for member, place in enumerate(places if route.joins else places[:1]):
+            after[route.own[member][0]] += tuple(dict.fromkeys([last[j] for j in needs[place]]))
         found += after
     return found
 

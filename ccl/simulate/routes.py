@@ -1,7 +1,7 @@
 """The links that a transmission crosses: of one send, or of several that part or run together.
 
 `ccl.plans` says which sends of an epoch cross links together. They are found here by laying
-their ways into one another, device by device from the end that they share.
+their paths into one another, device by device from the end that they share.
 
 When links have less bandwidth than their own.
 """
@@ -19,7 +19,7 @@ from ccl.plans import Schedule, Send
 from ccl.problem import Problem, Window
 
 Route = tuple[str, ...]
-"""Devices along a way, its ends included."""
+"""Devices along a path, its ends included."""
 
 _Ends = tuple[str, str]
 
@@ -29,7 +29,7 @@ _Node: TypeAlias = "dict[str, _Node]"
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One link of a way.
+    """One link of a path.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Hop:
     limited
         Whether it is under a shared limit that binds.
     after
-        Places in the way of the links that its bytes come from.
+        Places in the path of the links that its bytes come from.
     """
 
     link: int
@@ -96,7 +96,7 @@ class LaidRoute:
 
 
 class Routes:
-    """Lays out each way once; `caps` has the GB/s of the tightest limit of each limited link."""
+    """A cache of routes; `caps` has the GB/s of the tightest limit of each limited link."""
 
     def __init__(self, problem: Problem, caps: Mapping[tuple[str, str], float]) -> None:
         self._topology = problem.topology
@@ -105,22 +105,22 @@ class Routes:
         self._together: dict[tuple[tuple[Route, ...], bool, float], LaidRoute] = {}
 
     def alone(self, send: Send, nbytes: float) -> LaidRoute:
-        """Return the way of a send that crosses by itself."""
+        """Return the route of a send that crosses by itself."""
         key = send.src, send.via, send.dst, nbytes
-        way = self._alone.get(key)
-        if way is None:
+        laid = self._alone.get(key)
+        if laid is None:
             route = send.src, *send.via, send.dst
-            way = self._alone[key] = self._lay((route,), nbytes, joins=False)
-        return way
+            laid = self._alone[key] = self._lay((route,), nbytes, joins=False)
+        return laid
 
     def together(self, sends: Sequence[Send], nbytes: float, *, joins: bool) -> LaidRoute:
-        """Return the way of sends that cross together."""
+        """Return the route of sends that cross together."""
         routes = tuple([(send.src, *send.via, send.dst) for send in sends])
         key = routes, joins, nbytes
-        way = self._together.get(key)
-        if way is None:
-            way = self._together[key] = self._lay(routes, nbytes, joins=joins)
-        return way
+        laid = self._together.get(key)
+        if laid is None:
+            laid = self._together[key] = self._lay(routes, nbytes, joins=joins)
+        return laid
 
     def _lay(self, routes: tuple[Route, ...], nbytes: float, *, joins: bool) -> LaidRoute:
         link = self._topology.link
@@ -213,7 +213,7 @@ def _without_pause(hops: Sequence[Hop]) -> _Stays:
 
 
 def _ending_together(hops: Sequence[Hop]) -> _Stays:
-    """Let ways that meet do what they do if they are read backwards, parting from their end."""
+    """Lay out paths that meet as paths that part from their end, read backwards."""
     waits = [0.0] * len(hops)
     for k in reversed(range(len(hops))):
         for j in hops[k].after:
@@ -223,7 +223,7 @@ def _ending_together(hops: Sequence[Hop]) -> _Stays:
 
 
 def _depth(ends: _Ends, after: Mapping[_Ends, list[_Ends]]) -> int:
-    """Count the links on the longest way to the end of a link."""
+    """Count the links on the longest path to the end of a link."""
     return 1 + max((_depth(each, after) for each in after[ends]), default=0)
 
 
@@ -342,7 +342,7 @@ class SlowTimes:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """When the links of a limited way are held, one entry for each; counted from an epoch's begin.
+    """When the links of a limited route are held, one entry for each, from an epoch's begin on.
 
     Parameters
     ----------
@@ -368,29 +368,29 @@ class Spans:
         self._slow = SlowTimes(problem)
         self._held: dict[tuple[int, int], Held] = {}
 
-    def held(self, way: LaidRoute, epoch: int) -> Held:
-        """Return when a way that begins in an epoch holds its links.
+    def held(self, laid: LaidRoute, epoch: int) -> Held:
+        """Return when a route that begins in an epoch holds its links.
 
         A limited link is spread from its first byte on, and over no fewer epochs than those over
         which the bytes come to it; another waits until it can send without a pause.
         """
-        # With windows a way is another in another epoch.
-        key = id(way), epoch if self._slow.of else 0
+        # With windows a route differs from epoch to epoch.
+        key = id(laid), epoch if self._slow.of else 0
         if key not in self._held:
-            self._held[key] = self._laid(way, epoch)
+            self._held[key] = self._laid(laid, epoch)
         return self._held[key]
 
-    def _laid(self, way: LaidRoute, epoch: int) -> Held:
+    def _laid(self, laid: LaidRoute, epoch: int) -> Held:
         tau = self._schedule.epoch_duration
         first, epochs, waits, ends = [], [], list[float](), list[float]()
-        for hop in way.hops:
+        for hop in laid.hops:
             wait = max([waits[k] for k in hop.after], default=0.0)
             until = max([ends[k] for k in hop.after], default=0.0)
             later = math.floor((hop.lead + wait) / tau + SAME_MOMENT)
             many = 0
             if hop.limited:
                 least = max(hop.busy, until - wait)
-                many = self._epochs(hop, way.nbytes, epoch + later, least)
+                many = self._epochs(hop, laid.nbytes, epoch + later, least)
             else:
                 wait = max(wait, until - hop.busy)
             first.append(later)
@@ -400,8 +400,8 @@ class Spans:
         return Held(
             tuple(first),
             tuple(epochs),
-            tuple(hop.lead + wait for hop, wait in zip(way.hops, waits, strict=True)),
-            tuple(hop.lead + end for hop, end in zip(way.hops, ends, strict=True)),
+            tuple(hop.lead + wait for hop, wait in zip(laid.hops, waits, strict=True)),
+            tuple(hop.lead + end for hop, end in zip(laid.hops, ends, strict=True)),
         )
 
     def _epochs(self, hop: Hop, nbytes: float, first: int, took: float) -> int:

@@ -39,21 +39,21 @@ def replay_limited(
     first: list[int] = []
     for each in plan.crossings:
         first.append(len(jobs))
-        epoch, nbytes = each.send.epoch, each.way.nbytes
-        for hop in each.way.hops:
+        epoch, nbytes = each.send.epoch, each.route.nbytes
+        for hop in each.route.hops:
             job = Job(hop.link, nbytes, epoch=epoch)
-            job.follows = [(first[-1] + k, each.way.hops[k].alpha) for k in hop.after]
+            job.follows = [(first[-1] + k, each.route.hops[k].alpha) for k in hop.after]
             jobs.append(job)
     for start, release in zip(first, held_back(problem, plan), strict=True):
         jobs[start].release = release
     for (leaving, member), those in zip(plan.of, needs, strict=True):
-        way = plan.crossings[leaving].way
-        if member and not way.joins:
+        route = plan.crossings[leaving].route
+        if member and not route.joins:
             continue  # it leaves with the first, which waits for the same
-        head = first[leaving] + way.own[member][0]
+        head = first[leaving] + route.own[member][0]
         for j in those:
             crossing, arriving = plan.of[j]
-            brought = plan.crossings[crossing].way
+            brought = plan.crossings[crossing].route
             last = brought.own[arriving][-1]
             jobs[first[crossing] + last].on_end.append((head, brought.hops[last].alpha))
             jobs[head].waits += 1
@@ -67,9 +67,9 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
     transfers = []
     arrivals = [0.0] * len(plan.sends)
     done = iter(jobs)
-    for way, places, send in plan.crossings:
+    for route, places, send in plan.crossings:
         ends: list[float] = []
-        for hop in way.hops:
+        for hop in route.hops:
             job = next(done)
             # Every wait is for what the schedule has before, so none is for ever.
             assert not math.isnan(job.sent)
@@ -77,9 +77,9 @@ def _results(plan: Plan, jobs: Sequence[Job]) -> tuple[list[Transfer], list[floa
             src, dst = hop.ends
             end, epoch = ends[-1], send.epoch
             transfers.append(
-                Transfer(send.chunk, src, dst, job.start, job.sent, end, way.nbytes, epoch)
+                Transfer(send.chunk, src, dst, job.start, job.sent, end, route.nbytes, epoch)
             )
-        for place, own in zip(places, way.own, strict=True):
+        for place, own in zip(places, route.own, strict=True):
             arrivals[place] = ends[own[-1]]
     return transfers, arrivals
 
@@ -89,12 +89,12 @@ def _promises(problem: Problem, schedule: Schedule, crossings: Sequence[Crossing
     spans = Spans(problem, schedule)
     spread = []
     for each in crossings:
-        if not each.way.limited:
+        if not each.route.limited:
             continue
-        epoch, held = each.send.epoch, spans.held(each.way, each.send.epoch)
-        for hop, later, many in zip(each.way.hops, held.first, held.epochs, strict=True):
+        epoch, held = each.send.epoch, spans.held(each.route, each.send.epoch)
+        for hop, later, many in zip(each.route.hops, held.first, held.epochs, strict=True):
             if hop.limited:
-                rate = each.way.nbytes / many / schedule.epoch_duration
+                rate = each.route.nbytes / many / schedule.epoch_duration
                 spread.append((hop.link, epoch + later, epoch + later + many, rate))
     return Promises(spread, schedule.epoch_duration)
 
@@ -142,15 +142,15 @@ def _waits(plan: Plan, needs: Sequence[Sequence[int]], *, links: int) -> _Waits:
     bounds, who, later = [0], list[int](), list[float]()
     last = [-1] * links
     until = [0.0] * links
-    for i, (way, places, _) in enumerate(plan.crossings):
+    for i, (route, places, _) in enumerate(plan.crossings):
         # All sends of a multicast leave with the first, which waits for the same.
-        for member, place in enumerate(places if way.joins else places[:1]):
+        for member, place in enumerate(places if route.joins else places[:1]):
             for j in needs[place]:
                 crossing, brought = plan.of[j]
-                duration = plan.crossings[crossing].way.durations[brought]
+                duration = plan.crossings[crossing].route.durations[brought]
                 who.append(crossing)
-                later.append(duration - way.lags[member])
-        for hop in way.hops:
+                later.append(duration - route.lags[member])
+        for hop in route.hops:
             link = hop.link
             if last[link] >= 0:
                 who.append(last[link])
@@ -176,7 +176,7 @@ def _starts(
     bounds, who, later = waits.bounds, waits.who, waits.later
     starts = list(plan.begins)
     order = np.argsort(starts, kind="stable").tolist()
-    passes = _MOST_PASSES if any(len(each.way.hops) > 1 for each in plan.crossings) else 1
+    passes = _MOST_PASSES if any(len(each.route.hops) > 1 for each in plan.crossings) else 1
     for _ in range(passes):
         moved = 0.0
         for i in order:
@@ -194,14 +194,14 @@ def _cross(plan: Plan, starts: Sequence[float]) -> tuple[list[Transfer], list[fl
     """Let all cross their links from their starts on; return transfers and arrivals in µs."""
     transfers = []
     arrivals = [0.0] * len(plan.sends)
-    for (way, places, send), start in zip(plan.crossings, starts, strict=True):
-        chunk, epoch, nbytes = send.chunk, send.epoch, way.nbytes
-        for hop in way.hops:
+    for (route, places, send), start in zip(plan.crossings, starts, strict=True):
+        chunk, epoch, nbytes = send.chunk, send.epoch, route.nbytes
+        for hop in route.hops:
             src, dst = hop.ends
             begin = start + hop.offset
             sent, end = begin + hop.busy, start + hop.end
             transfers.append(Transfer(chunk, src, dst, begin, sent, end, nbytes, epoch))
-        for place, duration in zip(places, way.durations, strict=True):
+        for place, duration in zip(places, route.durations, strict=True):
             arrivals[place] = start + duration
     return transfers, arrivals
 

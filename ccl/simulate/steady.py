@@ -1,4 +1,4 @@
-"""Replay of forests and flows: they say which way the data goes, so they are cut into parts.
+"""Replay of forests and flows: they give the path of the data, so they are cut into parts.
 
 Every chunk is cut into parts, which take the trees or paths in proportion to their weights. A
 link sends of the parts that are there the one that is furthest behind: part i of n of a chunk
@@ -33,8 +33,8 @@ limit are not as said, the forest has to be written out.
 
 Parts that follow one another over links, each sent as soon as a link gets to it.
 
-Many parts take the same ways, so what waits for what is kept once for each way. Where nothing but
-the links limits the parts, a loop of its own sends them, with the result of the engine: an idle
+Many parts take the same path, so what waits for what is stored once for each path. Where nothing
+but the links limits the parts, a loop of its own sends them, with the result of the engine: an idle
 link takes of the parts that are ready the first in order.
 """
 
@@ -176,14 +176,14 @@ class Parts:
     _then: list[tuple[int, ...]] = field(default_factory=list)
     _base: list[int] = field(default_factory=list)
 
-    def add(self, way: Track, nbytes: float) -> None:
+    def add(self, route: Track, nbytes: float) -> None:
         """Add a part of so many bytes."""
         base = len(self.link)
-        self.link += way.links
-        self.nbytes += [nbytes * many for many in way.many]
-        self._waits += way.waits
-        self._then += way.then
-        self._base += [base] * len(way.links)
+        self.link += route.links
+        self.nbytes += [nbytes * many for many in route.many]
+        self._waits += route.waits
+        self._then += route.then
+        self._base += [base] * len(route.links)
 
     def send(self, topology: Topology, slow: SlowTimes | None) -> None:
         """Send everything over the links of a topology."""
@@ -281,11 +281,11 @@ _CROSSINGS = 50_000
 _MOST_CROSSINGS = 100_000
 
 _GAIN = 0.01
-"""Share of the makespan that a doubling of the parts must have gained to be worth another."""
+"""Share of the makespan that a doubling of the parts must have gained to justify another."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Route:
     """A tree or path of a share of a chunk: its links, and for each the places it waits for."""
 
     chunk: int
@@ -295,14 +295,15 @@ class _Way:
 
 
 def replay_forest(problem: Problem, forest: Forest, *, chunks: int | None) -> Timeline:
-    """Replay a forest with `chunks` parts of each chunk; images move as their trees do."""
+    """Replay a forest with `chunks` parts of each chunk; images follow their trees."""
     orbits = None
     if forest.symmetry is not None:
         orbits = None if problem.windows else orbits_of(problem.topology, forest.symmetry)
         if orbits is None:
             forest = forest.unfolded(problem.topology)
     found = [
-        _Way(way.chunk, float(way.share), way.links, way.after) for way in routes(problem, forest)
+        _Route(route.chunk, float(route.share), route.links, route.after)
+        for route in routes(problem, forest)
     ]
     return _replay(problem, found, chunks=chunks, orbits=orbits)
 
@@ -316,21 +317,21 @@ def replay_flow(problem: Problem, flow: Flow, *, chunks: int | None) -> Timeline
         for share, path in taken:
             links = tuple(index[ends] for ends in itertools.pairwise(path))
             after = ((), *((place,) for place in range(len(links) - 1)))
-            found.append(_Way(number, share / whole, links, after[: len(links)]))
+            found.append(_Route(number, share / whole, links, after[: len(links)]))
     return _replay(problem, found, chunks=chunks)
 
 
 def _replay(
-    problem: Problem, found: Sequence[_Way], *, chunks: int | None, orbits: Orbits | None = None
+    problem: Problem, found: Sequence[_Route], *, chunks: int | None, orbits: Orbits | None = None
 ) -> Timeline:
-    """Cut the chunks into parts and send them over their ways."""
+    """Cut the chunks into parts and send them over their routes."""
     if chunks is not None:
         return _in_parts(problem, found, chunks=chunks, orbits=orbits)
-    crossings = max(1.0, sum(way.share * len(way.links) for way in found))
+    crossings = max(1.0, sum(route.share * len(route.links) for route in found))
     chunks = max(1, min(_PARTS, int(_CROSSINGS / crossings)))
     before = _in_parts(problem, found, chunks=max(1, chunks // 2), orbits=orbits)
     best = _in_parts(problem, found, chunks=chunks, orbits=orbits)
-    # What filling ways and emptying them takes shrinks as parts do.
+    # The time to fill and drain routes shrinks as parts do.
     while (
         best.makespan < before.makespan * (1 - _GAIN) and 2 * chunks * crossings < _MOST_CROSSINGS
     ):
@@ -340,41 +341,41 @@ def _replay(
 
 
 def _in_parts(
-    problem: Problem, found: Sequence[_Way], *, chunks: int, orbits: Orbits | None
+    problem: Problem, found: Sequence[_Route], *, chunks: int, orbits: Orbits | None
 ) -> Timeline:
     """Replay with about so many parts of each chunk."""
-    cut: list[tuple[float, _Way, float, Track]] = []
+    cut: list[tuple[float, _Route, float, Track]] = []
     sizes = [each.size for each in problem.collective.chunks]
-    for way in found:
-        count = max(1, round(way.share * chunks))
-        nbytes = sizes[way.chunk] * way.share / count
-        own = _track(way, orbits)
-        cut += [((i + 0.5) / count, way, nbytes, own) for i in range(count)]
+    for route in found:
+        count = max(1, round(route.share * chunks))
+        nbytes = sizes[route.chunk] * route.share / count
+        own = _track(route, orbits)
+        cut += [((i + 0.5) / count, route, nbytes, own) for i in range(count)]
     cut.sort(key=lambda part: part[0])
     parts = Parts()
     for _, _, nbytes, own in cut:
         parts.add(own, nbytes)
     slow = SlowTimes(problem) if problem.windows else None
     parts.send(problem.topology if orbits is None else orbits.topology, slow)
-    crossed = ((way.chunk, link) for _, way, _, _ in cut for link in way.links)
-    after = _after(way for _, way, _, _ in cut)
+    crossed = ((route.chunk, link) for _, route, _, _ in cut for link in route.links)
+    after = _after(route for _, route, _, _ in cut)
     timeline = _timeline(problem, parts, crossed=crossed, after=after, chunks=chunks)
     return timeline if orbits is None else orbits.annotated(timeline)
 
 
-def _track(way: _Way, orbits: Orbits | None) -> Track:
-    """Return the links that a way takes, those that stand for its own where there are orbits."""
+def _track(route: _Route, orbits: Orbits | None) -> Track:
+    """Return the links that a route takes, those that stand for its own where there are orbits."""
     if orbits is None:
-        return track(way.links, (1,) * len(way.links), way.after)
-    return track(*orbits.of(way.links), way.after)
+        return track(route.links, (1,) * len(route.links), route.after)
+    return track(*orbits.of(route.links), route.after)
 
 
-def _after(cut: Iterable[_Way]) -> list[tuple[int, ...]]:
+def _after(cut: Iterable[_Route]) -> list[tuple[int, ...]]:
     """Return for each crossing of each part the places of those that it waits for."""
     found: list[tuple[int, ...]] = []
-    for way in cut:
+    for route in cut:
         base = len(found)
-        found += [tuple([base + place for place in those]) for those in way.after]
+        found += [tuple([base + place for place in those]) for those in route.after]
     return found
 
 

@@ -8,14 +8,14 @@ there, written down in this order, so that equal digests mean isomorphic cluster
 did.
 
 What counts: kinds, abilities and buffers of devices, which of them are in one host, bandwidths and
-latencies, shared limits, windows, and what the collective asks of which rank, as shares of its
+latencies, shared limits, windows, and what the collective requires of which rank, as shares of its
 size. Names, media and the order of devices, links and limits do not count.
 
 Generators of all automorphisms by BLISS, which igraph holds.
 
 BLISS knows colours of vertices, but neither directions nor colours of edges. Most of them follow
 from the colours of the ends, which refinement makes fine. Only where a pair of colours is joined
-in several ways a vertex is put on the edge, or two where the direction matters; links under a
+in several respects a vertex is put on the edge, or two where the direction matters; links under a
 shared limit get a tail and a head, and the limit is a vertex beside the tails.
 """
 
@@ -153,7 +153,7 @@ MOST_LINKS = 40_000
 """Likewise links, with those from chunks to their ranks."""
 
 MOST_ALIKE = 1_000
-"""Likewise devices that are linked to the same others, which BLISS moves one after the other."""
+"""Likewise devices that are linked to the same others, which BLISS permutes one after the other."""
 
 _ROUNDS = 64
 _DIGITS = 12
@@ -277,8 +277,8 @@ class _Scene:
         shape = self._shape
         drawn = Drawing(shape, refined(shape, shape.device, rounds=_ROUNDS))
         graph = igraph.Graph(n=drawn.size, edges=drawn.edges())
-        # Which way round a permutation is meant differs between versions of igraph; what its own
-        # function makes of it does not.
+        # The direction in which a permutation is meant differs between versions of igraph; what its
+        # own function makes of it does not.
         graph.vs["place"] = range(drawn.size)
         permuted = graph.permute_vertices(graph.canonical_permutation(color=drawn.colours()))
         places = np.array(permuted.vs["place"], dtype=np.int64)
@@ -344,7 +344,7 @@ class _Scene:
         pairs = [(i, index[ends]) for i, (_, links) in enumerate(limits) for ends in links]
         return Shape(
             topology=topology,
-            # What is held points to the chunk, what is wanted away from it; of hosts it is all one.
+            # Holders point to the chunk, destinations away from it; of hosts it is all one.
             src=np.concatenate([topology.ends[0], np.where(more[2] == 1, more[0], more[1])]),
             dst=np.concatenate([topology.ends[1], np.where(more[2] == 1, more[1], more[0])]),
             device=_ranked([*self._devices, *(key for key, _, _ in self._extra)]),
@@ -357,7 +357,7 @@ class _Scene:
 def _root(
     topology: Topology, collective: Collective | None, named: tuple[int, int] | None
 ) -> int | None:
-    """Return the place of the device of the root, None where there is none."""
+    """Return the place of the device of the root, None where it has no root."""
     rooted = ("broadcast", "scatter", "reduce", "gather")
     if collective is None or named is None or collective.kind not in rooted:
         return None

@@ -9,8 +9,8 @@ Automorphisms of a cluster: declared by its builder, found by BLISS, or guessed 
 
 Automorphisms of clusters that are too large for BLISS, guessed and checked.
 
-Two colourings of the cluster are refined side by side. What is still alike is told apart on both
-sides: one device and any that looks like it, a few times, which is enough for lattices; then
+Two colourings of the cluster are refined side by side. What is still alike is individualised on
+both sides: one device and any that looks like it, a few times, which is enough for lattices; then
 whole classes in any order, which is right where their members may be permuted at will, as hosts
 and rails: twins first, then one device of each part that hangs together by itself, then the
 smallest class. When all colours differ they say who goes where, and what is no automorphism after
@@ -42,7 +42,7 @@ _ENOUGH = 10
 """Elements that are enough if devices that look alike are in one orbit then."""
 
 _SINGLES = 4
-"""Devices that are told apart before whole classes are."""
+"""Devices that are individualised before whole classes are."""
 
 _WORK = 60_000_000
 """Refinements times links after which no more is guessed; at most some ten seconds."""
@@ -105,7 +105,7 @@ def _told_apart(
     order
         Which of several alike comes first, shape (devices,).
     single
-        Whether but one device of a largest class is told apart.
+        Whether only one device of a largest class is individualised.
     """
     sizes = np.bincount(colours)
     if single:
@@ -153,7 +153,7 @@ def _parts(shape: Shape, colours: np.ndarray, order: np.ndarray) -> np.ndarray:
 _Element = tuple[np.ndarray, Moves]
 
 _ROUNDS = 4
-"""Rounds of refinement that tell blocks apart: an edit is seen so many links away."""
+"""Rounds of refinement that distinguish blocks: an edit is seen so many links away."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class DeclaredGroup(Group):
         self.whole = reader.whole
         """Whether all that is declared was found to be true."""
         self.at_will = all(map(moves_at_will, self.topology.declared))
-        """Whether it is made of interchanges alone."""
+        """Whether it consists of interchanges alone."""
         self._fixed = fixed
         self._known_blocks = known
 
@@ -336,7 +336,7 @@ def automorphisms(
         ``declared`` takes what the builder of the cluster says, as far as it is true; ``bliss``
         finds all there are; ``refined`` guesses and checks some; ``none`` finds none. ``auto``
         takes a declaration if all of it is true and of interchanges, as single permutations
-        seldom are all there are; otherwise it asks BLISS or, in a cluster too large for that,
+        seldom are all there are; otherwise it calls BLISS or, in a cluster too large for that,
         takes what is true of the declaration or else guesses.
     steady
         Whether latencies may differ, as in a steady state, where only bandwidths count.

@@ -1,6 +1,6 @@
 """Automorphisms: permutations of devices that leave a cluster and a collective as they are.
 
-A group of them that moves every GPU and every link it is used on lets a schedule be made for one
+A group of them that acts freely on GPUs and links lets a schedule be made for one
 chunk of each orbit: its images are the rest, and no two of them meet on a link.
 
 Clusters are numbered in an order that shows how they are built: hosts one after the other, a torus

@@ -131,9 +131,9 @@ class Group:
     ) -> None:
         shape = shape_of(topology) if shape is None else shape
         rows = np.asarray(generators, dtype=np.int64).reshape(-1, shape.size)
-        moves = [shape.moves(each) for each in rows]
-        found = [each for each in moves if each is not None]
-        if len(found) < len(moves):
+        arrays = [shape.moves(each) for each in rows]
+        found = [each for each in arrays if each is not None]
+        if len(found) < len(arrays):
             msg = f"a permutation of the devices of {topology} does not keep its links"
             raise ProblemError(msg)
         self._set(shape, rows, found)
@@ -146,13 +146,13 @@ class Group:
         return made
 
     def _set(
-        self, shape: Shape, generators: np.ndarray, moves: Sequence[Moves] | None = None
+        self, shape: Shape, generators: np.ndarray, arrays: Sequence[Moves] | None = None
     ) -> None:
         self.topology = shape.topology
         self.shape = shape
         self.generators = generators
         """Where each generator takes each device, shape (generators, devices)."""
-        self._known = moves
+        self._known = arrays
 
     @property
     def trivial(self) -> bool:

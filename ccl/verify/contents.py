@@ -224,7 +224,7 @@ class Sums:
         contents: Sequence[Content],
         devices: Mapping[str, Device],
     ) -> Content:
-        """Add up what sends bring that run together on the way."""
+        """Add up what sends bring whose paths meet."""
         total = 0
         for i, (timed, content) in enumerate(zip(sends, contents, strict=True)):
             both = total & int(content)
@@ -264,11 +264,11 @@ def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
     """Return the first moment at which a device keeps more than its buffer takes.
 
     A device keeps a chunk from its arrival until its last send of it starts, and for ever where
-    it is a destination; parts of a chunk are kept as amounts. What leaves at a moment makes room
+    it is a destination; parts of a chunk are stored as amounts. What leaves at a moment makes space
     for what arrives then.
     """
     limited = {
-        each.name: _Moves()
+        each.name: _Traffic()
         for each in problem.topology.devices
         if each.stores and each.buffer_bytes is not None
     }
@@ -288,15 +288,15 @@ def check_buffers(problem: Problem, clock: Clock) -> ScheduleError | None:
             if ranks[rank] in limited:
                 limited[ranks[rank]].needs.add(number)
     found = [
-        _overfull(problem, clock, device=problem.topology.device(name), moves=moves)
-        for name, moves in limited.items()
+        _overfull(problem, clock, device=problem.topology.device(name), traffic=traffic)
+        for name, traffic in limited.items()
     ]
     errors = [error for error in found if error is not None]
     return min(errors, key=lambda error: error.time, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Moves:
+class _Traffic:
     """What comes to a device and leaves it by chunk, and the chunks it has first or needs last."""
 
     came: defaultdict[int, list[Timed]] = field(default_factory=lambda: defaultdict(list))
@@ -306,17 +306,17 @@ class _Moves:
 
 
 def _overfull(
-    problem: Problem, clock: Clock, *, device: Device, moves: _Moves
+    problem: Problem, clock: Clock, *, device: Device, traffic: _Traffic
 ) -> ScheduleError | None:
     assert device.buffer_bytes is not None
-    room = device.buffer_bytes * (1 + TOLERANCE)
-    kept = 0.0
-    for _, change, time, timed, number in sorted(_changes(problem, clock, moves), key=_order):
-        kept += change
-        if change > 0 and kept > room:
+    capacity = device.buffer_bytes * (1 + TOLERANCE)
+    held = 0.0
+    for _, change, time, timed, number in sorted(_changes(problem, clock, traffic), key=_order):
+        held += change
+        if change > 0 and held > capacity:
             epoch = 0 if timed is None else timed.send.epoch
             msg = (
-                f"epoch {epoch}: {device.name} keeps {kept:g} bytes with chunk {number} at "
+                f"epoch {epoch}: {device.name} keeps {held:g} bytes with chunk {number} at "
                 f"{time:g} µs and its buffer takes {device.buffer_bytes:g}; send something on "
                 "first or enlarge it"
             )
@@ -332,13 +332,13 @@ def _order(change: _Change) -> tuple[float, float]:
     return change[:2]
 
 
-def _changes(problem: Problem, clock: Clock, moves: _Moves) -> list[_Change]:
+def _changes(problem: Problem, clock: Clock, traffic: _Traffic) -> list[_Change]:
     """List what a device begins and ceases to keep."""
     changes: list[_Change] = []
-    for number in sorted({*moves.came, *moves.left, *moves.holds}):
+    for number in sorted({*traffic.came, *traffic.left, *traffic.holds}):
         chunk = problem.collective.chunks[number]
-        arrivals, departures = moves.came.get(number, []), moves.left.get(number, [])
-        holds, needs = number in moves.holds, number in moves.needs
+        arrivals, departures = traffic.came.get(number, []), traffic.left.get(number, [])
+        holds, needs = number in traffic.holds, number in traffic.needs
         if not any(each.send.fraction < 1 for each in (*arrivals, *departures)):
             if not departures and not needs:
                 continue

@@ -164,7 +164,7 @@ def verify_forest(problem: Problem, forest: Forest) -> None:
     Raises
     ------
     ScheduleError
-        If the weights of a root do not add up to 1, a route is not a way, the routes are not a
+        If the weights of a root do not add up to 1, a route is not a path, the routes are not a
         tree, a device on it lacks an ability, a rank is not reached, the out-trees of a root do
         not weigh what its in-trees do, or a generator is no automorphism.
     """
@@ -271,14 +271,14 @@ def _refuse_weight(topology: Topology, root: int, weight: Fraction) -> None:
 
 
 def _shown(weight: Fraction) -> str:
-    """Return a weight for a sentence; one of more digits than anybody reads is told roughly."""
+    """Return a weight for a sentence; one of more digits than anybody reads is rounded."""
     if max(weight.numerator, weight.denominator) < 10**12:
         return str(weight)
     return f"about {float(min(weight, Fraction(10**9))):.9g}"
 
 
 def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozenset[str]) -> None:
-    """Refuse a tree that is none, or that does not reach all `wanted` devices."""
+    """Refuse what is not a tree, or that does not reach all `wanted` devices."""
     root = topology.ranks[tree.root]
     uses = {root: int(root in wanted)}
     for route in reversed(tree.routes) if reduces else tree.routes:
@@ -304,7 +304,7 @@ def _check_tree(topology: Topology, tree: Tree, *, reduces: bool, wanted: frozen
 
 
 def _check_route(topology: Topology, tree: Tree, route: tuple[str, ...], *, reduces: bool) -> None:
-    """Refuse a route that is not a way from one device that may branch to the next.
+    """Refuse a route that is not a path from one device that may branch to the next.
 
     What has no rank and cannot add, or in out-trees not copy, is crossed whether it stores or not:
     each route over it brings data of its own.

@@ -1,8 +1,8 @@
-"""The sends of a schedule in the order of their epochs, and whether their ways exist.
+"""The sends of a schedule in the order of their epochs, and whether their paths exist.
 
-Which sends of a schedule cross their links together: multicasts, and sums on the way.
+Which sends of a schedule cross their links together: multicasts, and sums along paths.
 
-`ccl.plans` says when they do; here it is read off the devices of their ways.
+`ccl.plans` defines when they do; here it is read off the devices of their paths.
 
 Whether a device that cannot store sends out no byte before it has come.
 
@@ -11,7 +11,7 @@ moment it has sent no less than what its link can no longer make up for until th
 what its link could have sent so far. So at no moment may what must have left a device be more than
 what can have come to it.
 
-When the links of a way are held: what a send does with devices that cannot store (cut-through).
+When the links of a path are held: how a send crosses devices that cannot store (cut-through).
 
 These are the rules of `ccl.plans.Send.via`: a link that is faster than one before it waits until
 it can send without a pause, so that no byte leaves a device before it has come, and all have left
@@ -44,20 +44,20 @@ TOLERANCE = 1e-9
 and of loads as a share of a limit."""
 
 Route = tuple[str, ...]
-"""The devices of a way, both ends included."""
+"""The devices of a path, both ends included."""
 
 
 class Order:
-    """Sends by epoch; of the millions that there may be, each way is kept once.
+    """Sends by epoch; of the millions that there may be, each path is stored once.
 
-    `sends` are in order, `routes` are the different ways, `way` is the number of each send's way
-    and `split` has the chunks of which parts are sent.
+    `sends` are in order, `routes` are the different paths, `route_of` is the number of each send's
+    path and `split` has the chunks of which parts are sent.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self.sends = sorted(schedule.sends, key=attrgetter("epoch"))
         numbers: dict[tuple[str, tuple[str, ...], str], int] = {}
-        self.way = [
+        self.route_of = [
             numbers.setdefault((send.src, send.via, send.dst), len(numbers)) for send in self.sends
         ]
         self.routes: Sequence[Route] = [(src, *via, dst) for src, via, dst in numbers]
@@ -77,7 +77,7 @@ class Order:
 
 
 def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
-    """Refuse sends that name what is not there, stop inside a way, or split what is whole.
+    """Refuse sends that name what is not there, stop inside a path, or split what is whole.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
         At the first such send.
     """
     chunks = problem.collective.chunks
-    wrong = [_way_broken(problem.topology, route) for route in order.routes]
+    wrong = [_broken_path(problem.topology, route) for route in order.routes]
     absent = {
         number for number in {send.chunk for send in order.sends} if not 0 <= number < len(chunks)
     }
@@ -96,8 +96,8 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
     }
     if not absent and not whole and not any(wrong):
         return
-    for send, way in zip(order.sends, order.way, strict=True):
-        broken = wrong[way]
+    for send, path in zip(order.sends, order.route_of, strict=True):
+        broken = wrong[path]
         if send.chunk in absent:
             broken = send.src, f"there is no such chunk; they go from 0 to {len(chunks) - 1}"
         elif broken is None and send.fraction < 1 and send.chunk in whole:
@@ -109,8 +109,8 @@ def check_paths(problem: Problem, schedule: Schedule, order: Order) -> None:
             raise ScheduleError(msg, where=where, time=time, epoch=send.epoch)
 
 
-def _way_broken(topology: Topology, route: Route) -> tuple[str, str] | None:
-    """Say where and why some devices are not a way, or None."""
+def _broken_path(topology: Topology, route: Route) -> tuple[str, str] | None:
+    """Say where and why some devices are not a path, or None."""
     links = list(pairwise(route))
     for src, dst in links:
         if (src, dst) not in topology.link_index:
@@ -161,19 +161,19 @@ def trees(problem: Problem, order: Order) -> dict[int, Tree]:
         }
         fits: dict[tuple[int, ...], bool] = {}
         for places in _alike(order, _roots(problem, turned, able), taken):
-            ways = tuple([order.way[place] for place in places])
-            if ways not in fits:
-                fits[ways] = _branches([turned[way] for way in ways], able)
-            if fits[ways]:
+            members = tuple([order.route_of[place] for place in places])
+            if members not in fits:
+                fits[members] = _branches([turned[path] for path in members], able)
+            if fits[members]:
                 tree = Tree(places, joins, places[-1] if joins else places[0])
                 found.update(dict.fromkeys(places, tree))
     return found
 
 
 def _roots(problem: Problem, turned: Sequence[Route], able: set[str]) -> NDArray[np.int64]:
-    """Return the number of the first link of each way, shape (ways,).
+    """Return the number of the first link of each path, shape (paths,).
 
-    It is -1 where a way begins at a device that cannot store or crosses none that is able.
+    It is -1 where a path begins at a device that cannot store or crosses none that is able.
     """
     numbers: dict[Route, int] = {}
     return np.array(
@@ -191,7 +191,7 @@ def _alike(
     order: Order, roots: NDArray[np.int64], taken: NDArray[np.bool_]
 ) -> Iterator[tuple[int, ...]]:
     """Yield places of two or more sends of one chunk and epoch with the same first link."""
-    root = roots[order.way]
+    root = roots[order.route_of]
     places = np.flatnonzero((root >= 0) & ~taken)
     columns = [each[places] for each in (root, order.chunks, order.epochs)]
     places = places[np.lexsort(columns)]
@@ -204,20 +204,20 @@ def _alike(
             yield tuple(listed[low:high])
 
 
-def _branches(ways: Sequence[Route], able: set[str]) -> bool:
-    """Say whether ways from one end are a tree that branches only at devices that are able."""
+def _branches(members: Sequence[Route], able: set[str]) -> bool:
+    """Test whether paths from one end are a tree that branches only at devices that are able."""
     before: dict[tuple[str, str], tuple[str, str] | None] = {}
     onward: dict[tuple[str, str], set[str]] = {}
-    for way in ways:
+    for path in members:
         last = None
-        for link in pairwise(way):
+        for link in pairwise(path):
             if before.setdefault(link, last) != last:
                 return False
             if last is not None:
                 onward.setdefault(last, set()).add(link[1])
             last = link
-    ends = {way[-2:] for way in ways}
-    if len(ends) < len(ways) or any(end in onward for end in ends):
+    ends = {path[-2:] for path in members}
+    if len(ends) < len(members) or any(end in onward for end in ends):
         return False
     return all(link[1] in able for link, next_ones in onward.items() if len(next_ones) > 1)
 
@@ -225,8 +225,8 @@ def _branches(ways: Sequence[Route], able: set[str]) -> bool:
 def meeting(first: Send, second: Send) -> str:
     """Return the device at which two sends that end alike run together."""
     common = second.dst
-    ways = (first.src, *first.via, first.dst), (second.src, *second.via, second.dst)
-    for one, other in zip(*(way[::-1] for way in ways), strict=False):
+    members = (first.src, *first.via, first.dst), (second.src, *second.via, second.dst)
+    for one, other in zip(*(path[::-1] for path in members), strict=False):
         if one != other:
             break
         common = one
@@ -330,8 +330,9 @@ Ends = tuple[str, str]
 class Stay(NamedTuple):
     """A link that a transmission holds; everything in µs.
 
-    Latencies before it take `lead`; besides these it is held from `wait` on until `until`. Where it
-    is limited that is over so many `epochs` from the one that is `first` after that of the send.
+    Latencies before it take `lead`; apart from these it is occupied from `wait` on until `until`.
+    Where it is limited that is over so many `epochs` from the one that is `first` after that of the
+    send.
     """
 
     link: Link
@@ -346,9 +347,9 @@ class Stay(NamedTuple):
 def unlimited(
     routes: Sequence[Sequence[Link]], busy: dict[Ends, float], *, joins: bool
 ) -> dict[Ends, Stay]:
-    """Return the links of ways that part, or that join, each when it is held.
+    """Return the links of paths that part, or that join, each when it is held.
 
-    Ways that join are those that part, read backwards: all end at once.
+    Paths that join are those that part, read backwards: all end at once.
     """
     alphas = [sum(link.alpha for link in links) for links in routes]
     stays: dict[Ends, Stay] = {}
@@ -386,30 +387,30 @@ def limited(
     epochs: Callable[[Link, int, int], int | None],
     whole: bool,
 ) -> dict[Ends, Stay]:
-    """Return the links of ways of which some are limited.
+    """Return the links of paths of which some are limited.
 
     Parameters
     ----------
     routes
-        Links of each way.
+        Links of each path.
     busy
         µs for which each link is held at full rate.
     lags
-        µs after the common start at which each way begins.
+        µs after the common start at which each path begins.
     tau
         µs of an epoch.
     epochs
         Of a link, an epoch after that of the send and a number of epochs: over how many from that
         one on the link is held, that number at least; None if it is not limited.
     whole
-        Whether limited links are held over whole epochs, or as long as their rate asks for.
+        Whether limited links are held over whole epochs, or as long as their rate requires.
     """
     came: dict[Ends, tuple[float, float]] = {}
     stays: dict[Ends, Stay] = {}
     for links, lag in zip(routes, lags, strict=True):
         lead, before, until = lag, 0.0, 0.0
         for link in links:
-            # Where ways join, the last of them knows of all.
+            # Where paths join, the last of them knows of all.
             known = came.get(link.ends, (0.0, 0.0))
             begin, end = came[link.ends] = max(known[0], before), max(known[1], until)
             took = busy[link.ends]

@@ -78,8 +78,8 @@ class _Replay:
         self._carried: list[Content | None] = [None] * len(order.sends)
         held = [self._devices[route[0]].stores for route in order.routes]
         if not all(held):
-            for i, way in enumerate(order.way):
-                if not held[way]:
+            for i, number in enumerate(order.route_of):
+                if not held[number]:
                     self._leaving[self._departure(order.sends[i])].append(i)
 
     def _by_kind(self) -> list[Possession]:

@@ -100,14 +100,14 @@ def _check_limit(
         return
     starts, sents, nbytes, speeds = np.array(rows).T
     moments = np.unique(np.concatenate([starts, sents]))
-    room = limit.bandwidth * 1e3
+    capacity = limit.bandwidth * 1e3
     for begin in moments:
         ends_at = moments[moments > begin][:, None]
         before = np.clip(np.minimum(sents, begin) - starts, 0, None)
         after = np.clip(sents - np.maximum(starts, ends_at), 0, None)
         inside = np.clip(nbytes - speeds * (before + after), 0, None)
         inside[(sents <= begin) | (starts >= ends_at)] = 0
-        over = inside.sum(axis=1) - room * (ends_at[:, 0] - begin + slack) > 0
+        over = inside.sum(axis=1) - capacity * (ends_at[:, 0] - begin + slack) > 0
         if over.any():
             msg = f"limit {limit.name} is exceeded after {begin:g} µs"
             raise ScheduleError(msg, where=limit.name, time=float(begin))
@@ -119,7 +119,7 @@ def _check_causes(problem: Problem, timeline: Timeline, slack: float) -> None:
     first: dict[tuple[int, str], float] = {}
     for each in timeline.transfers:
         alpha = topology.link(each.src, each.dst).alpha
-        # A device that cannot store may send on the first byte while the last is on its way.
+        # A device that cannot store may send on the first byte while the last is in flight.
         there = each.end if topology.device(each.dst).stores else each.start + alpha
         key = each.chunk, each.dst
         first[key] = min(first.get(key, there), there)

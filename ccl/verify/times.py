@@ -3,9 +3,10 @@
 The times are those that `ccl.plans` defines. Over a link under a shared limit that binds (it
 is below the sum of its links) a link cannot count on its full bandwidth, so there the bytes of a
 send are spread evenly over its epochs: it must be held when its epoch begins and leaves when its
-last epoch ends; the limit and the link itself are then kept in every epoch, and so over any window
-of epochs. A link under a limit that is below its own bandwidth has the limit's. Links with windows
-of less bandwidth are treated likewise; in an epoch that a window overlaps they have its share.
+last epoch ends; the limit and the link itself are then respected in every epoch, and so over any
+window of epochs. A link under a limit that is below its own bandwidth has the limit's. Links with
+windows of less bandwidth are treated likewise; in an epoch that a window overlaps they have its
+share.
 
 Whether limits, and links that are limited, carry what a schedule gives them in every epoch.
 
@@ -70,9 +71,9 @@ class Windows:
     def epochs(self, link: Link, nbytes: float, least: int, *, first: int) -> int:
         """Count the epochs from `first` on of which each can carry an equal part of so many bytes.
 
-        They are the fewest, from `least` on; `least` where there are none.
+        They are the fewest, from `least` on; `least` where no number suffices.
         """
-        room = link.bandwidth * 1e3 * self._tau * (1 + TOLERANCE)
+        capacity = link.bandwidth * 1e3 * self._tau * (1 + TOLERANCE)
         changes = [epoch for epoch in self.changes(link.ends) if epoch > first]
         slowest = 1.0
         # From one change to the next the slowest epoch stays the same.
@@ -80,7 +81,7 @@ class Windows:
             slowest = min(slowest, self.share(link.ends, begin))
             if not slowest:
                 break
-            count = max(least, begin + 1 - first, math.ceil(nbytes / (slowest * room)))
+            count = max(least, begin + 1 - first, math.ceil(nbytes / (slowest * capacity)))
             if first + count <= end:
                 return count
         return least
@@ -94,7 +95,7 @@ class Cap(NamedTuple):
 
     name: str
     links: Sequence[Ends]
-    room: float
+    capacity: float
     slowed: bool
 
 
@@ -104,7 +105,7 @@ class Excess(NamedTuple):
     epoch: int
     name: str
     total: float
-    room: float
+    capacity: float
 
 
 class Loads:
@@ -136,15 +137,15 @@ class Loads:
         np.add.at(more, np.searchsorted(moments, begins), share)
         np.subtract.at(more, np.searchsorted(moments, ends), share)
         total = np.cumsum(more)
-        room = np.full(len(moments), cap.room)
+        capacity = np.full(len(moments), cap.capacity)
         if cap.slowed:
-            room *= [windows.share(cap.links[0], epoch) for epoch in moments.tolist()]
+            capacity *= [windows.share(cap.links[0], epoch) for epoch in moments.tolist()]
         # What sums of many numbers are off by is no load.
-        wrong = np.flatnonzero(total > room * (1 + TOLERANCE) + 1e-12 * float(total.max()))
+        wrong = np.flatnonzero(total > capacity * (1 + TOLERANCE) + 1e-12 * float(total.max()))
         if not wrong.size:
             return None
         first = int(wrong[0])
-        return Excess(int(moments[first]), cap.name, float(total[first]), float(room[first]))
+        return Excess(int(moments[first]), cap.name, float(total[first]), float(capacity[first]))
 
 
 class Timed(NamedTuple):
@@ -159,22 +160,22 @@ class _Hop(NamedTuple):
     """One link that a transmission holds, by its number; everything in µs.
 
     It holds the link from `offset` after its start, for `busy`, which is at the full bandwidth of
-    the link or of the tightest limit that it is under, and has left it `room` after the beginning
-    of its epoch at the latest. Where it is limited it is spread over so many `epochs` from the one
-    that is `first` after its own.
+    the link or of the tightest limit that it is under, and has left it `slot` after the
+    beginning of its epoch at the latest. Where it is limited it is spread over so many `epochs`
+    from the one that is `first` after its own.
     """
 
     link: int
     offset: float
     busy: float
-    room: float
+    slot: float
     first: int
     epochs: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """What a transmission of so many bytes does with its way; it holds each link once.
+    """The occupation of a path by a transmission of so many bytes; it holds each link once.
 
     `spare` is how many µs after the beginning of its epoch it can start at the latest. Of each
     send: how many µs after the common start it leaves its device and is there when no limit slows
@@ -222,24 +223,26 @@ class Clock:
         in_tree = self.trees
         alone: dict[tuple[int, float, int], _Crossing] = {}
         together: dict[tuple[bool, tuple[int, ...], float, int], _Crossing] = {}
-        # With windows the same way is another in another epoch.
+        # With windows the same path takes another time in another epoch.
         constant = not self._problem.windows
-        for i, (send, way) in enumerate(zip(self._order.sends, self._order.way, strict=True)):
+        for i, (send, number) in enumerate(
+            zip(self._order.sends, self._order.route_of, strict=True)
+        ):
             nbytes = sizes[send.chunk] * send.fraction
             if i not in in_tree:
-                one = way, nbytes, 0 if constant else send.epoch
+                one = number, nbytes, 0 if constant else send.epoch
                 crossing = alone.get(one)
                 if crossing is None:
-                    crossing = self._laid((way,), nbytes, one[2], joins=False)
+                    crossing = self._laid((number,), nbytes, one[2], joins=False)
                     alone[one] = crossing
                 yield send.epoch, (i,), crossing
                 continue
             tree = in_tree[i]
             if tree.turn == i:
-                ways = tuple([self._order.way[place] for place in tree.places])
-                key = tree.joins, ways, nbytes, 0 if constant else send.epoch
+                numbers = tuple([self._order.route_of[place] for place in tree.places])
+                key = tree.joins, numbers, nbytes, 0 if constant else send.epoch
                 if key not in together:
-                    together[key] = self._laid(ways, nbytes, key[3], joins=tree.joins)
+                    together[key] = self._laid(numbers, nbytes, key[3], joins=tree.joins)
                 yield send.epoch, tree.places, together[key]
 
     def _run(self) -> None:
@@ -263,10 +266,10 @@ class Clock:
                 self.starts[place] = since + lag
                 self.ends[place] = max(start + took, begin + spread)
 
-    def _laid(self, ways: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
-        """Lay out a way, or several that part or join, for so many bytes and an epoch."""
+    def _laid(self, paths: tuple[int, ...], nbytes: float, epoch: int, *, joins: bool) -> _Crossing:
+        """Lay out a path, or several that part or join, for so many bytes and an epoch."""
         topology, tau = self._problem.topology, self._schedule.epoch_duration
-        routes = [[topology.link(*ends) for ends in pairwise(self._route(way))] for way in ways]
+        routes = [[topology.link(*ends) for ends in pairwise(self._route(i))] for i in paths]
         busy = {link.ends: self._busy(link, nbytes) for links in routes for link in links}
         slowed = any(self._is_limited(ends) for ends in busy)
         alphas = [sum(link.alpha for link in links) for links in routes]
@@ -286,7 +289,7 @@ class Clock:
             nbytes=nbytes,
             hops=hops,
             limited=slowed,
-            spare=min(hop.room - hop.busy for hop in hops),
+            spare=min(hop.slot - hop.busy for hop in hops),
             lags=tuple(lags),
             took=tuple(_arrival(free[each]) for each in ends),
             spread=tuple(_arrival(stays[each]) if slowed else 0.0 for each in ends),
@@ -311,14 +314,14 @@ class Clock:
 
     def _hop(self, stay: Stay) -> _Hop:
         tau = self._schedule.epoch_duration
-        room = max(1, math.ceil(stay.busy / tau - TOLERANCE)) * tau
+        slot = max(1, math.ceil(stay.busy / tau - TOLERANCE)) * tau
         if stay.link.ends in self._windows.links:
-            room = stay.epochs * tau
+            slot = stay.epochs * tau
         number = self._problem.topology.link_index[stay.link.ends]
-        return _Hop(number, stay.lead + stay.wait, stay.busy, room, stay.first, stay.epochs)
+        return _Hop(number, stay.lead + stay.wait, stay.busy, slot, stay.first, stay.epochs)
 
-    def _route(self, way: int) -> Route:
-        return self._order.routes[way]
+    def _route(self, number: int) -> Route:
+        return self._order.routes[number]
 
     def _overloaded(
         self, late: tuple[int, ...], crossing: _Crossing, free: Sequence[float]
@@ -355,10 +358,10 @@ class Clock:
         found = [over for cap in caps if (over := loads.excess(cap, self._windows)) is not None]
         if not found:
             return None
-        epoch, name, total, room = min(found)
+        epoch, name, total, capacity = min(found)
         msg = (
             f"epoch {epoch}: {name} carries {total:g} bytes, spread over the epochs of each send, "
-            f"and its limit is {room:g} in an epoch; move a send to another epoch"
+            f"and its limit is {capacity:g} in an epoch; move a send to another epoch"
         )
         time = epoch * tau
         return ScheduleError(msg, where=name, time=time, epoch=epoch)

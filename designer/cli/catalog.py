@@ -365,7 +365,7 @@ def import_(
     read = read_lines(opened(catalog), lines)
     for sentence in read.refused:
         remark(sentence)
-    typer.echo(f"{text.count(read.kept, 'plan')} kept, {read.known} known already")
+    typer.echo(f"{text.count(read.stored, 'plan')} kept, {read.known} known already")
     if read.refused:
         raise typer.Exit(FAULTY)
 

@@ -118,7 +118,7 @@ def compare(  # noqa: PLR0913  one for each flag
     if out is not None:
         remark(f"the comparison is in {out}")
     if interrupted:
-        remark(f"interrupted; {len(found.rows)} of {len(job.asked.cells)} rows are there")
+        remark(f"interrupted; {len(found.rows)} of {len(job.request.cells)} rows are there")
         raise typer.Exit(INTERRUPTED)
 
 
@@ -216,7 +216,7 @@ def _followed(job: ComparisonJob) -> bool:
             disable=not console.is_terminal,
         ) as shown,
     ):
-        task = shown.add_task("bounds", total=len(job.asked.cells))
+        task = shown.add_task("bounds", total=len(job.request.cells))
         for news in job:
             if news.method is None:
                 continue

@@ -145,7 +145,7 @@ def _shown() -> Iterator[Any]:
 
 def _words(news: Progress) -> str:
     if news.left is None:
-        return f"{news.kept:,} were there" if news.kept else "starting"
+        return f"{news.stored:,} were there" if news.stored else "starting"
     failed = f"   {news.planless:,} without a plan" if news.planless else ""
     return f"{news.rate:.2g} a second   {text.seconds(news.left)} left{failed}"
 

@@ -2,7 +2,7 @@
 
 The first of these proofs that applies:
 
-* everything spreads from its roots to all GPUs, or is added up on the way back, over relays that
+* everything spreads from its roots to all GPUs, or is added up on the return, over relays that
   give out what they take in: the worst cut, an exact fraction
   (`formulations.engines.forestcoll.search`);
 * other data that spreads, is added up, or both: trees whose prices prove that none are better
@@ -85,7 +85,7 @@ def optimum(problem: Problem) -> Optimum:
     Raises
     ------
     ProblemError
-        If fluid models cannot say it, or nothing has to move.
+        If fluid models cannot say it, or nothing has to be sent.
     Infeasible
         If a rank cannot be reached.
     """
@@ -105,7 +105,7 @@ def optimum(problem: Problem) -> Optimum:
 
 
 def priceable(problem: Problem) -> bool:
-    """Whether what links are worth (`formulations.analyses.sensitivity`) can be waited for.
+    """Test whether bandwidth sensitivity (`formulations.analyses.sensitivity`) is quick enough.
 
     It is where cuts decide, or the orbit linear program is small.
     """

@@ -1,6 +1,6 @@
 """Explanations: the mathematics of a formulation, the size of its model, the prices of links.
 
-What a formulation says, how large it would be for a problem, and what links are worth to it.
+The mathematics of a formulation, its size for a problem, and its sensitivity to links.
 
 A formulation explained: its mathematics, and what it comes to on a problem before solving it.
 
@@ -28,19 +28,19 @@ Of a device that may not copy there is a vertex for each next stop, whatever the
 like: programs without them are as good only while what enters a switch can leave it
 (`formulations.engines.orbit_lp.lp.relays_suffice`), and one link changed alone would break that.
 
-What rooms are worth to the linear program of amounts: `formulations.models.te_ccl_lp`.
+Duals of capacities in the linear program of amounts: `formulations.models.te_ccl_lp`.
 
-K epochs of tau are kept, with all delays in them, and rooms are made larger or smaller together
+K epochs of tau stay, with all delays in them, and capacities are scaled together
 until everything just fits:
 
     minimise    rho
     subject to  the rows of the model but for its objective
-                sum over s of f[k, e, s] <= rho room[e] share[k, e];  shared limits likewise
+                sum over s of f[k, e, s] <= rho capacity[e] share[k, e];  shared limits likewise
 
 Then K tau rho is the time in which epochs that are rho times as long send it all, latencies left
-as they are in epochs. Rooms grow with bandwidths, and rho stands in no other row; so the duals y
-of these rows have sum of y room = 1, and -d(K tau rho)/db of a link is K tau rho times its sum of
-y room over all epochs, over b. Rows of limited buffers are left out.
+as they are in epochs. Capacities grow with bandwidths, and rho is in no other row; so the duals y
+of these rows have sum of y capacity = 1, and -d(K tau rho)/db of a link is K tau rho times its sum
+of y capacity over all epochs, over b. Rows of limited buffers are left out.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class _Block:
 
 def markdown(words: str) -> str:
     """Return a docstring as Markdown."""
-    shown = [_shown(each) for each in _blocks(words)]
-    return "\n\n".join(shown) + "\n"
+    formatted = [_formatted(each) for each in _blocks(words)]
+    return "\n\n".join(formatted) + "\n"
 
 
 def lead(words: str) -> str:
@@ -141,10 +141,10 @@ def _add_formula(found: list[_Block], line: str, *, column: int, fresh: bool) ->
     found[-1].lines.append(line)
 
 
-def _shown(block: _Block) -> str:
+def _formatted(block: _Block) -> str:
     if block.kind == "formula":
         return _fenced(block.lines, " " * block.column)
-    # Two spaces set formulas in a text apart, so those at the ends of lines are kept.
+    # Two spaces set formulas in a text apart, so those at the ends of lines stay.
     said = " ".join(block.lines)
     inner = " " * (block.column + len(block.mark) + 1) if block.mark else " " * block.column
     label = _LABEL.match(said)
@@ -228,7 +228,7 @@ class Explanation:
     mathematics
         Markdown: sets, variables, constraints, objective, and where they are from.
     problem
-        What it was asked about, or None.
+        The problem, or None.
     refusal
         Why it does not take the problem, in words, or None.
     size
@@ -239,7 +239,7 @@ class Explanation:
     groups
         The constraints by what they say; `many` of them add up to the size's constraints.
     note
-        Which of several models `size` is about, what was assumed, or why there is none.
+        Which of several models `size` is about, what was assumed, or why it has no size.
     """
 
     name: str
@@ -272,10 +272,10 @@ class Explanation:
         if self.size is None:
             return [self.note]
         size = self.size
-        told = [size_words(size)]
-        told += [f"takes {self.speed.words}"] if self.speed is not None else []
-        told += [self.note] if self.note else []
-        return told + [
+        texts = [size_words(size)]
+        texts += [f"takes {self.speed.words}"] if self.speed is not None else []
+        texts += [self.note] if self.note else []
+        return texts + [
             f"{each.many:,} x {each.name}: {each.words}" for each in self.groups if each.many
         ]
 
@@ -298,7 +298,7 @@ class Explanation:
 
 
 def size_words(size: ModelSize) -> str:
-    """Tell a size and the memory that it is estimated to take."""
+    """Describe a size and its estimated memory."""
     return (
         f"{size.variables:,} variables, {size.constraints:,} constraints, "
         f"{size.nonzeros:,} nonzeros, about {size.memory / 1e6:,.3g} MB of memory"
@@ -315,7 +315,7 @@ def explain(
     name
         One of `formulations.available`.
     problem
-        What it would be asked, or None.
+        The problem, or None.
     options
         Its options by name.
 
@@ -393,7 +393,7 @@ def prices(
     Parameters
     ----------
     problem
-        What is asked; chunks may be split.
+        The problem; chunks may be split.
     horizon
         Epochs in which all has to be there, where the linear program of amounts on epochs is to be
         priced instead of the steady state (`formulations.analyses.explanation`).
@@ -405,7 +405,7 @@ def prices(
     Raises
     ------
     ProblemError
-        If fluid models cannot say the problem, or nothing has to move.
+        If fluid models cannot say the problem, or nothing has to be sent.
     Infeasible
         If a rank cannot be reached.
     LimitReached
@@ -452,9 +452,9 @@ def _on_epochs(
     need = by_hops(model.hops.distance, list(pairs), problem.topology)
     if horizon < need.many:
         raise Infeasible(too_short(horizon, need, each=duration))
-    stretch, share = model.stretched(horizon)
+    factor, share = model.stretched(horizon)
     words = f"linear program of amounts in {horizon} epochs, which are stretched until all fits"
-    makespan = horizon * duration * stretch
+    makespan = horizon * duration * factor
     return _priced(problem.topology, makespan, share, model=words, exact=False)
 
 
@@ -491,10 +491,10 @@ def _why_not(problem: Problem) -> str | None:
 
 
 class PricedFlow(FlowModel):
-    """The model of amounts with rooms that stretch."""
+    """The model of amounts with scalable capacities."""
 
     def stretched(self, horizon: int) -> tuple[float, np.ndarray]:
-        """Return the least factor rho for all rooms, and what each link and limit is of it.
+        """Return the least factor rho for all capacities and its elasticity in each link and limit.
 
         Parameters
         ----------
@@ -504,7 +504,7 @@ class PricedFlow(FlowModel):
         Returns
         -------
         tuple
-            rho, and by how much of itself it falls for a little more room of each link and then
+            rho, and by how much of itself it falls for a little more capacity of each link and then
             each limit in all epochs, where that is unique; these add up to 1.
 
         Raises
@@ -519,22 +519,22 @@ class PricedFlow(FlowModel):
             cp.Variable(int(table.max(initial=-1)) + 1, nonneg=True)
             for table in (cells.sent, cells.held, cells.read)
         )
-        stretch = cp.Variable(nonneg=True)
-        found = list(self._rooms(cells, sent.size))
-        fits: list[Any] = [matrix @ sent <= room * stretch for matrix, room, _ in found]
+        factor = cp.Variable(nonneg=True)
+        found = list(self._capacities(cells, sent.size))
+        fits: list[Any] = [matrix @ sent <= capacity * factor for matrix, capacity, _ in found]
         balance = self._balance(cells, sent, held, read)
-        model = cp.Problem(cp.Minimize(stretch), [*balance, *fits])
+        model = cp.Problem(cp.Minimize(factor), [*balance, *fits])
         outcome = self.run.backend.solve(model, time_limit=self.run.left, method="simplex")
-        worth = [
-            np.abs(np.asarray(rule.dual_value)) * room
-            for rule, (_, room, _) in zip(fits, found, strict=True)
+        elasticity = [
+            np.abs(np.asarray(rule.dual_value)) * capacity
+            for rule, (_, capacity, _) in zip(fits, found, strict=True)
         ]
         links = len(self.hops.topology.links)
         shares = np.zeros(links + len(self.hops.topology.limits))
-        np.add.at(shares, found[0][2], worth[0])
+        np.add.at(shares, found[0][2], elasticity[0])
         # One stands for all of its images, which have equal parts of its price.
         orbit = self.flows.links.min(axis=0)
         shares[:links] = shares[orbit] / np.bincount(orbit, minlength=links)[orbit]
-        for each, (_, _, members) in zip(worth[1:], found[1:], strict=True):
+        for each, (_, _, members) in zip(elasticity[1:], found[1:], strict=True):
             shares[members] = each.sum() / len(members)
         return outcome.objective, shares

@@ -29,7 +29,7 @@ ORDERING: tuple[tuple[str, Mapping[str, str]], ...] = (
 """Formulations with the options by which they order tenants, the most direct first."""
 
 MOST_NONZEROS = 1_000_000
-"""Size of a model above which nothing is ordered unless somebody asks for it by name."""
+"""Size of a model above which nothing is ordered unless it is chosen by name."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TenantTime:
         µs at which it has all that it wants.
     alone
         µs that it would need at least with the cluster for itself and no windows, its chunks whole
-        if the plan sends them so; 0 where nothing has to move.
+        if the plan sends them so; 0 where nothing has to be sent.
     """
 
     name: str
@@ -115,4 +115,4 @@ def _alone(problem: Problem, chunks: list[Chunk], *, whole: bool) -> float:
     try:
         return quick_bounds(own, whole_chunks=whole)[0].makespan
     except ProblemError:
-        return 0.0  # nothing of it has to move
+        return 0.0  # nothing of it has to be sent

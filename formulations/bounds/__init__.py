@@ -1,6 +1,6 @@
 """Lower bounds on the makespan that hold for every plan, each with its witness.
 
-Unless asked for whole chunks, chunks may be split without end, copied, stored and cut through
+Unless whole chunks are requested, chunks may be split without end, copied, stored and cut through
 switches at will; what is proved here no verified plan can beat.
 
 With no latency, what cuts, shared limits, groups and prices prove holds for the steady state as
@@ -45,7 +45,7 @@ def lower_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     Raises
     ------
     ProblemError
-        If nothing has to move, so that no time can be proved.
+        If nothing has to be sent, so that no time can be proved.
     """
     quick = quick_bounds(problem, whole_chunks=whole_chunks)
     flow = flow_bounds(problem, known=quick)
@@ -80,7 +80,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
     Raises
     ------
     ProblemError
-        If nothing has to move.
+        If nothing has to be sent.
     """
     network = Network(problem)
     cuts = [*common_cuts(network), *binding_cuts(network)]
@@ -98,7 +98,7 @@ def quick_bounds(problem: Problem, *, whole_chunks: bool = False) -> tuple[Bound
 def flow_bounds(problem: Problem, *, known: Iterable[Bound] = ()) -> tuple[Bound, ...]:
     """Return what the best prices of links prove, by a linear program; nothing if it is too large.
 
-    It takes CVXPY, which is slow to load, so ask for it when `quick_bounds` are not met.
+    It takes CVXPY, which is slow to load, so call it when `quick_bounds` are not met.
 
     Parameters
     ----------
@@ -116,16 +116,16 @@ def best_bound(problem: Problem, *, whole_chunks: bool = False) -> Bound:
     Raises
     ------
     ProblemError
-        If nothing has to move.
+        If nothing has to be sent.
     """
     return lower_bounds(problem, whole_chunks=whole_chunks)[0]
 
 
 def _order(bound: Bound) -> tuple[float, int]:
     """Sort by makespan; of equal ones those first that show most on a drawing."""
-    shown: tuple[str, ...] = ("cut", "ejection", "injection", "stages", "path", "group", "flow")
+    described: tuple[str, ...] = ("cut", "ejection", "injection", "stages", "path", "group", "flow")
     exponent = math.floor(math.log10(bound.makespan))
-    return -round(bound.makespan, 9 - exponent), shown.index(bound.kind)
+    return -round(bound.makespan, 9 - exponent), described.index(bound.kind)
 
 
 def _repeated(network: Network, cuts: list[Mask]) -> list[Bound]:

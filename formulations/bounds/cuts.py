@@ -4,13 +4,13 @@ Let S be a set of devices, D its demand in bytes (`formulations.bounds.demand`),
 link that leaves S. A byte that crosses e and is of use
 
 * begins to cross no earlier than the sum of latencies from the nearest GPU of S that holds
-  anything to u (`head`): what crosses e last on its way out of S came from inside;
-* has crossed no later than the makespan T minus the latency of e and of the nearest way from v
+  anything to u (`head`): what crosses e last when it leaves S came from inside;
+* has crossed no later than the makespan T minus the latency of e and of the nearest path from v
   to a GPU outside S that needs anything (`tail`).
 
 So e is of use from head(e) to T - tail(e) and carries at most b(e) max(0, T - head(e) - tail(e))
-useful bytes, whatever is split, copied or cut through on the way. T must be so large that all of
-this together is D. This holds for every plan that is verified, at copying and reducing switches
+useful bytes, whatever is split, copied or cut through along the path. T must be so large that all
+of this together is D. This holds for every plan that is verified, at copying and reducing switches
 too, since D counts each byte once.
 
 The links of a shared limit L are of use at different times: one may open early, another close
@@ -33,7 +33,7 @@ host memory.
 
 All-reduce over groups. Let G1 ... Gk be disjoint sets of devices with all GPUs among them, and
 let no device outside them add. Look at one byte of the reduced data. Each arrival at a group
-brings what one group knew when it sent, copied perhaps on the way. Until some group knows every
+brings what one group knew when it sent, copied perhaps along the path. Until some group knows every
 contribution at least k - 1 arrivals have happened, since fewer do not connect k groups; each of
 the k - 1 others then needs one more, later, arrival. So 2 (k - 1) times the size arrives over all
 links into groups together. Singles give the bound of Patarasuk and Yuan (JPDC 2009) on a

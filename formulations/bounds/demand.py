@@ -6,7 +6,7 @@ Let S be a set of devices. A chunk must leave S when
   then enters the outside at least once, however it is split, copied or stored afterwards;
 * it is reduced, a holder is in S and a destination is outside: the destination needs a sum with
   a contribution from inside at every byte of the chunk, so at least one value for each byte
-  leaves S, however contributions are added on the way.
+  leaves S, however contributions are added along the path.
 
 Copying switches and reducing switches change how often a byte crosses, never whether. The sum of
 the sizes of all chunks that must leave is the demand of S.

@@ -1,16 +1,16 @@
-"""The longest of the quickest ways: no chunk arrives before its quickest way allows.
+"""The longest of the quickest paths: no chunk arrives before its quickest path allows.
 
-Plans that split chunks: a byte takes at least the sum of latencies of its way, so the makespan is
+Plans that split chunks: a byte takes at least the sum of latencies of its path, so the makespan is
 at least the least such sum from a holder to a destination; from the farthest holder where
 contributions are added, since each of them must arrive.
 
 Plans that never split a chunk of n bytes: a device that stores sends it on only when it has all
-of it, so each stretch between two of these takes the sum of its latencies plus n times the beta
+of it, so each segment between two of these takes the sum of its latencies plus n times the beta
 of its slowest link; devices in between that cannot store let it through as it comes, which is
 the quickest that they can do. In the graph searched, a device that cannot store appears once for
-every slowest link so far, and a stretch pays for its bytes when it ends.
+every slowest link so far, and a segment pays for its bytes when it ends.
 
-On a link of such a stretch a chunk begins to cross no earlier than its first byte can be there,
+On a link of such a segment a chunk begins to cross no earlier than its first byte can be there,
 however slow the links before are. From when it begins to cross a link, it takes at least the
 latencies and n times the beta of the slowest link from this one on to have it all where it is
 stored next. So three times are known of links: from a rank to the beginning on a link, from the
@@ -21,7 +21,7 @@ Two cuts that chunks must leave one after the other.
 Let S be a set of devices inside a larger set R, and let every chunk of some set C come from inside
 S and have to get out of R. On the chain of sends that brings it, the last hop that leaves R is the
 last hop that leaves S, or comes after it: what has left S for good may still be inside R, never the
-other way round. So with `formulations.bounds.demand`
+reverse. So with `formulations.bounds.demand`
 
 * the chunks of C begin to leave S for good over the links f that leave S. Their releases are the
   µs in which they can be at f, and the first, second, ... of them begins no earlier than a curve
@@ -30,11 +30,12 @@ other way round. So with `formulations.bounds.demand`
   after it began on f (`formulations.bounds.paths`; nothing if f is e). So at e they are jobs
   released at c_j + the least lag of all f. Chunks that have to get out of R and do not come from
   inside S are more jobs there, released when they can be at e;
-* and T is no earlier than when the last of all these begins, plus the quickest way over e and on
+* and T is no earlier than when the last of all these begins, plus the quickest path over e and on
   to where it must be.
 
 Heads, lags and tails depend on job and link. What is least over jobs is taken as that of the link,
-and what every link asks of a job beyond this as the release of the job, which is never too much.
+and what every link requires of a job beyond this as the release of the job, which is never too
+much.
 
 The same chain read backwards in time leaves the destinations over the same links: there c_j says
 how long before T the chunk that begins last, last but one, ... on a link into S begins. The lag is
@@ -63,7 +64,7 @@ _STORED = -1
 
 @dataclass(frozen=True)
 class QuickestPaths:
-    """Quickest ways for a chunk of `nbytes`, or for a single byte if 0.
+    """Quickest paths for a chunk of `nbytes`, or for a single byte if 0.
 
     Parameters
     ----------
@@ -181,12 +182,12 @@ class QuickestPaths:
         return earliest
 
     def example(self, start: int, stop: int) -> Path:
-        """Return a quickest way from rank to rank."""
+        """Return a quickest path from rank to rank."""
         graph, costs = self.graph
         src, dst = int(self.network.gpus[start]), int(self.network.gpus[stop])
-        way = graph.get_shortest_path(src, dst, weights=costs)
+        path = graph.get_shortest_path(src, dst, weights=costs)
         devices = self.network.problem.topology.devices
-        return Path(tuple(devices[self.vertices[each][0]].name for each in way))
+        return Path(tuple(devices[self.vertices[each][0]].name for each in path))
 
     @cached_property
     def _number(self) -> dict[tuple[int, int], int]:
@@ -206,7 +207,7 @@ class QuickestPaths:
 
     @cached_property
     def _onwards(self) -> dict[int, Floats]:
-        """(devices,): µs from some vertices, as far as they were asked for."""
+        """(devices,): µs from some vertices, as far as they were requested."""
         return {}
 
     @cached_property
@@ -221,15 +222,15 @@ class QuickestPaths:
 
 
 def path_bound(network: Network, *, whole_chunks: bool) -> Bound | None:
-    """Return the bound of the longest quickest way, or None if no way takes any time."""
+    """Return the bound of the longest quickest path, or None if no path takes any time."""
     best, worst = 0.0, (0, 0)
     chunks = network.problem.collective.chunks
     slowest = None
     for nbytes in sorted({each.size for each in chunks}) if whole_chunks else [0.0]:
-        ways = QuickestPaths(network, nbytes)
-        for makespan, start, stop in _slowest(network, ways.arrivals[:, network.gpus], nbytes):
+        quickest = QuickestPaths(network, nbytes)
+        for makespan, start, stop in _slowest(network, quickest.arrivals[:, network.gpus], nbytes):
             if makespan > best:
-                best, worst, slowest = makespan, (start, stop), ways
+                best, worst, slowest = makespan, (start, stop), quickest
     if slowest is None:
         return None
     return Bound(
@@ -259,9 +260,9 @@ def _slowest(network: Network, took: Floats, nbytes: float) -> list[tuple[float,
     for holders, destinations, reduced in needed:
         if len(holders) == len(destinations) == 1:
             continue
-        ways = took[np.ix_(holders, destinations)]
-        ends = ways.argmax(axis=0) if reduced else ways.argmin(axis=0)
-        arrivals = ways[ends, np.arange(len(destinations))]
+        quickest = took[np.ix_(holders, destinations)]
+        ends = quickest.argmax(axis=0) if reduced else quickest.argmin(axis=0)
+        arrivals = quickest[ends, np.arange(len(destinations))]
         last = int(arrivals.argmax())
         found.append((float(arrivals[last]), holders[ends[last]], destinations[last]))
     return found
@@ -279,7 +280,7 @@ class Direction:
     ----------
     network
         Whose devices and links there are.
-    ways
+    paths
         Of the chunks.
     kinds
         The chunks; turned, if it is backwards.
@@ -288,7 +289,7 @@ class Direction:
     """
 
     network: Network
-    ways: QuickestPaths
+    quickest: QuickestPaths
     kinds: Kinds
     backwards: bool
 
@@ -298,17 +299,17 @@ class Direction:
 
     def opens(self, links: np.ndarray) -> Floats:
         """Return (ranks, links): µs from a start to a link."""
-        return self.ways.brings(links) if self.backwards else self.ways.begins(links)
+        return self.quickest.brings(links) if self.backwards else self.quickest.begins(links)
 
     def closes(self, links: np.ndarray) -> Floats:
         """Return (ranks, links): µs from a link to a stop."""
-        return self.ways.begins(links) if self.backwards else self.ways.brings(links)
+        return self.quickest.begins(links) if self.backwards else self.quickest.brings(links)
 
     def lag(self, first: np.ndarray, then: np.ndarray) -> Floats:
         """Return (first, then): µs from one link to another."""
         if self.backwards:
-            return self.ways.between(then, first).T
-        return self.ways.between(first, then)
+            return self.quickest.between(then, first).T
+        return self.quickest.between(first, then)
 
     @cached_property
     def parting(self) -> Mask:
@@ -319,7 +320,7 @@ class Direction:
         )
 
     def entering(self, around: Mask) -> np.ndarray:
-        """Return the links by which the last stretches to the GPUs of a set enter it."""
+        """Return the links by which the last segments to the GPUs of a set enter it."""
         src, dst = self.network.ends[:, ::-1].T if self.backwards else self.network.ends.T
         gpus = np.zeros(len(around), dtype=bool)
         gpus[self.network.gpus] = True
@@ -328,7 +329,7 @@ class Direction:
 
     def pace(self, links: np.ndarray) -> Floats:
         """Return (links,): µs for which a chunk is on each."""
-        return np.asarray(self.ways.nbytes * 1e-3 / self.network.bandwidth[links])
+        return np.asarray(self.quickest.nbytes * 1e-3 / self.network.bandwidth[links])
 
 
 @dataclass(frozen=True)
@@ -371,7 +372,7 @@ class Jobs:
         """Return releases in order, and slots with their tails, when machines open at `opens`.
 
         This may be anything, if finite wherever any group can go: a job of a group is as if
-        released by what the machine that suits it best asks of it beyond that.
+        released by what the machine that suits it best requires of it beyond that.
         """
         used = np.isfinite(opens)
         extra = (self.offsets[:, used] - opens[used]).min(axis=1)

@@ -1,9 +1,9 @@
 """What prices of links prove about chunks with one holder and one destination, not reduced.
 
-Any plan sends each byte of such a chunk along some way. With prices p(e) >= 0 on links and
+Any plan sends each byte of such a chunk along some path. With prices p(e) >= 0 on links and
 q(L) >= 0 on shared limits, let P(e) be p(e) plus the prices of the limits that count e, and
-dist(s, d) the cheapest way from s to d under P. A byte from s to d costs at least dist(s, d) on
-its way. In a plan of makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use,
+dist(s, d) the cheapest path from s to d under P. A byte from s to d costs at least dist(s, d) on
+its path. In a plan of makespan T a link carries at most b(e) max(0, T - wait(e)) bytes of use,
 where wait(e) is the time in which e is of no use: latency from the nearest source to its tail, its
 own, and that from its head to the nearest destination. A limit carries what the pipes r of
 `formulations.bounds.cuts.narrowed` carry, as its links are of use at different times. Where P is
@@ -97,16 +97,16 @@ def rows_of(network: Network, proved: float) -> Rows:
 
 def price_bound(network: Network, rows: Rows, prices: Floats) -> Bound | None:
     """Return what prices of the rows prove, or None if all of them are zero."""
-    worth = float(prices @ rows.rates) * BYTES
-    if worth <= 0:
+    value = float(prices @ rows.rates) * BYTES
+    if value <= 0:
         return None
     gpus = network.gpus.tolist()
     costs = (rows.members.T @ prices).tolist()
-    ways = np.asarray(network.graph.distances(gpus, gpus, weights=costs), dtype=float)
+    distances = np.asarray(network.graph.distances(gpus, gpus, weights=costs), dtype=float)
     traffic = network.demand.traffic
-    needed = float((traffic[traffic > 0] * ways[traffic > 0]).sum())
+    needed = float((traffic[traffic > 0] * distances[traffic > 0]).sum())
     waited = float((prices * rows.rates) @ rows.waits) * BYTES
-    return Bound((needed + waited) / worth, "flow", None, "all chunks flowing together")
+    return Bound((needed + waited) / value, "flow", None, "all chunks flowing together")
 
 
 def _windows(network: Network) -> tuple[Floats, Floats]:
@@ -118,7 +118,7 @@ def _windows(network: Network) -> tuple[Floats, Floats]:
 
 
 _SECONDS = 30.0
-"""The program is never worth more than this."""
+"""The value of the program is never more than this."""
 
 
 def best_prices(network: Network, rows: Rows) -> Floats:
@@ -170,7 +170,7 @@ def binding_cuts(network: Network) -> list[Mask]:
     """Return cuts among which is one of the largest demand over bandwidth.
 
     Exact for all-gather, reduce-scatter, broadcast, reduce, gather, scatter and all-reduce
-    without shared limits and with latencies left out; for other collectives cuts worth trying.
+    without shared limits and with latencies left out; for other collectives cuts to try.
     """
     demand = network.demand
     many = demand.destinations.sum(axis=1) > 1

@@ -6,7 +6,7 @@ Look at one byte of a chunk.
 Sums. If no device outside adds, at least |H| + |D| - 2 values arrive at groups, where H are the
 groups that contribute and D those that want the sum; one more if no group does both. Proof: a value
 that arrives was added up inside a group, and contributions in a sum are distinct, so the first
-group that knows all of them has been told of the others by |H| - 1 arrivals (|H| if it contributes
+group that knows all of them has heard of the others by |H| - 1 arrivals (|H| if it contributes
 nothing) on whose contents no two agree; every other group of D needs one arrival after that. For
 GPUs and a reduce-scatter these are the n - 1 downloads of theorem 16 of the thesis, appendix A; for
 an all-reduce the 2 n - 2 of theorem 18.
@@ -15,7 +15,7 @@ Copies. If no device outside copies, as many values leave groups as arrive at th
 arrives at every group that wants it and has no holder: read backwards in time, the same.
 
 What one GPU or one host takes in or sends by itself (theorems 8 to 13) is a cut, and stronger where
-it is the same for all. These bounds are stronger where ways up and ways down differ.
+it is the same for all. These bounds are stronger where paths up and paths down differ.
 
 Source: the thesis, appendix A, with groups and every GPU's own bandwidth in place of universal
 limits.

@@ -39,7 +39,7 @@ destination d outside and, where contributions are added up, a holder h inside. 
 and the last hop on it that leaves S is over some link e = (u, v) that leaves S. On e
 
 * c begins no earlier than it can be at u: all of it if u stores, else its first byte (`head`);
-* d has c no earlier than the quickest way over e and on from v allows after that (`tail`).
+* d has c no earlier than the quickest path over e and on from v allows after that (`tail`).
 
 From when it begins, e is busy with c for bytes times beta, and one link can be busy with distinct
 chunks only one after the other. So for any set C of such chunks of n bytes or more, with the least
@@ -50,7 +50,7 @@ Every choice of C, h and d gives a bound; tried are all chunks, and those whose 
 are large, with the farthest h and d of each.
 
 Links under a shared limit L carry at most b(L) bytes a second together, between the least head of
-any and T less the quickest way on from the end of any. Each carries whole chunks, so k chunks need
+any and T less the quickest path on from the end of any. Each carries whole chunks, so k chunks need
 this head, k n over b(L), and this way: as if L were one link. Both views are tried.
 
 This is the bound of parallel processors with heads and tails (Carlier, EJOR 1987); it holds at
@@ -139,7 +139,7 @@ def _numbered(rows: np.ndarray) -> np.ndarray:
 
 
 def _marks(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return a mark for each pair of small numbers, whose sums tell sets of pairs apart."""
+    """Return a mark for each pair of small numbers, whose sums distinguish sets of pairs."""
     mixed = (first.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed += second.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -152,7 +152,7 @@ Times = Callable[[np.ndarray], Floats]
 
 
 def group_makespan(
-    network: Network, ways: QuickestPaths, groups: Sequence[Mask], *, chunks: int
+    network: Network, quickest: QuickestPaths, groups: Sequence[Mask], *, chunks: int
 ) -> float:
     """Return the µs that groups prove when so many chunks are added up by all for all."""
     devices = network.problem.topology.devices
@@ -163,15 +163,15 @@ def group_makespan(
     jobs = 2 * (len(groups) - 1) * chunks
     proved = 0.0
     if not any(each.reduces for each in outside):
-        chosen = _farthest(ways.begins, ranks, out)
+        chosen = _farthest(quickest.begins, ranks, out)
         links = np.unique(np.concatenate(into))
-        opens = ways.begins(links)[chosen].min(axis=0) + _tail(ways.brings, ranks, into)
-        proved = max(proved, _last(network, ways, links, opens=opens, jobs=jobs))
+        opens = quickest.begins(links)[chosen].min(axis=0) + _tail(quickest.brings, ranks, into)
+        proved = max(proved, _last(network, quickest, links, opens=opens, jobs=jobs))
     if not any(each.copies for each in outside):
-        chosen = _farthest(ways.brings, ranks, into)
+        chosen = _farthest(quickest.brings, ranks, into)
         links = np.unique(np.concatenate(out))
-        opens = ways.brings(links)[chosen].min(axis=0) + _tail(ways.begins, ranks, out)
-        proved = max(proved, _last(network, ways, links, opens=opens, jobs=jobs))
+        opens = quickest.brings(links)[chosen].min(axis=0) + _tail(quickest.begins, ranks, out)
+        proved = max(proved, _last(network, quickest, links, opens=opens, jobs=jobs))
     return proved
 
 
@@ -192,9 +192,9 @@ def _tail(times: Times, ranks: Sequence[np.ndarray], links: Sequence[np.ndarray]
 
 
 def _last(
-    network: Network, ways: QuickestPaths, links: np.ndarray, *, opens: Floats, jobs: int
+    network: Network, quickest: QuickestPaths, links: np.ndarray, *, opens: Floats, jobs: int
 ) -> float:
-    pace = ways.nbytes * 1e-3 / network.bandwidth[links]
+    pace = quickest.nbytes * 1e-3 / network.bandwidth[links]
     return slot(opens, pace, count=jobs)
 
 
@@ -203,7 +203,7 @@ _THRESHOLDS = 6
 
 
 def cut_makespan(
-    network: Network, ways: QuickestPaths, kinds: Kinds, *, inside: Mask, beaten: float = 0.0
+    network: Network, quickest: QuickestPaths, kinds: Kinds, *, inside: Mask, beaten: float = 0.0
 ) -> float:
     """Return the most µs that a cut proves over the sets of chunks tried, or what is beaten."""
     at = inside[network.gpus]
@@ -211,12 +211,12 @@ def cut_makespan(
     if not crossing.any():
         return beaten
     leaving = kinds.chosen(crossing)
-    head = leaving.opening(ways.begins(links), at)
-    brings = ways.brings(links)
+    head = leaving.opening(quickest.begins(links), at)
+    brings = quickest.brings(links)
     tail = leaving.closing(brings, at)
     # To the same destination, else both kinds of machines would not speak of one chain of sends.
-    follow = leaving.closing(brings, at, of=ways.follows(links)) if network.limits else tail
-    pace = ways.nbytes * 1e-3 / network.bandwidth[links]
+    follow = leaving.closing(brings, at, of=quickest.follows(links)) if network.limits else tail
+    pace = quickest.nbytes * 1e-3 / network.bandwidth[links]
     joint = throttled(network, links)
     best = beaten
     for chosen in _sets(head.min(axis=1), tail.min(axis=1)):
@@ -224,7 +224,7 @@ def cut_makespan(
         tried = [(heads + tail[chosen].min(axis=0), pace)]
         if joint:
             waits = heads, follow[chosen].min(axis=0)
-            tried.append(_as_one(tried[0], joint, waits=waits, nbytes=ways.nbytes))
+            tried.append(_as_one(tried[0], joint, waits=waits, nbytes=quickest.nbytes))
         for opens, busy in tried:
             usable = np.isfinite(opens)
             if steady(opens[usable], busy[usable], count=count) > best:
@@ -334,11 +334,11 @@ class _Search:
         if found is None:
             return None
         backwards, inner, outer = found
-        shown = witness(self.network, ~inner if backwards else inner)
-        what = self._told(inner, outer, backwards=backwards)
-        return Bound(best, "stages", shown, what, whole_chunks=True)
+        described = witness(self.network, ~inner if backwards else inner)
+        what = self._description(inner, outer, backwards=backwards)
+        return Bound(best, "stages", described, what, whole_chunks=True)
 
-    def _told(self, inner: Mask, outer: Mask | None, *, backwards: bool) -> str:
+    def _description(self, inner: Mask, outer: Mask | None, *, backwards: bool) -> str:
         """Say what chunks have to pass, in the order of time."""
         if outer is None:
             near = side(self.network, ~inner)
@@ -368,7 +368,7 @@ class _Search:
 
     @cached_property
     def paths(self) -> QuickestPaths:
-        """The quickest ways of these chunks."""
+        """The quickest paths of these chunks."""
         return QuickestPaths(self.network, self.nbytes)
 
     @cached_property
@@ -407,7 +407,7 @@ class _Search:
         """Yield pairs of cuts, the first inside the second."""
         sides = np.array(self.cuts)
         ranks = sides[:, self.network.gpus].sum(axis=1)
-        # One GPU is worth a stage of its own where few have anything to send, or to receive.
+        # One GPU justifies a stage of its own where few have anything to send, or to receive.
         alone = min(self.kinds.starts.any(axis=0).sum(), self.kinds.stops.any(axis=0).sum()) <= 2
         for i in _first(self._classes, each=1):
             inner = sides[i]

@@ -131,7 +131,7 @@ class RemoteJob:
 
     def __init__(self, client: Client, request: Mapping[str, Any]) -> None:
         self.best: Result | None = None
-        """The best result so far, kept when the job is cancelled."""
+        """The best result so far, preserved when the job is cancelled."""
         self._client, self._request = client, dict(request)
         self._final: Result | None = None
         self._error: CclError | None = None
@@ -200,7 +200,7 @@ class RemoteJob:
             self._news.close()
 
     def _events(self, *, wait: bool) -> list[dict[str, Any]]:
-        """Return what the worker has told since the last look; wait a little for it."""
+        """Return the worker's reports since the last look; wait a little for them."""
         try:
             first = self._news.get(timeout=LOOK if wait else 0.01)
             rest = self._news.get(batch=True) if self._news.qsize() else ()
@@ -221,7 +221,7 @@ class RemoteJob:
             self._error = getattr(ccl.errors, event["kind"], SolveError)(event["message"])
 
     def _progress(self, event: Mapping[str, Any]) -> Progress:
-        """Return what the worker told; what another had found before is not forgotten."""
+        """Return the worker's reports; what another had found before is not forgotten."""
         better = None if event["result"] is None else result_from_json(event["result"])
         if better is not None and self._worse(better):
             better = None
@@ -271,7 +271,7 @@ class RemoteJob:
 
 
 def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
-    """Solve what was asked under a key, on the worker that runs this."""
+    """Solve the request under a key, on the worker that runs this."""
     worker = get_worker()
     news = _News(key)
     news.put({"event": "begin"})
@@ -293,24 +293,24 @@ def solve_remotely(key: str, request: Mapping[str, Any]) -> None:
 
 
 class _News:
-    """What a worker tells of a solve."""
+    """A worker's report on a solve."""
 
     def __init__(self, key: str) -> None:
         self._queue = Queue(key)
 
     def put(self, event: Mapping[str, Any]) -> None:
-        """Tell an event; a scheduler that is gone hears nothing, and forgets its workers."""
+        """Report an event; a scheduler that is gone hears nothing, and forgets its workers."""
         with contextlib.suppress(OSError):
             self._queue.put(json.dumps(event))
 
     def follow(self, job: SolveJob) -> None:
-        """Tell what the solver says: every better plan, and how it goes a few times a second."""
+        """Report what the solver says: every better plan, and how it goes a few times a second."""
         last = 0.0
         for each in job:
             if each.result is None and time.monotonic() - last < PAUSE:
                 continue
             last = time.monotonic()
-            told = {
+            status = {
                 "event": "progress",
                 "seconds": each.seconds,
                 "incumbent": each.incumbent,
@@ -318,7 +318,7 @@ class _News:
                 "message": each.message,
                 "result": None if each.result is None else result_to_json(each.result),
             }
-            self.put(told)
+            self.put(status)
 
 
 @contextlib.contextmanager

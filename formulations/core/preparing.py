@@ -1,10 +1,10 @@
 """Compiling the searches, once: in a process of its own, announced, and outside every limit.
 
 The searches (`formulations.engines.kernels`) are compiled by numba when a machine first calls them,
-which takes a minute and more, and are kept beside their sources or where ``NUMBA_CACHE_DIR`` says.
+which takes a minute and more, and are cached beside their sources or in ``NUMBA_CACHE_DIR``.
 The first call of one begins a process that compiles all of them and belongs to nobody: it goes on
 when the solve that began it is ended, and a second solve waits for the same one. Meanwhile `clock`
-stands still, so that no limit counts the waiting, and who listens is told every half second.
+stands still, so that no limit counts the waiting, and listeners get a report every half second.
 
 What cannot wait may call the searches as they are written (`interpreted`), some hundred times as
 slow, which is quick enough for a first plan of a small problem.
@@ -30,12 +30,12 @@ from pathlib import Path
 import psutil
 
 PREPARING = "preparing the search, once"
-"""What is told meanwhile."""
+"""The report meanwhile."""
 
 WITHOUT = "TOPOLOOM_COMPILES_HERE"
 """Environment variable of the process that compiles; set, calls compile where they are made."""
 
-TELL, LOOK = 0.5, 0.05
+REPORT_EVERY, LOOK = 0.5, 0.05
 """Seconds between two tellings, and between two looks whether it is done."""
 
 TURNS = 2
@@ -64,7 +64,7 @@ class _State:
     here: bool = bool(os.environ.get(WITHOUT))
     waited: float = 0.0
     since: float | None = None
-    told: float = 0.0
+    reported: float = 0.0
     process: psutil.Process | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     listeners: list[Callable[[str], None]] = field(default_factory=list)
@@ -83,13 +83,13 @@ def clock() -> float:
 
 
 @contextmanager
-def listening(tell: Callable[[str], None]) -> Iterator[None]:
-    """Let `tell` hear, inside the block, that the searches are being prepared."""
-    _STATE.listeners.append(tell)
+def listening(report: Callable[[str], None]) -> Iterator[None]:
+    """Call `report`, inside the block, while the searches are being prepared."""
+    _STATE.listeners.append(report)
     try:
         yield
     finally:
-        _STATE.listeners.remove(tell)
+        _STATE.listeners.remove(report)
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def compiling() -> Iterator[None]:
         if outer is None:
             _STATE.since = time.perf_counter()
             if not ready() or _STATE.here:
-                _tell()
+                _report_progress()
         try:
             yield
         finally:
@@ -178,7 +178,7 @@ def excused(begun: float) -> float:
 
 @contextmanager
 def alone() -> Iterator[bool]:
-    """Say whether this process is the one that prepares; it is until the block ends."""
+    """Test whether this process is the one that prepares; it is until the block ends."""
     path = _file("lock")
     mine = f"{os.getpid()} {psutil.Process().create_time()}"
     if at_work():
@@ -227,20 +227,20 @@ def _prepared_elsewhere() -> bool:
         alive = _STATE.process is not None and _alive(_STATE.process)
         if not alive and not at_work():
             return ready()
-        _tell()
+        _report_progress()
         time.sleep(LOOK)
     return True
 
 
-def _tell() -> None:
+def _report_progress() -> None:
     now = time.perf_counter()
-    if now - _STATE.told < TELL:
+    if now - _STATE.reported < REPORT_EVERY:
         return
-    if not _STATE.listeners and not _STATE.told:
+    if not _STATE.listeners and not _STATE.reported:
         logging.getLogger("topoloom").warning(PREPARING)
-    _STATE.told = now
-    for tell in tuple(_STATE.listeners):
-        tell(PREPARING)
+    _STATE.reported = now
+    for report in tuple(_STATE.listeners):
+        report(PREPARING)
 
 
 def _alive(process: psutil.Process) -> bool:
@@ -272,8 +272,8 @@ def _folder() -> Path:
 
 @cache
 def _key() -> str:
-    """Return what tells apart sources, versions and processors that need other code."""
-    import numba  # noqa: PLC0415  only who asks for it needs it
+    """Return a key of the sources, versions and processors that need other code."""
+    import numba  # noqa: PLC0415  only its callers need it
     from numba.core.codegen import get_host_cpu_features  # noqa: PLC0415
 
     # numba has no types.

@@ -34,7 +34,7 @@ def betas(topology: Topology) -> np.ndarray:
 
 
 SEEN = 1e-6
-"""Share of the largest amount that a linear program tells from none; solvers allow a tenth."""
+"""Share of the largest amount that counts as zero in a linear program; solvers allow a tenth."""
 
 
 def no_stores(problem: Problem) -> str | None:
@@ -69,7 +69,7 @@ def no_crumbs(problem: Problem) -> str | None:
         return None
     return (
         f"{least:g} bytes are too little beside {most:g}: the solver of a linear program cannot "
-        "tell them from none"
+        "distinguish them from zero"
     )
 
 

@@ -29,7 +29,7 @@ mirrored-dantzig-wolfe   2 dgx-a100, all-gather     40,320     8.14
 
 What takes an hour was not measured: the last threshold is where a model was far from done, times
 about ten. Integer programs vary most: one of 1,328 nonzeros took 18 s, since its bound is not met.
-Of 34 solves 27 took what is told, 6 less, 1 more.
+Of 34 solves 27 took the estimate, 6 less, 1 more.
 
 What the rows of a model say, and how many of each kind a problem has.
 """
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from formulations.core.run import Run
 
 CONSTRUCTIONS = "formulations.schedules"
-ROOMS = ("formulations.models", CONSTRUCTIONS)
+FOLDERS = ("formulations.models", CONSTRUCTIONS)
 PORTFOLIO = "formulations.solving.auto"
-"""It tries the others, so it lies beside their rooms."""
+"""It tries the others, so it lies beside their packages."""
 
 MODULES = {"list": "list_scheduling"}
 """Name of a formulation -> its module, where that has another name."""
@@ -77,7 +77,7 @@ SOLVERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Formulation:
-    """A way to find a schedule.
+    """A method that finds a schedule.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Formulation:
     refuses
         Says in words why it cannot take a problem, or None.
     run
-        Finds a plan; told by its `Run` what to ask and report to.
+        Finds a plan; its `Run` holds the problem and takes the reports.
     model
         What is solved: ``none`` where the plan is constructed, ``several`` where others are
         tried, a linear program (``lp``), one that grows while it is solved (``columns``), an
@@ -113,7 +113,7 @@ class Formulation:
         Whether its plans never split a chunk, so that stronger bounds hold for them; for some it
         depends on the problem.
     quick
-        Whether it begins with the bounds that need no solver and asks for the others itself.
+        Whether it begins with the bounds that need no solver and computes the others itself.
     searched_by
         What finds its plans where its kind of model does not say it: no construction, but a
         search of our own.
@@ -144,7 +144,7 @@ class Formulation:
         return self.searched_by or SOLVERS[self.model]
 
     def keeps_chunks(self, problem: Problem) -> bool:
-        """Say whether its plans of `problem` never split a chunk."""
+        """Test whether its plans of `problem` never split a chunk."""
         whole = self.whole_chunks
         return whole if isinstance(whole, bool) else whole(problem)
 
@@ -166,15 +166,18 @@ class Formulation:
 @cache
 def available() -> tuple[Formulation, ...]:
     """Return every formulation: the portfolio, those of papers, the others."""
-    return (import_module(PORTFOLIO).FORMULATION, *(each for room in ROOMS for each in of(room)))
+    return (
+        import_module(PORTFOLIO).FORMULATION,
+        *(each for folder in FOLDERS for each in of(folder)),
+    )
 
 
 @cache
-def of(room: str) -> tuple[Formulation, ...]:
-    """Return the formulations of one of `ROOMS`, by the names of their modules."""
-    package = import_module(room)
+def of(folder: str) -> tuple[Formulation, ...]:
+    """Return the formulations of one of `PACKAGES`, by the names of their modules."""
+    package = import_module(folder)
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    modules = [import_module(f"{room}.{each}") for each in names]
+    modules = [import_module(f"{folder}.{each}") for each in names]
     return tuple(each.FORMULATION for each in modules if hasattr(each, "FORMULATION"))
 
 
@@ -184,7 +187,7 @@ def formulation(name: str) -> Formulation:
     Raises
     ------
     ProblemError
-        If there is none.
+        If no formulation has the name.
     """
     found = _of_module(name) or next((each for each in available() if each.name == name), None)
     if found is not None:
@@ -223,7 +226,7 @@ class Speed(Enum):
 
     @property
     def words(self) -> str:
-        """As told to people."""
+        """As text."""
         return self.value
 
 
@@ -278,5 +281,5 @@ class ModelEstimate:
 
     @property
     def size(self) -> ModelSize:
-        """The size as solvers tell it."""
+        """The size as solvers report it."""
         return ModelSize(self.variables, sum(self.rows.values()), self.nonzeros)

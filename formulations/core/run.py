@@ -1,6 +1,6 @@
 """One run of a formulation: its limits, its reports, the best result so far.
 
-A formulation offers every plan that it finds; an offer is verified and replayed, kept if it is
+A formulation offers every plan that it finds; an offer is verified and replayed, stored if it is
 better than the best so far, and reported. So a limit or a cancel never loses a plan.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("topoloom")
 
-_TOLD = 1_000_000
+_LONGEST_TEXT = 1_000_000
 """Most characters of a problem that a log line repeats."""
 
 
@@ -77,8 +77,8 @@ class Run:
         Name of a solver that CVXPY knows.
     epoch_duration
         µs of an epoch that the plan must have, or None where the formulation may choose.
-    mirrored
-        Whether plans will be read backwards; grids must be told.
+    reverse_time
+        Whether plans will be read backwards, which grids depend on.
     answers, turn
         What results answer, where that is not `problem` itself, and how a plan of `problem`
         becomes one of it.
@@ -119,7 +119,7 @@ class Run:
     progress: Callable[[Progress], None] | None = None
     solver: str = "HIGHS"
     epoch_duration: float | None = None
-    mirrored: bool = False
+    reverse_time: bool = False
     answers: Problem | None = None
     turn: Callable[[Any], Plan] = lambda plan: plan
     start: Schedule | None = None
@@ -137,7 +137,7 @@ class Run:
 
     @cached_property
     def backend(self) -> Backend:
-        """The solver, loaded when it is first asked for."""
+        """The solver, loaded when it is first requested."""
         from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
 
         return Backend(solver=self.solver)
@@ -173,7 +173,7 @@ class Run:
             self.size = size
 
     def report(self, message: str, result: Result | None = None) -> None:
-        """Tell how it stands."""
+        """Report how it stands."""
         if self.progress is not None:
             self.progress(
                 Progress(
@@ -252,13 +252,13 @@ class Run:
         from ccl.serialization.topoloom import problem_to_json  # noqa: PLC0415  it is rarely needed
 
         problem = self.answers or self.problem
-        told = json.dumps(problem_to_json(problem))
+        text = json.dumps(problem_to_json(problem))
         _log.error(
             "bug: a plan of %s with %s breaks a rule: %s; of %s",
             self.method or self.formulation,
             dict(self.options),
             error,
-            told if len(told) <= _TOLD else f"problem {problem.fingerprint}",
+            text if len(text) <= _LONGEST_TEXT else f"problem {problem.fingerprint}",
         )
         self.broken.append(str(error))
         self.note(f"a plan was dropped, as it breaks a rule, which is a bug: {error}")
@@ -268,9 +268,9 @@ class Run:
 
     @property
     def enough(self) -> bool:
-        """Whether the best so far is proved or within the gap asked for.
+        """Whether the best so far is proved or within the gap requested.
 
-        Bounds are on makespans: where something else is asked for, nothing is proved by them.
+        Bounds are on makespans: where something else is requested, nothing is proved by them.
         """
         best = self.best
         if best is None or self.merit is not None:
@@ -291,14 +291,14 @@ class Run:
 
     @property
     def reached(self) -> Stop:
-        """Why the best so far is enough: a proof, or the gap that was asked for."""
+        """Why the best so far is enough: a proof, or the gap that was requested."""
         proofs = (Status.OPTIMAL, Status.WHOLE) if self.whole else (Status.OPTIMAL,)
         if self.best is None or self.best.status in proofs:
             return Stop.PROVED
         return self._near(self.best)
 
     def _near(self, best: Result) -> Stop:
-        """Return among which plans the gap asked for is reached."""
+        """Return among which plans the gap requested is reached."""
         return Stop.GAP if self.gap is not None and best.gap <= self.gap else Stop.WHOLE_GAP
 
     def finish(self, stop: Stop) -> Result:
@@ -307,9 +307,9 @@ class Run:
         Raises
         ------
         LimitReached
-            If there is none.
+            If it found no plan.
         SolveError
-            If there is none because every model was too large, or because of a bug.
+            If it found no plan because every model was too large, or because of a bug.
         """
         if self.best is None and self.broken:
             msg = (

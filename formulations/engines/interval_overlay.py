@@ -38,15 +38,15 @@ def refined(wholes: Sequence[Sequence[tuple[Item, Fraction]]]) -> dict[tuple[Ite
     wholes
         Of each its parts, an item with how much of it there is; all wholes are as long.
     """
-    stretches = [_ends(parts) for parts in wholes]
-    ends = sorted({end for each in stretches for _, end in each})
+    intervals = [_ends(parts) for parts in wholes]
+    ends = sorted({end for each in intervals for _, end in each})
     lengths: dict[tuple[Item, ...], Fraction] = {}
-    place = [0] * len(stretches)
+    place = [0] * len(intervals)
     for begin, end in pairwise([Fraction(0), *ends]):
-        for k, each in enumerate(stretches):
+        for k, each in enumerate(intervals):
             while each[place[k]][1] <= begin:
                 place[k] += 1
-        met = tuple(each[at][0] for each, at in zip(stretches, place, strict=True))
+        met = tuple(each[at][0] for each, at in zip(intervals, place, strict=True))
         lengths[met] = lengths.get(met, Fraction(0)) + end - begin
     return lengths
 

@@ -1,6 +1,6 @@
-"""Reductions as mirrored collectives, and sums for several ranks as two halves.
+"""Reductions as time-reversed collectives, and sums for several ranks as two halves.
 
-A plan of the mirrored collective on the reversed topology, read backwards in time, is a plan of
+A plan of the reversed collective on the reversed topology, read backwards in time, is a plan of
 the reduction: out-trees become in-trees along which contributions are added (TE-CCL, section 2;
 ForestColl, section 5.7 has the same for trees). A sum that several ranks want is added up at one
 rank, then spread from there: an all-reduce is a reduce-scatter followed by an all-gather. The
@@ -31,7 +31,7 @@ Search = Callable[[Run, Any], Stop]
 
 
 def irreversible(problem: Problem) -> str | None:
-    """Say why a reduction cannot be found as a mirror, or None."""
+    """Say why a reduction cannot be found as a time reversal, or None."""
     if not problem.collective.reduces:
         return None
     for device in problem.topology.devices:
@@ -48,7 +48,7 @@ def irreversible(problem: Problem) -> str | None:
 
 
 def adding(problem: Problem) -> Problem:
-    """Return the problem with no way through what stores and cannot add.
+    """Return the problem with no path through what stores and cannot add.
 
     It would hold contributions apart, and which of them a send carries is not said in a schedule.
     Its links stay, so that a shared limit over them binds as before: those out of it leave a
@@ -84,7 +84,8 @@ def adding(problem: Problem) -> Problem:
 def parts(problem: Problem) -> list[tuple[Problem, bool]]:
     """Return what is solved for `problem`, and whether it is read backwards.
 
-    That is the problem itself, the mirror of a reduction, or both halves of a sum for several.
+    That is the problem itself, the time reversal of a reduction, or both halves of a sum for
+    several.
     """
     if not problem.collective.reduces:
         return [(problem, False)]
@@ -92,8 +93,8 @@ def parts(problem: Problem) -> list[tuple[Problem, bool]]:
     found = []
     for half in halves(whole.collective):
         if half is not None and half.collective.reduces:
-            mirror = Problem(whole.topology.reversed(), half.collective.reversed())
-            found.append((mirror, True))
+            reverse = Problem(whole.topology.reversed(), half.collective.reversed())
+            found.append((reverse, True))
         elif half is not None:
             found.append((Problem(whole.topology, half.collective), False))
     return found
@@ -135,8 +136,8 @@ def search(run: Run, options: Any, find: Search) -> Result:
 
 def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) -> Stop:
     """Solve the only half that has anything to do; every plan of it answers the whole."""
-    asked = Problem(problem.topology, half.collective)
-    inner = replace(run, problem=asked, answers=run.answers or run.problem)
+    inner_problem = Problem(problem.topology, half.collective)
+    inner = replace(run, problem=inner_problem, answers=run.answers or run.problem)
     turn = run.turn
 
     def whole(plan: Schedule) -> Plan:
@@ -146,8 +147,8 @@ def _one(run: Run, options: Any, find: Search, *, problem: Problem, half: Half) 
         return whole(backwards(inner.problem, plan))
 
     if half.collective.reduces:
-        mirror = Problem(asked.topology.reversed(), half.collective.reversed())
-        inner = replace(inner, problem=mirror, mirrored=True, turn=turned)
+        reverse = Problem(inner_problem.topology.reversed(), half.collective.reversed())
+        inner = replace(inner, problem=reverse, reverse_time=True, turn=turned)
     else:
         inner = replace(inner, turn=whole)
     stop = find(inner, options)
@@ -209,7 +210,7 @@ def _half(run: Run, problem: Problem, share: float) -> Run:
 def halves(collective: Collective) -> tuple[Half | None, Half | None]:
     """Split a collective: each sum to one rank, then sums and other chunks to who wants them.
 
-    A half in which nothing has to move is None.
+    A half in which nothing has to be sent is None.
     """
     added: dict[int, Chunk] = {}
     spread: dict[int, Chunk] = {}
@@ -263,13 +264,13 @@ def _roots(collective: Collective) -> dict[int, int]:
     return root
 
 
-def backwards(mirror: Problem, plan: Schedule) -> Schedule:
-    """Read a plan of the mirrored problem backwards: a plan of the problem itself.
+def backwards(reverse: Problem, plan: Schedule) -> Schedule:
+    """Read a plan of the time-reversed problem backwards: a plan of the problem itself.
 
     A send in epoch k with a delay of d epochs becomes one in epoch ``horizon - k - d``.
     """
-    size, tau = mirror.collective.chunk_size, plan.epoch_duration
-    grid = EpochGrid(mirror.topology, size, tau, mirrored=True)
+    size, tau = reverse.collective.chunk_size, plan.epoch_duration
+    grid = EpochGrid(reverse.topology, size, tau, reverse_time=True)
     through = any(send.via for send in plan.sends)
     took = delays(hyper_edges(grid) if through else link_arcs(grid))
     sends = [

@@ -6,7 +6,7 @@ A vertex is a device, perhaps with a tag. Three graphs come from one topology:
 
 * `graph_of`: the topology itself, a vertex per device and an edge per link;
 * `without_copies`: a device that may not copy becomes one vertex for each copying device that data
-  can reach from it next, (v, u) for u, so that what is on its way to two of them is counted twice
+  can reach from it next, (v, u) for u, so that what is in flight to two of them is counted twice
   (thesis, section 3.1, "formulation via duplicate vertices"). On it the rule "usage is the largest
   flow" holds everywhere;
 * `in_steps`: T + 1 layers; an edge takes one step, and who stores may wait (section 3.1,
@@ -18,7 +18,7 @@ models of the cluster and of its reversal (reductions) can be added up row by ro
 
 Permutations of devices act on all of them (`FluidGraph.moved`): tags move with what they name.
 
-What flows in a fluid model: groups of equal wishes.
+What flows in a fluid model: groups of equal demands.
 
 Chunks that have the same origin and the same destinations are one group, whose bytes add up. A
 reduced chunk is a group too, of the reversed cluster: its sum is made at its destination of what
@@ -326,14 +326,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Demands:
-    """Everything that a problem asks for.
+    """All demands of a problem.
 
     Parameters
     ----------
     spreads
         Groups that leave their roots.
     sums
-        Groups that are added up on the way to their roots.
+        Groups that are added up in flight to their roots.
     free
         Bytes that are added up and go to everybody, whose roots are free.
     """
@@ -350,7 +350,7 @@ class Demands:
 
 
 def demands_of(problem: Problem) -> Demands:
-    """Return the groups of a problem; ask `refusal` first."""
+    """Return the groups of a problem; call `refusal` first."""
     spreads: defaultdict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
     sums: defaultdict[tuple[int, tuple[int, ...]], float] = defaultdict(float)
     free = 0.0
@@ -365,7 +365,7 @@ def demands_of(problem: Problem) -> Demands:
 
 
 def only_pairs(problem: Problem) -> bool:
-    """Whether what moves has one source and one goal, as `Demands.only_pairs` of it says."""
+    """Test whether the data has one source and one goal, as `Demands.only_pairs` of it says."""
     return all(
         len(each.holders) == len(each.destinations) == 1
         or (not each.reduced and len(_group(each.holders, each.destinations)[1]) <= 1)
@@ -375,7 +375,7 @@ def only_pairs(problem: Problem) -> bool:
 
 
 def moving(problem: Problem) -> list[Chunk]:
-    """Return the chunks of which something has to move."""
+    """Return the chunks of which something has to be sent."""
     return [each for each in problem.collective.chunks if not each.in_place]
 
 

@@ -1,6 +1,6 @@
 """Another Python process of ours, spoken to in lines of JSON.
 
-It dies with the one who asks: it ends when the pipe that its requests come through is closed,
+It dies with its parent: it ends when the pipe that its requests come through is closed,
 whoever closes it. What it may take is limited (`formulations.jobs.child`), so that it
 dies alone.
 
@@ -244,7 +244,7 @@ def _held(process: psutil.Process) -> float:
 
 
 def _first_to_go(pid: int) -> None:
-    """Tell Linux whom to end where the machine has no memory left: not the one who asks."""
+    """Make Linux end the child and not its parent where the machine has no memory left."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             Path(f"/proc/{pid}/oom_score_adj").write_text("500", "ascii")
@@ -332,7 +332,7 @@ class Child:
         return self._stderr.closed
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield its answers; a line that its end has cut off is none."""
+        """Yield its answers; a line that its end has cut off is dropped."""
         assert self._process.stdout is not None
         if self._process.stdout.closed:
             return
@@ -402,8 +402,8 @@ def leave(serve: Callable[[IO[bytes], IO[bytes]], None]) -> NoReturn:
 def own_answers() -> IO[bytes]:
     """Return the output of this process for answers alone.
 
-    What others write there goes to its errors from now on: HiGHS prints some warnings whatever it
-    is told, and a line of them among the answers would be none.
+    What others write there goes to its errors from now on: HiGHS prints some warnings whatever its
+    options, and a line of them among the answers would be malformed.
     """
     sys.stdout.flush()
     answers = os.fdopen(os.dup(1), "wb")

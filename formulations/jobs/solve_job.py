@@ -14,7 +14,7 @@ Results between processes of ours, with their plans and replays, neither of them
 A child verifies and replays every plan that it finds. Its parent reads what it writes into a pipe
 that nobody else has, so it does neither a second time; what comes from a disk, a network or a
 catalog is read by `ccl.serialization.topoloom`, which does both. What the other side has already is
-left out: the problem that was asked, cut further or not, and the plan and the replay of the result
+left out: the requested problem, cut further or not, and the plan and the replay of the result
 before, where only what is said of them has changed.
 """
 
@@ -59,12 +59,12 @@ class Sender:
 
     Parameters
     ----------
-    asked
+    problem
         The problem that the other side has.
     """
 
-    def __init__(self, asked: Problem) -> None:
-        self._asked = asked
+    def __init__(self, problem: Problem) -> None:
+        self._requested = problem
         self._last: Result | None = None
 
     def text(self, result: Result) -> str:
@@ -83,7 +83,7 @@ class Sender:
     def _problem(self, problem: Problem) -> int | Problem:
         """Return into how many chunks the problem is cut, or a problem that is another."""
         chunks = len(problem.collective.chunks)
-        return chunks if problem == self._asked.cut_into(chunks) else problem
+        return chunks if problem == self._requested.cut_into(chunks) else problem
 
 
 class Receiver:
@@ -91,12 +91,12 @@ class Receiver:
 
     Parameters
     ----------
-    asked
-        The problem that was asked.
+    problem
+        The requested problem.
     """
 
-    def __init__(self, asked: Problem) -> None:
-        self._asked = asked
+    def __init__(self, problem: Problem) -> None:
+        self._requested = problem
         self._last: Result | None = None
 
     def result(self, text: str) -> Result:
@@ -106,7 +106,7 @@ class Receiver:
             if "timeline" in values:
                 values["timeline"] = _timeline(values["timeline"])
         if isinstance(values["problem"], int):
-            values["problem"] = self._asked.cut_into(values["problem"])
+            values["problem"] = self._requested.cut_into(values["problem"])
         if self._last is None:
             self._last = Result(**values)
         else:
@@ -171,7 +171,7 @@ class SolveJob:
         memory: float | None = None,
     ) -> None:
         self.best: Result | None = None
-        """The best result so far, kept when the job is cancelled."""
+        """The best result so far, preserved when the job is cancelled."""
         self._final: Result | None = None
         self._error: CclError | None = None
         self.cancelled = False

@@ -2,7 +2,7 @@
 
 A rank at distance t from a source receives its shard in step t from neighbours at distance t - 1.
 Which part comes from which of them is chosen so that the busiest link of the step is as quick as
-can be. For step t, with x[v, m] the part of the shard of rank v that takes way m into the rank
+can be. For step t, with x[v, m] the part of the shard of rank v that takes path m into the rank
 u(m), and z[g] the µs of a group of links that share no part with others:
 
     minimise    sum over g of z[g]
@@ -13,19 +13,20 @@ The links into a rank are a group, as no part of a shard can choose between link
 so this is the paper's program for each rank and step, all of a step at once. All steps take the
 sum over t of the latency of a hop and the largest z of the step, which is in the log.
 
-The parts become trees: a point of a shard, a number from 0 to 1, takes into each rank the way in
+The parts become trees: a point of a shard, a number from 0 to 1, takes into each rank the path in
 whose part it lies, parts being laid one after the other; the neighbour that it comes from has the
 whole shard. So the plan is a forest, whose steady state may be shorter than its steps, as the
 busiest links of different steps need not be the same.
 
-Reduce-scatter and reduce are the mirror on reversed links; an all-reduce is a reduce-scatter and
-an all-gather. Only distance counts, so that a slow link on the shortest way is never gone round.
+Reduce-scatter and reduce are the time reversal on reversed links; an all-reduce is a reduce-scatter
+and an all-gather. Only distance counts, so that a slow link on the shortest path is never gone
+round.
 
 Source: Zhao et al., Efficient Direct-Connect Topologies for Collective Communications, arXiv
 2202.03356 (NSDI 2025).
-Decisions: the paper has direct links alone. Here ways over switches are hops as well, as long as
-their links are many: what arrives over the last way of a path with fewest links is in step. Links
-of such ways that are shared, and shared limits that bind, are rows like any link, and groups are
+Decisions: the paper has direct links alone. Here paths over switches are hops as well, as long as
+their links are many: what arrives over the last hop of a path with fewest links is in step. Links
+of such paths that are shared, and shared limits that bind, are rows like any link, and groups are
 as large as these make them. What switches could copy counts in the replay, not in the program.
 """
 
@@ -72,7 +73,7 @@ def run(run: Run, options: Options) -> Result:
     kind = run.problem.collective.kind
     switches = [each.name for each in run.problem.topology.devices if not each.stores]
     if switches:
-        run.note("ways over switches are taken as hops that share ports; the paper has none")
+        run.note("paths over switches are taken as hops that share ports; the paper has none")
     if kind == "all-reduce":
         ranks = run.problem.collective.ranks
         share = run.problem.collective.size / ranks
@@ -101,16 +102,16 @@ def _nbytes(problem: Problem) -> dict[int, float]:
 
 
 def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, ...]:
-    """Return the trees of a broadcast or, of a reduction, those of its mirror turned round."""
+    """Return the trees of a broadcast or, of a reduction, those of its time reversal reversed."""
     from formulations.engines.bfb import (  # noqa: PLC0415  it loads a solver
         steps_of,
         trees_of,
     )
     from formulations.engines.forestcoll.plans import turned  # noqa: PLC0415
-    from formulations.engines.list_scheduling.timed import moves_of  # noqa: PLC0415
+    from formulations.engines.list_scheduling.timed import transfers_of  # noqa: PLC0415
 
     topology = run.problem.topology
-    moves = moves_of(topology.reversed() if reduces else topology)
+    transfers = transfers_of(topology.reversed() if reduces else topology)
 
     def stop(step: int) -> float | None:
         run.report(f"step {step} of the broadcasts")
@@ -119,7 +120,7 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
             raise LimitReached(msg)
         return run.left
 
-    steps = steps_of(moves, nbytes, backend=run.backend, stop=stop)
+    steps = steps_of(transfers, nbytes, backend=run.backend, stop=stop)
     if steps.size is not None:
         run.met(steps.size)
     what = "reduction" if reduces else "broadcast"
@@ -127,7 +128,7 @@ def _trees(run: Run, nbytes: dict[int, float], *, reduces: bool) -> tuple[Tree, 
         f"{what} in {len(steps.latencies)} steps: {steps.makespan:.6g} µs, of which "
         f"{sum(steps.latencies):.6g} µs are latencies"
     )
-    trees = trees_of(moves, steps)
+    trees = trees_of(transfers, steps)
     return tuple(turned(tree) for tree in trees) if reduces else trees
 
 

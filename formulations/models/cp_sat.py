@@ -1,10 +1,10 @@
 """The shortest plan in continuous time, by constraint programming: who sends what to whom, when.
 
-For each chunk c and each way o from a device u to a device v that store (a link, or several over
+For each chunk c and each path o from a device u to a device v that store (a link, or several over
 devices that do not) a literal ``x[c, o]``; for each chunk and device its arrival ``A[c, v]``; the
 makespan M. Times are whole ticks, of which all times are multiples or which are so short that
 rounding is nothing (``formulations.engines.cp_sat.instance`` has the rule and its proof). With
-``d[c, o]`` the latency of the way plus the slowest transmission of the chunk on it:
+``d[c, o]`` the latency of the path plus the slowest transmission of the chunk on it:
 
     minimise    M
     subject to  sum of x[c, o] into v = 1            for every v that needs c and lacks it
@@ -14,16 +14,17 @@ rounding is nothing (``formulations.engines.cp_sat.instance`` has the rule and i
                 no two intervals of a link overlap   each begins A[c, v] - d[c, o] plus the alphas
                                                      before the link and lasts bytes * beta
 
-and, so that the solver sees more: ways that leave a chunk no time to come from its holder, or to
+and, so that the solver sees more: paths that leave a chunk no time to come from its holder, or to
 go on to who needs it before the best plan ends, are left out; what a link carries fits between
-the earliest start and the makespan less the shortest way on; chunks that may change places come
-in order. Moves of a chunk that part at devices that copy share one interval on their way there.
+the earliest start and the makespan less the shortest path on; chunks that may change places come
+in order. Transfers of a chunk that part at devices that copy share one interval on their path
+there.
 
 The same program for one chunk of each orbit, with links merged by orbit, finds the best symmetric
 plan first (``formulations.engines.list_scheduling.multistart``): that proves nothing for other
-plans. The program of the whole problem proves a bound where every way is one link. Over switches a
-plan might let a chunk wait, which moves do not: there a second program, in which every link of a
-way has a moment of its own, proves the bound (``formulations.engines.cp_sat.model``). List
+plans. The program of the whole problem proves a bound where every path is one link. Over switches a
+plan might let a chunk wait, which transfers do not: there a second program, in which every link of
+a path has a moment of its own, proves the bound (``formulations.engines.cp_sat.model``). List
 scheduling gives the plan to begin with, reductions are planned backwards, and sums for several
 ranks in two steps (``formulations.engines.list_scheduling.search``).
 
@@ -96,7 +97,7 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     from formulations.engines.cp_sat.search import Client  # noqa: PLC0415  it loads numba
     from formulations.engines.list_scheduling.search import answer  # noqa: PLC0415

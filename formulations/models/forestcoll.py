@@ -17,7 +17,7 @@ the links that leave S.
        min(c(u, w), c(w, t), min over t' in C of F(u, w; t') - k, min over t' of F(w, t; t') - k)
 
    F being maximum flows between these with some vertices joined. All of w's capacity can be split
-   off that way if it gives out what it takes in. Which way every unit takes is remembered.
+   off like this if it gives out what it takes in. The path of every unit is recorded.
 4. Trees packed. From k(r) copies of {r}, an arc u -> v is added to m copies of a tree that has
    reached u and not v, m at most (theorem 12)
 
@@ -32,13 +32,13 @@ is both, each root adding up and spreading an equal share, unless the linear pro
 bandwidth of each link is parted between the halves, is faster. That is the best of what goes up
 trees to a root and down trees from it, and no bound for others.
 
-Switches only relay, also those that could copy or add up: where a cut decides, copies on the way
-gain nothing; in an all-reduce, adding up in switches may.
+Switches only relay, also those that could copy or add up: where a cut decides, copies along the
+path gain nothing; in an all-reduce, adding up in switches may.
 
 Source: Zhao et al., ForestColl, arXiv 2402.06787, sections 3 and 4, appendices C and E.
-Decisions: GPUs may give out other than they take in; the paper asks all devices to be balanced, but
+Decisions: GPUs may give out other than they take in; the paper requires balance of all devices, but
 splitting off needs it of the vertex that is split alone, if the others are as well connected as the
-flows to the GPUs (Bang-Jensen, Frank, Jackson 1995). A flow to each GPU is kept and repaired
+flows to the GPUs (Bang-Jensen, Frank, Jackson 1995). A flow to each GPU is stored and repaired
 where the paper pushes a new one for every pair and every arc: the same numbers, hundreds of times
 quicker. A switch's capacity is first spread evenly, in bundles of all trees of a root, and trees
 grow level by level, all at once, so that they become shallow; one root's data is cut finer where
@@ -68,7 +68,7 @@ SMALL = 8_000
 """Variables of a linear program of an all-reduce that takes a few seconds."""
 
 GAIN = 1e-6
-"""Shares of their own are worth a linear program's trees if they save more of the time."""
+"""Shares of their own justify a linear program's trees if they save more of the time."""
 
 GRACE = 2.0
 """Seconds that packing may take whatever the limit: loading compiled code may have used it up."""
@@ -116,7 +116,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Find rate, trees and ways."""
+    """Find rate, trees and paths."""
     from formulations.engines.forestcoll.search import forest_rate  # noqa: PLC0415  numba takes a while
 
     _say_relays(run)
@@ -187,7 +187,7 @@ def _all_reduce(run: Run, options: Options) -> Planned:
 
 
 def _free(run: Run, options: Options, *, equal: float) -> Planned | None:
-    """Return the trees of a linear program if it is asked for and faster than `equal` µs."""
+    """Return the trees of a linear program if it is requested and faster than `equal` µs."""
     if options.roots == "equal" or options.trees_per_root or options.scan:
         return None
     small = 2 * len(run.problem.topology.ranks) * len(run.problem.topology.links) <= SMALL
@@ -215,7 +215,7 @@ def _say(run: Run, planned: Planned) -> None:
 
 
 def _say_relays(run: Run) -> None:
-    """Tell that switches could do more than they are asked to."""
+    """Report that switches could do more than the plan needs."""
     adding = run.problem.adds_for_several
     for device in run.problem.topology.devices:
         if not device.stores and (device.copies or device.reduces):

@@ -19,7 +19,7 @@ variables, however many GPUs there are.
 The plan is a flow. Its steady makespan is R, and R is a bound for every plan, by the program's
 prices; the replay of a single problem takes longer by latencies and finite parts.
 
-Data that is copied or added on the way needs trees and more rows: see `orbit-trees` for plans,
+Data that is copied or added along the path needs trees and more rows: see `orbit-trees` for plans,
 `formulations.engines.orbit_lp.program` for the rows.
 
 Source: the thesis, LP (3.16) without time, and chapter 5 taken further: every symmetry is used,
@@ -88,7 +88,7 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
 
     costs = None if options.costs == "none" else link_costs(problem.topology, options.costs)
     program = orbit_program(problem, costs=costs).program
-    balance = [each.ways[0].balance for each in program.blocks]
+    balance = [each.routes[0].balance for each in program.blocks]
     orbits = program.busy.shape[0]
     rows = {
         "conservation": sum(int(each.shape[0]) for each in balance),

@@ -11,12 +11,12 @@ the bandwidth of all members over the order of H.
 
 The forest is every image of every T with the weight of T: what a link of orbit i carries is the
 left side exactly, so nothing is averaged. Columns come by pricing: with the duals p of the rows as
-lengths of links, a missing tree is a cheapest out-tree over cheapest ways through switches, found
+lengths of links, a missing tree is a cheapest out-tree over cheapest paths through switches, found
 for all roots at once by contracting cycles (`formulations.engines.kernels.arborescence`). What the
 cheapest trees cost is a lower bound on R for any plan, so the rate is proved.
 
-A reduction is its mirror on the reversed cluster. All-reduce has in-trees and out-trees of every
-root and shares x[o] of the data that the roots may choose:
+A reduction is its time reversal on the reversed cluster. All-reduce has in-trees and out-trees of
+every root and shares x[o] of the data that the roots may choose:
 
     sum over in-trees of o of w[T] = sum over out-trees of o of w[T] = x[o],    sum of x[o] = 1,
 
@@ -108,7 +108,7 @@ def run(run: Run, options: Options) -> Result:
     ).run()
     _prove(run, found)
     found = _second(run, found, options)
-    columns, rows = len(found.pool), len(task.rows.rates) + len(task.wishes)
+    columns, rows = len(found.pool), len(task.rows.rates) + len(task.demands)
     run.met(ModelSize(columns, rows, sum(int((each > 0).sum()) for each in found.pool.counts)))
     forest = forest_of(found)
     many = len(forest.trees) + len(forest.spread)

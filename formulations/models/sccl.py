@@ -2,7 +2,7 @@
 
 A round is the time of one chunk over the slowest link; a link of b times its bandwidth carries b
 chunks in it, b an exact fraction. A plan has S steps of ``r[s] >= 1`` rounds, R together, for C
-chunks per shard. For chunk c, device v, way w from a device that stores to another (a link, or
+chunks per shard. For chunk c, device v, path w from a device that stores to another (a link, or
 several over devices that do not), step s, with binary ``x`` and ``has``:
 
     has[c, v, 0] = 1 for holders, else 0
@@ -13,8 +13,8 @@ several over devices that do not), step s, with binary ``x`` and ``has``:
     sum of r[s] = R
 
 Chunks that only one device needs are counted instead, as whole flows of all that begin alike, and
-named afterwards: so no two that may change places are told apart. Copies of a chunk that share
-the first links of their ways to devices that copy load these once, where all such ways of its
+named afterwards: so no two that may change places are distinguished. Copies of a chunk that share
+the first links of their paths to devices that copy load these once, where all such paths of its
 sender part at devices that copy; else each of them loads its own.
 
 It costs ``S alpha + R / C * L beta`` for shards of L bytes (Cai et al., PPoPP 2021, section 2),
@@ -23,7 +23,7 @@ link, and the replay has no barrier, so that it may be shorter.
 
 * **least-steps**: the smallest S with rounds of one each. Distances and cuts give the first S;
   list scheduling in rounds a plan to beat; every S in between is decided.
-* **instance**: S and R as given. "No plan, which is proved" is told apart from "not decided".
+* **instance**: S and R as given. "No plan, which is proved" is distinguished from "not decided".
 * **pareto**: the smallest R for each S, until R meets the bound of the cuts;
   `formulations.engines.sccl.pareto` does it for several C.
 
@@ -34,7 +34,7 @@ solver.
 
 Symmetric plans are tried first (``formulations.engines.list_scheduling.multistart``); that there
 are none proves nothing. Sums are planned backwards, an all-reduce as a reduce-scatter, then an
-all-gather, each with the steps and rounds that are asked for
+all-gather, each with the steps and rounds that are requested
 (``formulations.engines.list_scheduling.search``).
 """
 
@@ -126,12 +126,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Decide instances until what is asked for is found.
+    """Decide instances until what is requested is found.
 
     Raises
     ------
     Infeasible
-        If the instance asked for is proved to have no plan.
+        If the instance requested is proved to have no plan.
     LimitReached
         If it is not decided in its time.
     """
@@ -140,9 +140,9 @@ def run(run: Run, options: Options) -> Result:
     from formulations.engines.sccl.search import Request, solve  # noqa: PLC0415  it loads numba
 
     effort = Effort(seconds=options.seconds, workers=options.workers, seed=options.seed)
-    wish = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
+    request = Request(mode=options.mode, steps=options.steps, rounds=options.rounds, effort=effort)
     with Solver() as solver:
-        return solve(run, wish, solver, symmetry=options.symmetry)
+        return solve(run, request, solver, symmetry=options.symmetry)
 
 
 FORMULATION = Formulation(

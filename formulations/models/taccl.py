@@ -1,8 +1,8 @@
-"""TACCL: a sketch of the topology, then ways, order and contiguity one after the other.
+"""TACCL: a sketch of the topology, then paths, order and contiguity one after the other.
 
-Sets: chunks c; devices r that store; logical links (src, r): the ways between two of them that the
+Sets: chunks c; devices r that store; logical links (src, r): the paths between two of them that the
 sketch leaves, each a link or an edge of a switch's hyper-edge (section 3); physical links e. Times
-are in µs, s is bytes, lat = alpha + beta s of a whole way.
+are in µs, s is bytes, lat = alpha + beta s of a whole path.
 
 Step 1, path encoding (formulation 2); ``sent[c, src, r]`` is binary:
 
@@ -12,16 +12,16 @@ Step 1, path encoding (formulation 2); ``sent[c, src, r]`` is binary:
                sent[c, r, r'] <= sum over src of sent[c, src, r]         r does not hold c at first
                start[c, r] >= start[c, src] + lat              if sent[c, src, r]
                time >= sum of beta s * sent over all that cross e        every e, equations 1 to 3
-               sum over ways from host n1 to n2 of sent[c, ., .] >= 1    c starts in n1, n2 wants it
-               sum over c of sent[c, src, r] >= 1              (src, r) is forced by the sketch
+               sum over paths from host n1 to n2 of sent[c, ., .] >= 1    c starts in n1, n2 wants
+               it sum over c of sent[c, src, r] >= 1              (src, r) is forced by the sketch
 
-    for c only over devices on some shortest way from a holder to a destination. The indicator row
-    has the constant M = U - earliest[c, r], U the time of quick ways that are known before. What a
+    for c only over devices on some shortest path from a holder to a destination. The indicator row
+    has the constant M = U - earliest[c, r], U the time of quick paths that are known before. What a
     symmetry of the sketch exchanges is one variable, so there are no rows of symmetry.
 
 Step 2, ordering (appendix A.2): all sends by their earliest starts, links and chunks keeping
 running times; ties by *chunk-with-shortest-path-until-now-first* or
-*chunk-with-longest-path-from-now-first*; along the ways or against them, as if time ran backwards.
+*chunk-with-longest-path-from-now-first*; along the paths or against them, as if time ran backwards.
 
 Step 3, contiguity (formulation 3): with the order given, ``together[c, o]`` binary for what goes
 over one link between hosts with nothing else between, ``before = 1 - together``:
@@ -40,7 +40,7 @@ Decisions
   says ``holds``; step 3 is the paper's throughout and its time is in the log; the order it finds is
   offered beside the one of step 2, and the replay decides.
 * Shortest is meant by costs or by hops: either will do.
-* Small weights: w1 and w2 together are at most 2 % of the time. The first makes ways short where
+* Small weights: w1 and w2 together are at most 2 % of the time. The first makes paths short where
   links have time to spare, which the paper leaves open; the second is the inclination, uc-min or
   uc-max (section 4.2).
 * Formulation 1 prints the latency of o in ``before[c, o]``: as ``start[o] = send[o] + lat[o]`` that
@@ -51,12 +51,12 @@ Decisions
   uc-min for chunks that take longer than their latency, else uc-max, and every offset that is a
   symmetry. The log says it. An offset that is no symmetry of the logical topology and the
   collective is left out with a word.
-* Neighbouring chunks of a shard that are instances of one (section 5.2) have its ways and its
+* Neighbouring chunks of a shard that are instances of one (section 5.2) have its paths and its
   place in the order, one after the other.
-* A sum for one rank: the mirrored spreading is routed on reversed ways, then turned and ordered
-  anew (section 4.3). A sum for all is both, one order over both, in which what spreads waits for
-  its sum.
-* Quick ways, found greedily over links' loads so far, are ordered and offered first: they bound
+* A sum for one rank: the time-reversed spreading is routed on reversed paths, then turned and
+  ordered anew (section 4.3). A sum for all is both, one order over both, in which what spreads
+  waits for its sum.
+* Quick paths, found greedily over links' loads so far, are ordered and offered first: they bound
   step 1, start it, and stand if its limit comes before it has any.
 """
 
@@ -95,14 +95,14 @@ class Options(ProofOptions):
         default="best",
         metadata={
             "label": "Chunk first",
-            "help": "With the shortest way until now, with the longest from now, or both tried",
+            "help": "With the shortest path until now, with the longest from now, or both tried",
         },
     )
     link_order: Literal["best", "along", "against"] = field(
         default="best",
         metadata={
             "label": "Links ordered",
-            "help": "Along the ways from their beginnings, against them, or both tried",
+            "help": "Along the paths from their beginnings, against them, or both tried",
         },
     )
     inclination: Literal["sketch", "all", "uc-min", "uc-max"] = field(
@@ -132,8 +132,8 @@ class Options(ProofOptions):
     quick: bool = field(
         default=True,
         metadata={
-            "label": "Quick ways",
-            "help": "Offer quick ways first; without, they are only what step 1 begins with",
+            "label": "Quick paths",
+            "help": "Offer quick paths first; without, they are only what step 1 begins with",
         },
     )
     seed: int = field(
@@ -189,7 +189,7 @@ def run(run: Run, options: Options) -> Result:
 
 FORMULATION = Formulation(
     name="taccl",
-    title="TACCL (sketch, ways, order, contiguity)",
+    title="TACCL (sketch, paths, order, contiguity)",
     reference="Shah et al., NSDI 2023, arXiv 2111.04867",
     collectives=frozenset(COLLECTIVES),
     options=Options,

@@ -3,9 +3,9 @@
 Sets as in ``te-ccl-milp``: hops e from src(e) to dst(e), devices v, chunks c. A round has epochs
 k = 0 .. K-1 in which sends may start, and a look-ahead of epochs K .. K+A in which what was sent
 arrives, A being the most epochs from one device that stores to the next. Constants: delay[e],
-occupancy[e] and room[l] (``formulations.engines.epoch_grid.epochs``); FW[v, d], the fewest epochs
-from v to d, by Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither there nor
-on its way.
+occupancy[e] and capacity[l] (``formulations.engines.epoch_grid.epochs``); FW[v, d], the fewest
+epochs from v to d, by Floyd and Warshall. A demand (d, c) is open if d wants c and c is neither
+there nor on its path.
 
 State that a round hands on: for every device and chunk the epoch from which on it is there, be
 that now, later (the paper's Q) or never; and every send so far, because a long transmission goes
@@ -21,7 +21,7 @@ this is Q[k - K]); z[k, d, c, m] in [0, 1] for k >= K, whether c is within m epo
     sum over e out of s of f[k, e, c] = sum over e' into s of f[k - delay[e'], e', c]
                                                         switch s that does not copy
     sum over c, e that hold link l, k - occupancy[e] < k' <= k of f[k', e, c]
-        <= room[l] - what earlier rounds hold of it; shared limits likewise
+        <= capacity[l] - what earlier rounds hold of it; shared limits likewise
     z[k, d, c, m] <= sum over v with FW[v, d] <= m of b[k, v, c]
 
 Objective, over the open demands (d, c), with near the FW from the nearest device that has c now
@@ -45,7 +45,7 @@ Decisions where the paper is silent or slips:
   and z says the same as P with fewer variables: only the nearest copy counts.
 * FW is made of the latencies alone there. Where they are 0 all distances are, and in seconds
   1 + FW is 1; here it is made of whole hops, in epochs.
-* What arrives at a switch in the next round is held for it there, though it may then find no way
+* What arrives at a switch in the next round is held for it there, though it may then find no path
   out. Here a switch sends on within the look-ahead, in the round that sent to it.
 * The sum over earlier sends of the capacity of appendix F ends at the beginning of a round there;
   here it goes on into the rounds before.
@@ -54,18 +54,18 @@ Decisions where the paper is silent or slips:
   nothing else is rewarded but the beginning of a detour.
 
 The end: rewards for early arrivals say little about the last one. So (an option, not in the
-paper) the last rounds, as many as together have a small model, are asked again without rewards,
+paper) the last rounds, as many as together have a small model, are solved again without rewards,
 for all demands within one epoch less each time, until there is no solution or a limit is reached:
 
     b[K, d, c] = 1 for every demand (d, c) that was open when they began
 
 Length of a round: the option; left empty, 4 A, 2 A or A, the paper's least, whichever is the
 longest whose model is small, and where A itself is too long for a small model, halves of it:
-nothing here asks for more than one epoch, since the state reaches as far ahead as it must. The
+nothing here needs more than one epoch, since the state reaches as far ahead as it must. The
 program of a round always has a solution, which is to send nothing. Protection against stalling:
-a round whose solver is stopped by its limit without half of what its bound promises is asked
+a round whose solver is stopped by its limit without half of what its bound promises is solved
 again, and all that follow are half as long; where it was the shortest, its limit is doubled. A
-round that sends nothing although nothing was on its way is followed by one of twice its length.
+round that sends nothing although nothing was in flight is followed by one of twice its length.
 After six of these in a row it is given up. Nothing is proved by rounds.
 """
 
@@ -158,7 +158,7 @@ class Options(DurationOptions, ProofOptions):
         default=True,
         metadata={
             "label": "Shorten the end",
-            "help": "Ask for the last rounds again, for one epoch less each time",
+            "help": "Solve the last rounds again, for one epoch less each time",
         },
     )
     greedy_start: bool = field(
@@ -180,12 +180,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Go round after round; reductions by their mirror.
+    """Go round after round; reductions by time reversal.
 
     Raises
     ------
     Infeasible
-        If no way leads to a device that wants a chunk.
+        If no path leads to a device that wants a chunk.
     LimitReached
         If the time limit came before a schedule.
     SolveError
@@ -226,7 +226,7 @@ def _cells(run: Run, hops: Arcs) -> float:
 
 
 def _grids(run: Run, options: Options) -> list[Arcs]:
-    """Return the hops on every grid that the options ask for and that is not too fine."""
+    """Return the hops on every grid that the options select and that is not too fine."""
     problem = run.problem
     topology, size = problem.topology, problem.collective.chunk_size
     taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
@@ -234,7 +234,7 @@ def _grids(run: Run, options: Options) -> list[Arcs]:
         taus = [run.epoch_duration]
     found: list[Arcs] = []
     for tau in sorted(taus, reverse=True):
-        grid = EpochGrid(topology, size, tau, mirrored=run.mirrored)
+        grid = EpochGrid(topology, size, tau, reverse_time=run.reverse_time)
         hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
         round_cells = 2 * int(hops.delay.max()) * len(hops.routes) * len(problem.collective.chunks)
         if round_cells <= ENTRIES and (not found or _cells(run, hops) <= FINER):
@@ -253,7 +253,7 @@ def _ordered(run: Run, options: Options, wanted: Demand, *, grids: list[Arcs]) -
     Raises
     ------
     Infeasible
-        If no way leads to a device that wants a chunk.
+        If no path leads to a device that wants a chunk.
     """
     if len(grids) == 1 and not options.greedy_start:
         return grids

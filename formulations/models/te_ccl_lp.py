@@ -1,7 +1,7 @@
 """TE-CCL's linear program: amounts instead of chunks, for demands that no copy can help.
 
 Sets: epochs k = 0 .. K, links e, devices v, sources s (what starts at one rank is one commodity).
-All amounts are in chunks. Constants: delay[e] in epochs and room[e] in chunks per epoch, a real
+All amounts are in chunks. Constants: delay[e] in epochs and capacity[e] in chunks per epoch, a real
 number (``formulations.engines.epoch_grid.epochs``); share[k, e], 1 but where windows take bandwidth
 from the link; demand[s, d].
 
@@ -12,7 +12,7 @@ r[k, d, s], read at d at the beginning of epoch k.
         = h[k, v, s] + r[k, v, s] + sum over e out of v of f[k, e, s]      v stores
     the same without h and r                                              v does not store
     h[0, s, s] + sum over e out of s of f[0, e, s] = sum over d of demand[s, d]
-    sum over s of f[k, e, s] <= room[e] * share[k, e];  shared limits likewise
+    sum over s of f[k, e, s] <= capacity[e] * share[k, e];  shared limits likewise
     sum over k of r[k, d, s] = demand[s, d]
     sum over s of h[k, v, s] + r[0, v, s] + .. + r[k, v, s] + sum over e out of v of f[k, e, s]
         <= buffer[v], k > 0                                               v's buffer is limited
@@ -143,9 +143,9 @@ def _too_small(problem: Problem) -> str | None:
         for rank, chunk in zip(ends, chunks, strict=True):
             has[rank] += chunk.size
         for name, nbytes in zip(topology.ranks, has, strict=True):
-            room = topology.device(name).buffer_bytes
-            if room is not None and nbytes > room * (1 + ROUNDING):
-                return f"{name} has {nbytes:g} bytes {when} and its buffer takes {room:g}"
+            capacity = topology.device(name).buffer_bytes
+            if capacity is not None and nbytes > capacity * (1 + ROUNDING):
+                return f"{name} has {nbytes:g} bytes {when} and its buffer takes {capacity:g}"
     return None
 
 
@@ -163,8 +163,8 @@ def estimate(problem: Problem, options: Options) -> ModelEstimate:
     hops, tau = link_arcs(grid), grid.epoch_duration
     reach = hops.distance[flows.sources].T[flows.goal, flows.source].max()
     horizon = options.horizon or max(int(reach), math.ceil(bounds[0].makespan / tau))
-    asked = "as asked for" if options.horizon else "the least that latencies and bounds allow"
-    note = f"of {horizon} epochs of {tau:.6g} µs, {asked}; other grids follow"
+    why = "as requested" if options.horizon else "the least that latencies and bounds allow"
+    note = f"of {horizon} epochs of {tau:.6g} µs, {why}; other grids follow"
     if (cells := horizon * len(hops.topology.links) * len(flows.sources)) > CELLS:
         note = f"estimated from above for {horizon} epochs of {tau:.6g} µs; it is not built"
         return ModelEstimate(cells, 3 * cells, {"any row": cells}, note)
@@ -204,7 +204,7 @@ def _grids(run: Run, options: Options, flows: Commodities) -> list[EpochGrid]:
         return [_grid(problem, options.epoch_duration, AIMS[0][1])]
     longer = options.epoch_multiplier
     if longer > 1:
-        run.note(f"epochs are {longer} times as long, as asked for")
+        run.note(f"epochs are {longer} times as long, as requested")
     if options.epoch != "auto":
         [tau] = durations(topology, size, by=options.epoch)
         if options.lengthen_short and (much := lengthened(topology, tau)) > tau:
@@ -259,7 +259,7 @@ def _urgent_first(model: FlowModel, horizon: int) -> None:
 def _fewest(model: FlowModel, aim: Aim, *, given: int | None) -> tuple[Stop, int | None]:
     """Offer plans of fewer and fewer epochs: steps that double until there is one, then halve.
 
-    Return why it stopped and the horizon of the last plan, None where there is none.
+    Return why it stopped and the horizon of the last plan, None without a plan.
     """
     run, tau = model.run, model.hops.grid.epoch_duration
     best = None if run.best is None else run.best.plan

@@ -1,12 +1,12 @@
-"""TE-CCL's general model: whole chunks, copied on the way, on a grid of epochs.
+"""TE-CCL's general model: whole chunks, copied along the path, on a grid of epochs.
 
 Sets: epochs k = 0 .. K-1, hops e from src(e) to dst(e) (links, or hyper-edges for switches in the
 manner of appendix C), devices v, chunks c. Constants: delay[e] and occupancy[e] in epochs and
-room[l] in chunks (``formulations.engines.epoch_grid.epochs``). ``has`` and ``wants`` are the pre-
-and postcondition.
+capacity[l] in chunks (``formulations.engines.epoch_grid.epochs``). ``has`` and ``wants`` are the
+pre- and postcondition.
 
 Variables: f[k, e, c], how often chunk c starts over hop e in epoch k: an integer up to most[e],
-the hop's room on the way to a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
+the hop's capacity towards a switch that does not copy, else 1; b[k, v, c] in [0, 1], the
 buffer: whether a device that stores holds the chunk at the beginning of epoch k.
 
     b[k, v, c] = b[k-1, v, c] + sum over e into v of f[k - delay[e], e, c]          buffer
@@ -14,7 +14,7 @@ buffer: whether a device that stores holds the chunk at the beginning of epoch k
     f[k, e, c] <= most[e] * sum over e' into s of f[k - delay[e'], e', c]   switch s that copies
     sum over e out of s of f[k, e, c] = sum over e' into s of f[k - delay[e'], e', c]
                                                         switch s that does not copy
-    sum over c, e that hold link l, k - occupancy[e] < k' <= k of f[k', e, c] <= room[l]
+    sum over c, e that hold link l, k - occupancy[e] < k' <= k of f[k', e, c] <= capacity[l]
     sum over l in a shared limit of what is carried in epoch k <= what the limit lets through
     b[0, v, c] = has,  b[K, v, c] = 1 where v wants c
 
@@ -42,7 +42,7 @@ Objectives, named for what they optimise:
 
   With one tenant this is the first epoch at whose beginning all is there, as few as by
   ``fewest-epochs``, with the solver's own bound on it. The paper wants a buffer and a reading
-  variable for each tenant; b has all that is needed, since chunks are told apart.
+  variable for each tenant; b has all that is needed, since chunks are distinguished.
 
 With tenants or priorities the plan kept is the one that is best in these terms in the replay, and
 K is no less than a greedy schedule takes that serves one priority after the other: the fewest
@@ -55,10 +55,11 @@ appendices A, B, C, E, F.
 Decisions: first and last epoch are handled by the windows rather than by extra rows; the paper's
 max and min become one row per term, which is exact as both only bound from one side; no latency is
 dropped (``formulations.engines.epoch_grid.epochs``); which epoch duration is best is found by
-trying the greedy schedule on several (``auto``), and with time to spare the model is asked on finer
-ones too; on a mirrored grid (``formulations.engines.reverse_time``) sends hold their links in the
-last epochs of their delay instead of the first. Makespans reported are of the replay in continuous
-time, so fewer epochs need not mean a smaller makespan; the best replayed plan is kept.
+trying the greedy schedule on several (``auto``), and with time to spare the model is solved on
+finer ones too; on a time-reversed grid (``formulations.engines.reverse_time``) sends hold their
+links in the last epochs of their delay instead of the first. Makespans reported are of the replay
+in continuous time, so fewer epochs need not mean a smaller makespan; the best replayed plan is
+the answer.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Options(ChunkOptions):
 
 
 def refuses(problem: Problem) -> str | None:
-    """Leave chunks of several sizes, sums in limited buffers and moves without copy to others."""
+    """Refuse chunks of several sizes, sums in limited buffers and moves without copy."""
     for device in problem.topology.devices:
         if device.stores and device.buffer_bytes is not None and problem.collective.reduces:
             return f"{device.name} has a limited buffer, and sums are found here as if it had none"
@@ -102,12 +103,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Search for a schedule; reductions by their mirror.
+    """Search for a schedule; reductions by time reversal.
 
     Raises
     ------
     ProblemError
-        If a reduction is asked for without copies, or hyper-edges with windows.
+        If a reduction is requested without copies, or hyper-edges with windows.
     Infeasible
         If the horizon is too small.
     LimitReached
@@ -119,7 +120,9 @@ def run(run: Run, options: Options) -> Result:
     if not options.copy:
         problem = without_copies(run.problem)
         run = replace(run, problem=problem, bounds=lower_bounds(problem, whole_chunks=True))
-        run.note(f"without copies on the way {len(problem.collective.chunks)} chunks have to move")
+        run.note(
+            f"without copies along paths {len(problem.collective.chunks)} chunks have to be sent"
+        )
     return search(_begun(run, options), options, find)
 
 
@@ -128,7 +131,7 @@ def _begun(run: Run, options: Options) -> Run:
     if run.start is None:
         return run
     if not (options.copy and options.store_and_forward):
-        run.note("the plan given was not used: it may copy on the way, or store and forward")
+        run.note("the plan given was not used: it may copy along its paths, or store and forward")
         return replace(run, start=None)
     run.offer(run.start, message="the plan given", doubted=True)
     if run.problem.collective.reduces:

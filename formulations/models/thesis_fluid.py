@@ -3,7 +3,7 @@
 Sets: links and shared limits i with b[i] GB/s; groups g, data with one root o and destinations
 D(g); edges e and vertices v of the graph, in which a device that may not copy is a vertex for each
 device that data can reach from it next. Variables, all >= 0: w[e, g], bytes of g on e; f[e, g, d],
-those that are on their way to d; R in µs.
+those that are in flight to d; R in µs.
 
     minimise R, then, with R held there, sum over e and g of cost[e] w[e, g]
     subject to
@@ -142,7 +142,7 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     ProblemError
-        If the options ask for labels and there are too many.
+        If the options select labels and there are too many.
     Infeasible
         If data cannot arrive in so many hops.
     """
@@ -165,7 +165,7 @@ def run(run: Run, options: Options) -> Result:
 
 
 def _of_pairs(problem: Problem) -> bool:
-    """Say whether every chunk goes from one rank to one, so that the plan is a flow."""
+    """Test whether every chunk goes from one rank to one, so that the plan is a flow."""
     return all(len(each.destinations) == 1 and not each.reduced for each in moving(problem))
 
 
@@ -204,7 +204,7 @@ def _solved(run: Run, options: Options, *, pairs: bool) -> FluidSolution:
 
 
 def _labelled(problem: Problem, options: Options) -> bool:
-    """Say whether the whole program has labels."""
+    """Test whether the whole program has labels."""
     if options.model != "best":
         return options.model == "labels"
     from formulations.engines.fluid_lp.multicast import variables  # noqa: PLC0415  it loads the solver
@@ -252,8 +252,8 @@ def _flow(problem: Problem, found: FluidSolution) -> Flow:
     shares = {}
     for part in found.parts:
         for number, group in enumerate(part.groups):
-            ways = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
-            shares.update({(group.root, rank): links for rank, links in ways.items()})
+            edges = links_of_pairs(part.graph, part.w[:, number], group.root, wants[group.root])
+            shares.update({(group.root, rank): links for rank, links in edges.items()})
     for number, chunk in enumerate(problem.collective.chunks):
         if chunk.in_place:
             continue

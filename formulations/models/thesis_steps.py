@@ -8,17 +8,17 @@ Variables: w[e, c], binary, whether c crosses e; f[e, c, d] >= 0.
     minimise    sum over e and c of cost[e] size w[e, c]          what GPUs upload and download
     subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)
                 f[e, c, d] <= w[e, c]
-                sum of w[e, c] over c, and over e of l in step t <= room[l]
+                sum of w[e, c] over c, and over e of l in step t <= capacity[l]
                 sum of size w[e, c] over c, and over e of L in step t <= 1000 s b(L)
 
-room[l] is the number of chunks of which the last arrives within the step, latency counted. This is
-MILP (3.8), or (3.9) for several chunks a rank. The least T that has a solution is found by trying
-one after the other, from the steps of the longest of the quickest ways on. All transmissions end
-within their step: links that are too slow for that are left out, so s is what a chunk takes on some
-link (the thesis shows that no other need be tried, as long as one chunk at a time crosses the link
-that sets it): the ``slowest``, the ``fastest`` or ``each``, from the slowest on. A schedule by
-another method is a first plan and bounds T from above; a reduction is the mirrored collective read
-backwards, an all-reduce both halves, one after the other.
+capacity[l] is the number of chunks of which the last arrives within the step, latency counted. This
+is MILP (3.8), or (3.9) for several chunks a rank. The least T that has a solution is found by
+trying one after the other, from the steps of the longest of the quickest paths on. All
+transmissions end within their step: links that are too slow for that are left out, so s is what a
+chunk takes on some link (the thesis shows that no other need be tried, as long as one chunk at a
+time crosses the link that sets it): the ``slowest``, the ``fastest`` or ``each``, from the slowest
+on. A schedule by another method is a first plan and bounds T from above; a reduction is the
+reversed collective read backwards, an all-reduce both halves, one after the other.
 
 It is large: w and f for every chunk, destination, link and step. Above `ENTRIES` the model is not
 built, and the first plan is all there is; the log says so. `te-ccl-milp` says the same with the
@@ -26,7 +26,7 @@ chunks that devices hold in place of flows to destinations, which is smaller, an
 take several epochs.
 
 Decisions: `formulations.engines.fluid_lp.stepwise` says why w is binary here and f in the thesis,
-which comes to the same. The secondary objective counts sends, so plans move nothing in vain.
+which comes to the same. The secondary objective counts sends, so plans send nothing in vain.
 
 Source: the thesis, section 3.1, (3.8) and (3.9).
 """
@@ -125,12 +125,12 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Find the fewest steps; reductions by their mirror.
+    """Find the fewest steps; reductions by time reversal.
 
     Raises
     ------
     Infeasible
-        If a number of steps is asked for that is too small.
+        If a number of steps is requested that is too small.
     """
     return search(run, options, find)
 
@@ -138,12 +138,12 @@ def run(run: Run, options: Options) -> Result:
 def estimate(problem: Problem, options: Options) -> ModelEstimate | None:
     """Count the first program, of the larger half where there are two."""
     found = []
-    for part, mirrored in parts(problem):
-        run = Run(problem=part, formulation="", options={}, bounds=(), mirrored=mirrored)
+    for part, reverse_time in parts(problem):
+        run = Run(problem=part, formulation="", options={}, bounds=(), reverse_time=reverse_time)
         duration = _durations(run, options)[0]
         steps = options.steps or _least(run, _hops(run, duration))
-        asked = "as asked for" if options.steps else "the least that latencies allow"
-        note = f"of {steps} steps of {duration:.6g} µs, {asked}"
+        why = "as requested" if options.steps else "the least that latencies allow"
+        note = f"of {steps} steps of {duration:.6g} µs, {why}"
         found.append(replace(count_steps(part, steps), note=note))
     return max(found, key=lambda each: each.variables, default=None)
 
@@ -165,7 +165,7 @@ def _durations(run: Run, options: Options) -> list[float]:
         return [given]
     size = run.problem.collective.chunk_size
     grid = EpochGrid(run.problem.topology, size, 1.0)
-    # Equal but for rounding is equal; the longer one has room for both.
+    # Equal but for rounding is equal; the longer one fits both.
     apart = {f"{each:.6g}": each for each in sorted((grid.hold + grid.alpha).tolist())}
     took = sorted(apart.values(), reverse=True)
     return {"slowest": took[:1], "fastest": took[-1:], "each": took}[options.step]
@@ -174,7 +174,7 @@ def _durations(run: Run, options: Options) -> list[float]:
 def _hops(run: Run, duration: float) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
-    return link_arcs(EpochGrid(problem.topology, size, duration, mirrored=run.mirrored))
+    return link_arcs(EpochGrid(problem.topology, size, duration, reverse_time=run.reverse_time))
 
 
 def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
@@ -221,7 +221,7 @@ def _on_grid(run: Run, options: Options, hops: Arcs) -> Stop:
 
 
 def _least(run: Run, hops: Arcs) -> int:
-    """Return a number of steps that no plan undercuts: of the longest of the quickest ways."""
+    """Return a number of steps that no plan undercuts: of the longest of the quickest paths."""
     return _by_hops(run, hops).many
 
 

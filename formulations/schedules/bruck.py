@@ -2,8 +2,8 @@
 
 All-gather: in step t = 0 .. ⌈log2 p⌉ - 1 the place i has the shards of min(2^t, p) places up to
 its own and sends as many of them as are new there to i + 2^t: 2^t shards, in the last step what is
-left, p - 2^t. On one port  ⌈log2 p⌉ α + (p-1)/p mβ.  Reduce-scatter is its mirror, all-reduce both
-in turn,  2 ⌈log2 p⌉ α + 2 (p-1)/p mβ.
+left, p - 2^t. On one port  ⌈log2 p⌉ α + (p-1)/p mβ.  Reduce-scatter is its time reversal,
+all-reduce both in turn,  2 ⌈log2 p⌉ α + 2 (p-1)/p mβ.
 
 All-to-all: a chunk that has to go d places goes 2^t of them in every step t whose bit is set in d,
 so it travels over other ranks and log2 p steps suffice. In step t a place sends the n_t shards
@@ -14,7 +14,7 @@ whose distance 1 <= d < p has bit t:
 (Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8, 1997; Thakur, Rabenseifner, Gropp, IJHPCA 2005,
 sections 4 and 6. There shards go to lower places; here all go to higher ones.)
 
-Decision: places are ranks in an order in which ways as fast as can be found join all partners, if
+Decision: places are ranks in an order in which paths as fast as can be found join all partners, if
 there is one; else the order of ranks.
 """
 

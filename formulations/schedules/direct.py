@@ -10,11 +10,11 @@ on several it takes less. An all-reduce has two such steps: everyone sends its c
 shard to the one that adds it up, which sends the sum to all,  2 α + 2 (p-1)/p mβ.  (Thakur,
 Rabenseifner, Gropp, IJHPCA 2005, section 6, with all partners at once.)
 
-Where no way over switches joins two GPUs, the chunk takes the quickest way over other devices, and
-a GPU on the way that has it already sends it on. Reductions are the mirror: every contribution
-goes straight to where it is added.
+Where no path over switches joins two GPUs, the chunk takes the quickest path over other devices,
+and a GPU along the path that has it already sends it on. Reductions are the time reversal: every
+contribution goes straight to where it is added.
 
-Decision: ways over other GPUs that are quicker than those over switches alone are tried besides,
+Decision: paths over other GPUs that are quicker than those over switches alone are tried besides,
 on a grid of epochs, and the better plan counts. So are custom demands, whose chunks may have
 several holders, of which the nearest sends; they have no formula.
 """
@@ -63,7 +63,7 @@ def refuses(problem: Problem) -> str | None:
 
 
 def run(run: Run, options: Options) -> Result:
-    """Send every chunk on its quickest way."""
+    """Send every chunk on its quickest path."""
     problem = run.problem
     if problem.collective.kind != "custom" and too_many(problem) is None:
         pattern = Pattern(by_rank(problem.topology), _sent, _formula(problem), one_port=True)
@@ -108,8 +108,8 @@ def _find(run: Run, _: Options) -> Stop:
     quickest = _quickest(topology, size)
     # A whole hop of the largest chunk, so that smaller ones take as many epochs as it.
     tau = run.epoch_duration or longest_hop(topology, size)
-    hops = link_arcs(EpochGrid(topology, size, tau, mirrored=run.mirrored))
-    moves = []
+    hops = link_arcs(EpochGrid(topology, size, tau, reverse_time=run.reverse_time))
+    transfers = []
     for number, chunk in enumerate(collective.chunks):
         for rank in chunk.destinations:
             if rank in chunk.holders:
@@ -117,15 +117,15 @@ def _find(run: Run, _: Options) -> Stop:
             name = topology.ranks[rank]
             near = [each for each in chunk.holders if name in quickest[topology.ranks[each]]]
             turn, holder = min(((rank - each) % ranks, each) for each in near)
-            way = quickest[topology.ranks[holder]][name]
-            moves.append((turn, number, tuple(way)))
-    moves.sort()
-    run.offer(place([(chunk, way) for _, chunk, way in moves], hops, demand(problem)))
+            path = quickest[topology.ranks[holder]][name]
+            transfers.append((turn, number, tuple(path)))
+    transfers.sort()
+    run.offer(place([(chunk, path) for _, chunk, path in transfers], hops, demand(problem)))
     return Stop.CONSTRUCTED
 
 
 def _quickest(topology: Topology, size: float) -> dict[str, dict[str, list[str]]]:
-    """Return the ways between devices that take a chunk of `size` bytes the shortest time."""
+    """Return the paths between devices that take a chunk of `size` bytes the shortest time."""
     import networkx as nx  # noqa: PLC0415  only paths over other devices need it
 
     graph: nx.DiGraph[str] = nx.DiGraph()

@@ -22,7 +22,7 @@ halves send m bytes per GPU over one port, as a ring does.
 Steps in which nothing is sent are left out, so with two GPUs, few chunks or an odd number of them
 there may be fewer, and the formula says how many; with one chunk only one tree has work.
 
-Decisions: hosts are rows of places, and parents and children are joined by ways as fast as were
+Decisions: hosts are rows of places, and parents and children are joined by paths as fast as were
 found.
 """
 

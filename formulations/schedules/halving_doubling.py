@@ -18,7 +18,7 @@ the p' places in equal shares, or as nearly so as they go:
 
 else ⌈n 2^t / p'⌉ chunks in the step with blocks of 2^t places.
 
-Decision: partners are ranks joined by ways as fast as can be found, if any order joins all pairs;
+Decision: partners are ranks joined by paths as fast as can be found, if any order joins all pairs;
 else the order of ranks.
 """
 

@@ -1,6 +1,6 @@
 """Hierarchical: within hosts, between hosts, within hosts.
 
-k hosts have g GPUs each, p = g k; α1, β1 are those of ways within a host, α2, β2 between hosts.
+k hosts have g GPUs each, p = g k; α1, β1 are those of paths within a host, α2, β2 between hosts.
 
 ``multi-rooted`` (TACCL, Shah et al., NSDI 2023, section 6.1): GPU i of each host deals with GPU i
 of every other host.
@@ -29,8 +29,8 @@ Reduce-scatter is the all-gather backwards. In a host and between hosts all send
 a leader passes down goes as by a flat tree, a chain or a binomial tree of ``tree``.
 
 Decisions: GPU i is the i-th of its host by rank; a leader is the GPU of its host with the most GB/s
-to and from other hosts, each over the fastest way. Rings in hosts are laid on ways as fast as were
-found.
+to and from other hosts, each over the fastest path. Rings in hosts are laid on paths as fast as
+were found.
 """
 
 from __future__ import annotations

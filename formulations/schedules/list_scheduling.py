@@ -62,7 +62,7 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     from formulations.engines.list_scheduling.search import search  # noqa: PLC0415  it loads numba
 

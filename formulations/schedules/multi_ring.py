@@ -3,11 +3,11 @@
 R rings through all GPUs, none of which takes bandwidth that another has, deal the c chunks of each
 shard in turn:
 
-    (p-1) (α + m/(p R) β)         all-gather and its mirror, reduce-scatter, where R divides c,
-    2 (p-1) (α + m/(p R) β)       all-reduce,
+    (p-1) (α + m/(p R) β)         all-gather and its time reversal, reduce-scatter, where R divides
+    c, 2 (p-1) (α + m/(p R) β)       all-reduce,
     (p-2+c/R) (α + m/c β)         broadcast and reduce;
 
-α and β are those of one ring's slowest way. A DGX-1 whose GPUs have six NVLinks has six rings; a
+α and β are those of one ring's slowest path. A DGX-1 whose GPUs have six NVLinks has six rings; a
 cluster of hosts with k ports has k, of which each enters and leaves every host by ports of its own.
 (NCCL's rings; Wang et al., Blink, MLSys 2020, section 2.)
 

@@ -2,13 +2,14 @@
 
 All-to-all: in step t = 1 .. p-1 the place i exchanges shards with i xor t, if p is a power of two;
 else it sends to i + t and takes in from i - t. On one port  (p-1) (α + m/p β).  Every byte goes
-straight to where it is wanted, so it moves least data of all forms, in most steps.
+straight to where it is wanted, so it sends least data of all forms, in most steps.
 
 Reduce-scatter: in step t a place sends its contribution to its partner's shard straight there,
-(p-1) (α + m/p β)  as well, which suits any way of adding. All-gather is its mirror; all-reduce both
-in turn,  2 (p-1) (α + m/p β).  (Thakur, Rabenseifner, Gropp, IJHPCA 2005, sections 5 and 6.)
+(p-1) (α + m/p β)  as well, which suits any reduction operator. All-gather is its time reversal;
+all-reduce both in turn,  2 (p-1) (α + m/p β).  (Thakur, Rabenseifner, Gropp, IJHPCA 2005, sections
+5 and 6.)
 
-Decision: places are ranks in their order. Where no way joins two ranks, a chunk goes over those
+Decision: places are ranks in their order. Where no path joins two ranks, a chunk goes over those
 between them, which keep a copy or add it to their own.
 """
 

@@ -13,7 +13,7 @@ is no power of two, p' = 2^floor(log2 p): the first 2 (p - p') places pair up, e
 its vector to the even one before the first step and gets the sum after the last, two steps more
 (section 7).
 
-Decisions: partners are ranks joined by ways as fast as can be found, if any order joins all pairs;
+Decisions: partners are ranks joined by paths as fast as can be found, if any order joins all pairs;
 else the order of ranks. In an all-reduce two partners must be joined without a GPU between them, as
 that would add its own contribution.
 """
@@ -65,10 +65,10 @@ def _apart(problem: Problem) -> str | None:
     """Say which partners no path without a GPU joins."""
     ranks = problem.topology.ranks
     order = _order(problem)
-    ways = reachability(problem.topology)
+    paths = reachability(problem.topology)
     for i, j in partners(len(ranks)):
         src, dst = int(order[i]), int(order[j])
-        if not ways.has(src, dst):
+        if not paths.has(src, dst):
             return (
                 f"no path without a GPU joins {ranks[src]} to {ranks[dst]}, and a GPU between them "
                 "would add its own contribution"

@@ -2,16 +2,16 @@
 
 All-gather (Chan et al., Concurrency and Computation 2007; Thakur et al., IJHPCA 2005): in step t
 = 0 .. p-2 the GPU at place i of the ring sends the shard that came from place i - t to place
-i + 1. On links all alike it takes  (p-1) (α + m/p β).  Reduce-scatter is its mirror, all-reduce
-both in turn,  2 (p-1) (α + m/p β).  Broadcast passes the root's c chunks along the ring, one
-behind the other:  (p-2+c) (α + m/c β);  reduce is its mirror.
+i + 1. On links all alike it takes  (p-1) (α + m/p β).  Reduce-scatter is its time reversal,
+all-reduce both in turn,  2 (p-1) (α + m/p β).  Broadcast passes the root's c chunks along the ring,
+one behind the other:  (p-2+c) (α + m/c β);  reduce is its time reversal.
 
-Both ways round at once a shard goes half as far: ``bidirectional-ring``. Several rings side by
+In both directions at once a shard goes half as far: ``bidirectional-ring``. Several rings side by
 side share the chunks of each shard among them: ``multi-ring``.
 
 Decision: the ring is a cycle through all GPUs that holds the slowest link as fast as can be; two
-GPUs are neighbours where a link or a way over devices that cannot store joins them. It is found
-by a search over ways from fast to slow, with the drawing's order of ranks first; no claim is made
+GPUs are neighbours where a link or a path over devices that cannot store joins them. It is found
+by a search over paths from fast to slow, with the drawing's order of ranks first; no claim is made
 that no better ring exists. With c chunks per shard every link passes chunk after chunk.
 """
 

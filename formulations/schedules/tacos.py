@@ -7,17 +7,17 @@ links could bring a chunk, the quickest does. Nothing is planned ahead and nothi
 trial ends when nobody lacks anything, and the best of many trials is the plan: no model, no bound.
 
 No chunk is ever sent to a rank that does not want it, so collectives in which ranks must relay for
-others (all-to-all, gather, scatter) are not served. Reduce-scatter and reduce are the mirror on
-reversed links; an all-reduce adds up first, and spreads a sum as soon as it is there.
+others (all-to-all, gather, scatter) are not served. Reduce-scatter and reduce are the time reversal
+on reversed links; an all-reduce adds up first, and spreads a sum as soon as it is there.
 
 Source: Won et al., TACOS, MICRO 2024 (arXiv 2304.05301), sections IV and V.
 Decisions: links become free and chunks arrive at their exact times, where the paper has epochs of
 the durations of links. A link sends what its source held when it began, where the published
-program lets a slow link end with what came to its source on the way. Of the chunks that a link
+program lets a slow link end with what came to its source along the path. Of the chunks that a link
 could take those that fewest ranks have go first (option order). With links of different speeds
 every other trial lets the slower ones pass their turn now and then (option patience): a slow link
 that takes what a quick one would have brought a moment later ends last. Trials for one chunk of
-each orbit of a symmetry come first (option symmetry). Over switches a way from rank to rank is a
+each orbit of a symmetry come first (option symmetry). Over switches a path from rank to rank is a
 link that is free when all its links are; the paper has direct links alone.
 """
 
@@ -133,7 +133,7 @@ def run(run: Run, options: Options) -> Result:
 
     topology = run.problem.topology
     if any(not each.stores and topology.links_out[each.name] for each in topology.devices):
-        run.note("ways over switches are taken as links that share ports; the paper has none")
+        run.note("paths over switches are taken as links that share ports; the paper has none")
     answer(
         Matcher(
             run,

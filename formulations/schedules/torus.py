@@ -12,7 +12,7 @@ to both sides what came from the other. So all phases take
 Round a ring of an even side the last step goes one way only, and every second chunk of a shard goes
 the other: with an even number of them all links carry (d_i - 1)/2 b_i in those steps.
 
-Reduce-scatter is the mirror, all-reduce both in turn.
+Reduce-scatter is the time reversal, all-reduce both in turn.
 
 In a phase the links of one dimension are in use. With ``split`` the chunks of a shard are dealt to
 as many orders of the dimensions as there are dimensions, each beginning with another and going on
@@ -21,7 +21,7 @@ side by side, and it takes as many steps as the longest. A step takes as long as
 bytes in it; with sides all d and one chunk for each of D orders that is  Σ s (α + b_i/D β).
 
 Decisions: the shape is found from the links (`formulations.engines.closed_forms.hosts`); split when
-there are as many chunks per shard as dimensions, unless told otherwise.
+there are as many chunks per shard as dimensions, by default.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Options:
 
     both_ways: bool = field(
         default=True,
-        metadata={"label": "Both ways round", "help": "pass on in both directions of a ring"},
+        metadata={"label": "Both directions", "help": "pass on in both directions of a ring"},
     )
     split: bool = field(
         default=True,
@@ -92,7 +92,7 @@ def run(run: Run, options: Options) -> Result:
 
 @dataclass(frozen=True)
 class _Copies:
-    """Chunks with a place that has each, and whether each goes the other way round; shape (n,)."""
+    """Chunks with a place that has each, and whether each goes backwards; shape (n,)."""
 
     chunk: np.ndarray
     place: np.ndarray

@@ -15,7 +15,7 @@ Reduce is the same on reversed links, read backwards; all-reduce is a reduce to 
 broadcast from it, in p c chunks of m / (p c) bytes, twice the time. Scatter of shards of m/p bytes:
 on the binomial tree each subtree's shards go in one message, ⌈log2 p⌉ α + (p-1)/p m β; on the flat
 one α + (p-1)/p m β; on chain and binary tree shards leave the root one in each step, those with
-the longest way first, and are on their way while the others leave:  (p-1) (α + m/p β).  Gather is
+the longest path first, and are in flight while the others leave:  (p-1) (α + m/p β).  Gather is
 scatter read backwards.
 
 An all-gather as a gather and a broadcast has one GPU send everything several times, where all could
@@ -23,7 +23,7 @@ send from the beginning; it is not offered.
 
 Decisions: GPUs of a host lie together, and the halves of a binary tree are parted between hosts, so
 that one of them receives from outside (on a binomial tree where hosts have a power of two of GPUs).
-Parents and children are joined by ways as fast as were found. An all-reduce is added up at the GPU
+Parents and children are joined by paths as fast as were found. An all-reduce is added up at the GPU
 with the most GB/s to and from the others unless `all_reduce_root` says which.
 """
 
@@ -76,7 +76,7 @@ class Options:
             "label": "Root of an all-reduce",
             "unit": "rank",
             "min": 0,
-            "help": "where sums are added up; by default the GPU with the fastest ways",
+            "help": "where sums are added up; by default the GPU with the fastest paths",
         },
     )
 
@@ -119,13 +119,13 @@ def _root(problem: Problem, options: Options) -> int:
     if collective.kind in UP:
         return first.destinations[0]
     ranks = range(collective.ranks)
-    asked = options.all_reduce_root
-    if asked is None:
+    wanted = options.all_reduce_root
+    if wanted is None:
         return best_connected(problem.topology, ranks, ranks)
-    if asked not in ranks:
-        msg = f"option all_reduce_root is {asked}; ranks go from 0 to {collective.ranks - 1}"
+    if wanted not in ranks:
+        msg = f"option all_reduce_root is {wanted}; ranks go from 0 to {collective.ranks - 1}"
         raise ProblemError(msg)
-    return asked
+    return wanted
 
 
 def _sent(tree: Tree) -> Callable[[Task], Messages]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     class _Later:
-        """A module that is loaded when something of it is asked for."""
+        """A module that is loaded when something of it is requested."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module("cvxpy"), name)

@@ -130,7 +130,7 @@ class Backend:
             HiGHS's method for a linear program: ``simplex``, ``ipm``, ``pdlp`` or ``choose``.
         start
             A variable with its values in a first solution, from which HiGHS finds the others;
-            another solver is not told, nor is HiGHS where CVXPY has replaced the variable.
+            another solver does not get it, nor is HiGHS where CVXPY has replaced the variable.
 
         Raises
         ------
@@ -295,7 +295,7 @@ class HighsRun:
         return self._outcome(time.perf_counter() - begin)
 
     def begin_at(self, variable: cp.Variable, values: np.ndarray) -> None:
-        """Tell HiGHS the values of one variable in a first solution."""
+        """Give HiGHS the values of one variable in a first solution."""
         first = None
         for each in self.inverse:
             first = getattr(each, "var_offsets", {}).get(variable.id, first)
@@ -416,7 +416,7 @@ class Growing:
     Parameters
     ----------
     backend
-        It must be HiGHS; no other solver is told of new columns.
+        It must be HiGHS; no other solver takes new columns.
     model
         What there is at the beginning, with one vector of variables. Rows are counted in the
         order of its constraints, equations first.
@@ -429,7 +429,7 @@ class Growing:
 
     def __init__(self, backend: Backend, model: cp.Problem) -> None:
         if backend.solver != "HIGHS":
-            msg = f"solver {backend.solver} is not told of new columns here; use HIGHS"
+            msg = f"solver {backend.solver} takes no new columns here; use HIGHS"
             raise SolverMissing(msg)
         self.highs: Any = HighsRun(backend, model, None, None).highs
         options = {

@@ -53,7 +53,7 @@ def solve(
     options
         Its options by name, those of `option_fields(formulation.options)`.
     time_limit
-        Seconds for everything; the best plan so far is kept.
+        Seconds for everything; at the limit the best plan so far is returned.
     gap
         Stop when the makespan is within this share above the lower bound.
     progress
@@ -61,15 +61,15 @@ def solve(
     solver
         Name of a solver that CVXPY knows.
     begin_with
-        A plan of `problem`, for formulations that can begin with one: it is kept until a better
-        one is found.
+        A plan of `problem`, for formulations that can begin with one: it stays the best until a
+        better one is found.
 
     Raises
     ------
     ProblemError
         If the formulation is unknown, refuses the problem or the plan, or an option is wrong.
     ScheduleError
-        If the plan to begin with is none of the problem.
+        If the plan to begin with does not solve the problem.
     Infeasible
         If no plan exists under the options.
     LimitReached

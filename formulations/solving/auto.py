@@ -3,7 +3,7 @@
 1. Lower bounds that hold for every plan. A plan that meets one is optimal, and nothing else is
    tried.
 2. List scheduling in continuous time with one chunk per shard: a good plan at once.
-3. Trees along which shards move in parts (`orbit-trees`, `forestcoll` and others), which come
+3. Trees along which shards travel in parts (`orbit-trees`, `forestcoll` and others), which come
    closest to the bound where bandwidth counts more than latency. On clusters that are not small
    they are tried in a process of their own, on another core, while the rest goes on here.
 4. List scheduling again with shards cut into 2, 4, 8, ... chunks, as long as that gains.
@@ -15,7 +15,7 @@
 
 Every better plan is reported as it comes. Who fixes the chunks (`Collective.whole`) gets plans
 that keep them whole, and bounds on such plans count as proofs. Else the question is the bytes: the
-answer's own problem may have more chunks per shard than the one that was asked, and only bounds
+answer's own problem may have more chunks per shard than the requested one, and only bounds
 that hold for every plan count.
 
 A first plan on a machine that has not compiled the searches yet, while that is done.
@@ -184,7 +184,7 @@ def run(run: Run, options: Options) -> Result:
     Raises
     ------
     Infeasible
-        If no method finds a way.
+        If no method finds a plan.
     LimitReached
         If the time limit came before the first plan.
     """
@@ -344,7 +344,7 @@ class Search:
                 self._try(name, seconds=seconds)
 
     def _hopeless(self, chosen: Formulation) -> bool:
-        """Say whether no plan of this method's kind can be better than the best."""
+        """Test whether no plan of this method's kind can be better than the best."""
         best, problem = self.run.best, self.run.problem
         if best is None or not chosen.keeps_chunks(problem):
             return False

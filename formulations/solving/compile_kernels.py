@@ -1,7 +1,7 @@
 """Compile everything once, so that no first solve has to wait: a program of its own.
 
-The compiled functions are kept beside their sources or, where these cannot be written to, in the
-user's cache; they are compiled again when a source changes. A function is kept as soon as it is
+The compiled functions are cached beside their sources or, where these cannot be written to, in the
+user's cache; they are compiled again when a source changes. A function is cached as soon as it is
 compiled: where this is ended, the next goes on from there. Two processes share the work.
 """
 

@@ -1,9 +1,9 @@
 """Plans made without windows, in later epochs that keep to windows of less bandwidth.
 
-A plan that knows no windows is kept send by send and link by link, with the order of each, and all
-its times are drawn out: what started at t starts in the first epoch after F t. F is twice what the
-smallest share asks for, and an epoch a small part of the shortest send, so that each send, at the
-share that windows leave it, is there before F times the time at which it was there. A time in
+A plan made without windows is preserved send by send and link by link, with the order of each, and
+all its times are drawn out: what started at t starts in the first epoch after F t. F is twice what
+the smallest share requires, and an epoch a small part of the shortest send, so that each send, at
+the share that windows leave it, is there before F times the time at which it was there. A time in
 which a link lets nothing through is waited out first. The replay forgets the epochs and is as
 early as the order allows (`ccl.simulate`): no later than on links that are slowed for ever, since
 what has a link for itself, and more of it, is done earlier.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from formulations.core.run import Progress, Run
 
 SPARE = 2.0
-"""How much more time than the smallest share asks for."""
+"""How much more time than the smallest share requires."""
 
 PARTS = 8
 """Epochs of the shortest send."""
@@ -87,7 +87,7 @@ def without_windows(
     chosen, run, options
         What is run, on what, and how.
     rest
-        How many more equal shares of the time are kept.
+        How many more equal shares of the time are added.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def _offered(run: Run, found: Result) -> None:
 
 
 def _heard(run: Run, news: Progress) -> None:
-    """Pass on what an easier run tells."""
+    """Pass on the reports of an easier run."""
     if news.result is not None:
         _offered(run, news.result)
     else:
@@ -179,12 +179,12 @@ def _drawn_out(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
     plan = plan_sends(free, schedule, limits)
     shares = [window.share for window in problem.windows if window.share > 0]
     longer = SPARE / min(shares, default=1.0)
-    busy = [hop.busy for each in plan.crossings for hop in each.way.hops if hop.busy > 0]
+    busy = [hop.busy for each in plan.crossings for hop in each.route.hops if hop.busy > 0]
     tau = max(min(busy, default=math.inf) / PARTS, LEAST * schedule.epoch_duration)
     tau = min(tau, schedule.epoch_duration)
     begins = [0.0] * len(plan.sends)
     for crossing, begin in zip(plan.crossings, plan.begins, strict=True):
-        late = max(crossing.way.lags) if crossing.way.joins else 0.0
+        late = max(crossing.route.lags) if crossing.route.joins else 0.0
         for place in crossing.sends:
             begins[place] = begin + late
     wait = _waited(problem, longer * schedule.duration)

@@ -199,7 +199,7 @@ def pair(name, kind):
         other = Problem(drawn, make_collective(kind, many, 1e6, root=root))
         asked = canonical(drawn, other.collective)
         if asked.digest == known.digest:
-            return problem, other, Relabelling.between(problem, other, known=known, asked=asked)
+            return problem, other, Relabelling.between(problem, other, known=known, requested=asked)
     raise AssertionError(name)
 
 
@@ -222,7 +222,7 @@ def test_problems_that_are_not_isomorphic_are_not_relabelled():
                 for name in ("ring", "dgx-1v"))  # fmt: skip
     forms = [canonical(each.topology, each.collective) for each in (one, two)]
     with pytest.raises(ProblemError, match="not isomorphic"):
-        Relabelling.between(one, two, known=forms[0], asked=forms[1])
+        Relabelling.between(one, two, known=forms[0], requested=forms[1])
 
 
 def test_what_is_too_large_is_known_in_the_same_order(monkeypatch):

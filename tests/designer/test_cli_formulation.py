@@ -34,7 +34,7 @@ def test_mathematics_and_size_are_printed(run):
     assert "TE-CCL's general model: whole chunks" in out
     assert "b[0, v, c] = has" in out
     assert "less than a second" in out
-    assert "room of a link" in out
+    assert "capacity of a link" in out
 
 
 def test_json_has_the_groups_that_add_up(run):

@@ -183,16 +183,16 @@ def test_list_schedules_obey(seed):
 def test_greedy_plans_over_hyper_edges_obey(seed):
     """On the coarsest and the finest epochs; turned round where they add up."""
     problem = asked(seed)
-    for part, mirrored in parts(problem):
+    for part, reverse_time in parts(problem):
         size = part.collective.chunk_size
         for tau in durations(part.topology, size, by="auto")[:: 2 + seed % 2]:
-            hops = hyper_edges(EpochGrid(part.topology, size, tau, mirrored=mirrored))
+            hops = hyper_edges(EpochGrid(part.topology, size, tau, reverse_time=reverse_time))
             try:
                 sends = greedy(hops, demand(part), through=True, patience=0.0)
             except Infeasible:
                 pytest.skip("limits let no way through")
             plan = schedule(sends, hops, demand(part))
-            if mirrored:
+            if reverse_time:
                 turned = Problem(part.topology.reversed(), part.collective.reversed())
                 check(turned, backwards(part, plan))
             else:

@@ -24,19 +24,19 @@ from formulations.engines.cp_sat.search import (
     prove,
 )
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from gallery import open_cluster
 
 
 def closed(problem: Problem, *, upper: float, seconds: float = 60.0) -> tuple[float, float]:
     """Return the best makespan and the bound in µs, without any hint."""
-    moves = moves_of(problem.topology)
-    task = Side(moves, problem.collective).task()
+    transfers = transfers_of(problem.topology)
+    task = Side(transfers, problem.collective).task()
     best, bound, ending = np.inf, 0.0, None
     for news in close_gap(task, upper=upper, effort=Effort(seconds=seconds)):
         bound, ending = news.bound, news.ending
         if news.plan is not None and news.makespan is not None:
-            schedule = in_epochs(problem, moves, news.plan)
+            schedule = in_epochs(problem, transfers, news.plan)
             verify(problem, schedule)
             assert simulate(problem, schedule).makespan == pytest.approx(news.makespan)
             best = min(best, news.makespan)
@@ -240,7 +240,7 @@ def test_no_plan_that_waits_in_a_switch_is_below_the_bound(copies, epoch):
     """TE-CCL's model sends link by link and lets switches wait for the next epoch."""
     star = open_cluster(f"star:gpus=3,copies={str(copies).lower()}")
     problem = held_up(star)
-    task = Side(moves_of(star), problem.collective).task()
+    task = Side(transfers_of(star), problem.collective).task()
     *_, news = close_gap(task, upper=100.0, effort=Effort(seconds=60), waits=True)
 
     other = solve(problem, "te-ccl-milp", options={"epoch": epoch}, time_limit=20)

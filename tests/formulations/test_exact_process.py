@@ -17,14 +17,14 @@ from formulations.engines.cp_sat.instance import make_instance
 from formulations.engines.cp_sat.search import Effort, TimedChild, close_gap
 from formulations.engines.list_scheduling.multistart import Task
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from gallery import open_cluster
 
 
 def work(cluster: str) -> Task:
     topology = open_cluster(cluster)
     collective = make_collective("all-gather", len(topology.ranks), 4e6)
-    return Side(moves_of(topology), collective).task()
+    return Side(transfers_of(topology), collective).task()
 
 
 def request(cluster: str, *, upper: float, seconds: float) -> dict:

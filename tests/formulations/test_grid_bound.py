@@ -63,10 +63,10 @@ def test_no_schedule_takes_fewer_epochs(seed):
     case = draw(seed)
     if case is None or formulation("te-ccl-milp").why_not(case.problem) is not None:
         return
-    for part, mirrored in parts(case.problem):
+    for part, reverse_time in parts(case.problem):
         size = part.collective.chunk_size
         for tau in durations(part.topology, size, by="auto"):
-            grid = EpochGrid(part.topology, size, tau, mirrored=mirrored)
+            grid = EpochGrid(part.topology, size, tau, reverse_time=reverse_time)
             for through, make in enumerate((link_arcs, hyper_edges)):
                 hops, wanted = make(grid), demand(part)
                 if not wanted.wants.any():

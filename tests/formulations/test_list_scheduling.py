@@ -14,7 +14,7 @@ from formulations import formulation, solve
 from formulations.core.run import Progress
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes, quotient
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import Moves, in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import Transfers, in_epochs, transfers_of
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
 
@@ -183,27 +183,27 @@ def test_what_it_cannot_take_is_refused_in_words(change, why):
     assert why in formulation("list").why_not(problem)
 
 
-def passed(problem: Problem, each: Quotient, moves: Moves) -> list[tuple[float, float]]:
+def passed(problem: Problem, each: Quotient, transfers: Transfers) -> list[tuple[float, float]]:
     """Run passes for representatives; return makespans as planned and as replayed, in µs.
 
     All images together are verified, so that no two of them are on a link at once.
     """
     made = []
     for plan, makespan in passes(each.task, most=6, goal=0.0, over=lambda: False):
-        schedule = in_epochs(problem, moves, each.lifted(plan))
+        schedule = in_epochs(problem, transfers, each.lifted(plan))
         verify(problem, schedule)
         made.append((makespan, simulate(problem, schedule).makespan))
     return made
 
 
-def parts(problem: Problem, *, links: bool) -> tuple[Moves, Task, Quotient | None]:
+def parts(problem: Problem, *, links: bool) -> tuple[Transfers, Task, Quotient | None]:
     """Return the moves, the whole task, and what symmetry leaves of it."""
-    moves = moves_of(problem.topology)
-    task = Side(moves, problem.collective).task()
+    transfers = transfers_of(problem.topology)
+    task = Side(transfers, problem.collective).task()
     symmetry = symmetry_of(problem.topology, links=links)
     images = symmetry.chunks(problem.collective)
     assert images is not None
-    return moves, task, quotient(task, symmetry, images)
+    return transfers, task, quotient(task, symmetry, images)
 
 
 @pytest.mark.parametrize("kind", ["all-gather", "all-to-all"])
@@ -223,11 +223,11 @@ def parts(problem: Problem, *, links: bool) -> tuple[Moves, Task, Quotient | Non
 def test_images_of_a_plan_never_meet_on_a_link(spec, order, kind, chunks):
     """One chunk of each orbit is planned: there are as many as the order divides them into."""
     problem = asked(spec, kind, 1e6, chunks=chunks)
-    moves, task, each = parts(problem, links=True)
+    transfers, task, each = parts(problem, links=True)
 
     assert each.chunks.shape == (order, len(task.nbytes) // order)
     assert sorted(each.chunks.ravel().tolist()) == list(range(len(task.nbytes)))
-    planned = passed(problem, each, moves)
+    planned = passed(problem, each, transfers)
     assert planned
     for makespan, replayed in planned:
         assert replayed <= makespan * (1 + 1e-9)
@@ -239,10 +239,10 @@ def test_representatives_on_a_ring_by_hand():
     It crosses one link of each of the two orbits, then one again.
     """
     problem = asked("ring:gpus=5,alpha=0", "all-gather", 5e6)
-    moves, _, each = parts(problem, links=True)
+    transfers, _, each = parts(problem, links=True)
 
     assert len(np.unique(each.task.resource)) == 2
-    best = min(passed(problem, each, moves))
+    best = min(passed(problem, each, transfers))
     assert best == pytest.approx((40.0, 40.0))
 
 
@@ -267,18 +267,18 @@ def test_moves_over_links_that_stay_are_left_out():
     """
     problem = Problem(boxes(), make_collective("all-gather", 4, 1e6))
     _, _, large = parts(problem, links=False)
-    moves, _, small = parts(problem, links=True)
+    transfers, _, small = parts(problem, links=True)
 
     assert large.chunks.shape == (4, 1)
-    assert sorted(large.task.moves.routes) == [
+    assert sorted(large.task.transfers.routes) == [
         ("g0", "s0", "g1"),
         ("g1", "s0", "g0"),
         ("g2", "s1", "g3"),
         ("g3", "s1", "g2"),
     ]
     assert small.chunks.shape == (2, 2)
-    assert len(small.task.moves) == 12
-    assert passed(problem, small, moves)
+    assert len(small.task.transfers) == 12
+    assert passed(problem, small, transfers)
 
 
 @pytest.mark.parametrize(("nbytes", "kept"), [(1e6, 3), (1e3, 6)])
@@ -299,10 +299,10 @@ def test_moves_that_meet_their_own_image_are_left_out(nbytes, kept):
     wanted = Collective(
         "custom", 3, 3 * nbytes, tuple(Chunk(nbytes, (i,), ((i + 1) % 3,)) for i in range(3))
     )
-    moves, _, each = parts(Problem(topology, wanted), links=True)
+    transfers, _, each = parts(Problem(topology, wanted), links=True)
 
-    assert len(moves) == 6
-    assert len(each.task.moves) == kept
+    assert len(transfers) == 6
+    assert len(each.task.transfers) == kept
 
 
 def test_symmetry_is_not_needed():

@@ -13,17 +13,17 @@ from ccl.simulate import simulate
 from ccl.topology import Device, Link, SharedLimit, Topology, device, duplex
 from ccl.verify import verify
 from formulations.core.refusals import betas
-from formulations.engines.list_scheduling import timed as moves_module
+from formulations.engines.list_scheduling import timed as transfers_module
 from formulations.engines.list_scheduling.multistart import passes
 from formulations.engines.list_scheduling.search import Side
 from formulations.engines.list_scheduling.timed import (
-    Moves,
-    TimedMoves,
+    TimedTransfers,
+    Transfers,
     backwards,
     ends,
     in_epochs,
-    mirrored,
-    moves_of,
+    reverse_transfers,
+    transfers_of,
 )
 from gallery import open_cluster
 from tests.formulations.test_random_clusters import draw
@@ -33,25 +33,25 @@ def gpus(count: int) -> tuple[Device, ...]:
     return tuple(device("gpu", f"g{number}") for number in range(count))
 
 
-def crossed(moves: Moves, *route: str) -> tuple[int, slice]:
+def crossed(transfers: Transfers, *route: str) -> tuple[int, slice]:
     """Return the number of a move and where its links lie."""
-    number = moves.routes.index(route)
-    return number, slice(moves.first[number], moves.first[number + 1])
+    number = transfers.routes.index(route)
+    return number, slice(transfers.first[number], transfers.first[number + 1])
 
 
-def plan_of(moves: Moves, *sends: tuple[int, float, int, str]) -> TimedMoves:
+def plan_of(transfers: Transfers, *sends: tuple[int, float, int, str]) -> TimedTransfers:
     """Make a plan of (chunk, start in µs, transmission, route such as "g0 s g1")."""
-    return TimedMoves(
-        np.array([moves.routes.index(tuple(route.split())) for *_, route in sends]),
+    return TimedTransfers(
+        np.array([transfers.routes.index(tuple(route.split())) for *_, route in sends]),
         np.array([chunk for chunk, *_ in sends]),
         np.array([start for _, start, *_ in sends]),
         np.array([group for _, _, group, _ in sends]),
     )
 
 
-def in_time(problem: Problem, moves: Moves, plan: TimedMoves) -> float:
+def in_time(problem: Problem, transfers: Transfers, plan: TimedTransfers) -> float:
     """Put a plan in epochs, verify it, and return the makespan of its replay in µs."""
-    schedule = in_epochs(problem, moves, plan)
+    schedule = in_epochs(problem, transfers, plan)
     verify(problem, schedule)
     made = simulate(problem, schedule).makespan
     assert made <= schedule.duration * (1 + 1e-9)
@@ -61,19 +61,19 @@ def in_time(problem: Problem, moves: Moves, plan: TimedMoves) -> float:
 @pytest.mark.parametrize("copies", [False, True])
 def test_moves_over_a_star_are_all_ordered_pairs(copies):
     """Four GPUs: 12 moves of two links, 0.7 µs each at 50 GB/s, 2e-5 µs a byte."""
-    moves = moves_of(open_cluster(f"star:gpus=4,copies={str(copies).lower()}"))
+    transfers = transfers_of(open_cluster(f"star:gpus=4,copies={str(copies).lower()}"))
 
-    assert len(moves) == 12
-    assert sorted(moves.routes) == sorted(
+    assert len(transfers) == 12
+    assert sorted(transfers.routes) == sorted(
         (f"g{a}", "switch", f"g{b}") for a in range(4) for b in range(4) if a != b
     )
-    assert moves.latency.tolist() == pytest.approx([1.4] * 12)
-    assert moves.slowest.tolist() == pytest.approx([2e-5] * 12)
-    assert moves.lead.tolist() == pytest.approx([0.0, 0.7] * 12)
-    assert moves.parts.tolist() == [True, copies] * 12
-    assert moves.delay(1e6).tolist() == pytest.approx([21.4] * 12)
-    assert moves.of_link.tolist() == [number for number in range(12) for _ in range(2)]
-    assert (np.diff(moves.src) >= 0).all()
+    assert transfers.latency.tolist() == pytest.approx([1.4] * 12)
+    assert transfers.slowest.tolist() == pytest.approx([2e-5] * 12)
+    assert transfers.lead.tolist() == pytest.approx([0.0, 0.7] * 12)
+    assert transfers.parts.tolist() == [True, copies] * 12
+    assert transfers.delay(1e6).tolist() == pytest.approx([21.4] * 12)
+    assert transfers.of_link.tolist() == [number for number in range(12) for _ in range(2)]
+    assert (np.diff(transfers.src) >= 0).all()
 
 
 def two_levels() -> Topology:
@@ -96,17 +96,17 @@ def test_moves_over_two_levels_of_switches():
     The top is the slowest: 1e-4 µs a byte, and 5 µs of latency in all. The last link takes 2e-5
     µs a byte, and so begins 8e-5 µs a byte later than its first byte comes.
     """
-    moves = moves_of(two_levels())
-    near, _ = crossed(moves, "g0", "s0", "g1")
-    far, links = crossed(moves, "g0", "s0", "top", "s1", "g3")
+    transfers = transfers_of(two_levels())
+    near, _ = crossed(transfers, "g0", "s0", "g1")
+    far, links = crossed(transfers, "g0", "s0", "top", "s1", "g3")
 
-    assert len(moves) == 12
-    assert moves.latency[near] == pytest.approx(1.0)
-    assert moves.latency[far] == pytest.approx(5.0)
-    assert moves.slowest[far] == pytest.approx(1e-4)
-    assert moves.lead[links].tolist() == pytest.approx([0.0, 0.5, 2.5, 4.5])
-    assert moves.beta[links].tolist() == pytest.approx([2e-5, 1e-4, 1e-4, 2e-5])
-    assert moves.drag[links].tolist() == pytest.approx([0.0, 0.0, 0.0, 8e-5])
+    assert len(transfers) == 12
+    assert transfers.latency[near] == pytest.approx(1.0)
+    assert transfers.latency[far] == pytest.approx(5.0)
+    assert transfers.slowest[far] == pytest.approx(1e-4)
+    assert transfers.lead[links].tolist() == pytest.approx([0.0, 0.5, 2.5, 4.5])
+    assert transfers.beta[links].tolist() == pytest.approx([2e-5, 1e-4, 1e-4, 2e-5])
+    assert transfers.drag[links].tolist() == pytest.approx([0.0, 0.0, 0.0, 8e-5])
 
 
 def test_a_way_that_gets_faster_and_slower_again_takes_longer_than_its_slowest_link():
@@ -118,19 +118,19 @@ def test_a_way_that_gets_faster_and_slower_again_takes_longer_than_its_slowest_l
         Link("g1", "g0", 1),
     )
     switches = device("switch", "s"), device("switch", "t")
-    moves = moves_of(Topology("uneven", (*gpus(2), *switches), links))
-    number, crossings = crossed(moves, "g0", "s", "t", "g1")
+    transfers = transfers_of(Topology("uneven", (*gpus(2), *switches), links))
+    number, crossings = crossed(transfers, "g0", "s", "t", "g1")
 
-    assert (1e6 * moves.drag[crossings]).tolist() == pytest.approx([0.0, 20.0, 20.0])
-    assert 1e6 * moves.slowest[number] == pytest.approx(60.0)
+    assert (1e6 * transfers.drag[crossings]).tolist() == pytest.approx([0.0, 20.0, 20.0])
+    assert 1e6 * transfers.slowest[number] == pytest.approx(60.0)
 
 
 def test_a_move_ends_at_a_device_that_stores():
     """Over a memory there are two moves, to it and from it, and none past it."""
     links = (*duplex("g0", "m", bandwidth=10.0), *duplex("m", "g1", bandwidth=10.0))
-    moves = moves_of(Topology("memory", (*gpus(2), device("memory", "m")), links))
+    transfers = transfers_of(Topology("memory", (*gpus(2), device("memory", "m")), links))
 
-    assert sorted(moves.routes) == [("g0", "m"), ("g1", "m"), ("m", "g0"), ("m", "g1")]
+    assert sorted(transfers.routes) == [("g0", "m"), ("g1", "m"), ("m", "g0"), ("m", "g1")]
 
 
 def one_way() -> Topology:
@@ -149,7 +149,7 @@ def test_mirrored_moves_hold_links_when_the_send_that_they_stand_for_does():
 
     Seen from that end, s->g1 is held from 3 µs before it on, and g0->s from 4 µs before it on.
     """
-    back = mirrored(moves_of(one_way().reversed()))
+    back = reverse_transfers(transfers_of(one_way().reversed()))
     number, links = crossed(back, "g1", "s", "g0")
 
     assert back.lead[links].tolist() == pytest.approx([3.0, 4.0])
@@ -179,17 +179,17 @@ def chain(bandwidth: float) -> Topology:
 
 def test_a_way_that_one_chunk_alone_overloads_is_no_move():
     """Both links of the way carry 100 GB/s at once: 200 of 200 is possible, of 199 it is not."""
-    assert ("g0", "s", "g1") in moves_of(chain(200.0)).routes
-    assert ("g0", "s", "g1") not in moves_of(chain(199.0)).routes
-    assert ("g1", "s", "g0") in moves_of(chain(199.0)).routes
-    assert ("g0", "g1") in moves_of(chain(199.0)).routes
+    assert ("g0", "s", "g1") in transfers_of(chain(200.0)).routes
+    assert ("g0", "s", "g1") not in transfers_of(chain(199.0)).routes
+    assert ("g1", "s", "g0") in transfers_of(chain(199.0)).routes
+    assert ("g0", "g1") in transfers_of(chain(199.0)).routes
 
 
 def test_too_many_ways_are_refused_in_words(monkeypatch):
-    monkeypatch.setattr(moves_module, "MOST_MOVES", 11)
+    monkeypatch.setattr(transfers_module, "MOST_MOVES", 11)
 
     with pytest.raises(SolveError, match=r"more than 11 paths .* fewer levels of switches"):
-        moves_of(open_cluster("star:gpus=4"))
+        transfers_of(open_cluster("star:gpus=4"))
 
 
 @pytest.mark.parametrize("switches", [5, 6])
@@ -201,49 +201,49 @@ def test_no_ways_at_all_are_said_in_words(switches):
     row = Topology("row", devices, tuple(Link(a, b, 50.0) for a, b in pairwise(names)))
 
     if switches == 5:
-        assert moves_of(row).routes == (tuple(names),)
+        assert transfers_of(row).routes == (tuple(names),)
     else:
         with pytest.raises(Infeasible, match=r"no path of at most 6 links .* leads to g1"):
-            moves_of(row)
+            transfers_of(row)
 
 
 def test_ends_are_latency_and_the_slowest_link_after_the_start():
     """10,000 bytes over s: 1 + 3 µs, and 1 µs at 10 GB/s."""
-    moves = moves_of(one_way())
+    transfers = transfers_of(one_way())
 
-    assert ends(moves, plan_of(moves, (0, 2.0, 1, "g0 s g1")), np.array([1e4])).tolist() == (
-        pytest.approx([7.0])
-    )
+    assert ends(
+        transfers, plan_of(transfers, (0, 2.0, 1, "g0 s g1")), np.array([1e4])
+    ).tolist() == (pytest.approx([7.0]))
 
 
 def test_one_transmission_serves_all_behind_a_switch_that_copies():
     """0.25 MB at 50 GB/s and twice 0.7 µs, for all three at once."""
     problem = Problem(open_cluster("star:gpus=4,copies=true"), broadcast(4, 0.25e6))
-    moves = moves_of(problem.topology)
-    plan = plan_of(moves, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
+    transfers = transfers_of(problem.topology)
+    plan = plan_of(transfers, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
 
-    assert in_time(problem, moves, plan) == pytest.approx(6.4)
+    assert in_time(problem, transfers, plan) == pytest.approx(6.4)
 
 
 def test_sends_that_a_switch_cannot_copy_follow_one_another():
     """The same without copies: three times 5 µs out of g0, and 1.4 µs."""
     problem = Problem(open_cluster("star:gpus=4"), broadcast(4, 0.25e6))
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
     sends = [(0, 5.0 * turn, turn, f"g0 switch g{turn + 1}") for turn in range(3)]
 
-    assert in_time(problem, moves, plan_of(moves, *sends)) == pytest.approx(16.4)
+    assert in_time(problem, transfers, plan_of(transfers, *sends)) == pytest.approx(16.4)
 
 
 def test_sums_in_a_switch_are_the_mirror_of_a_multicast():
     """Three contributions of 5 µs meet at the switch: 6.4 µs; one after the other 16.4 µs."""
     wanted = custom(4, [Chunk(0.25e6, (0, 1, 2, 3), (0,), reduced=True)])
     problem = Problem(open_cluster("star:gpus=4,reduces=true"), wanted)
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
     together = [(0, 0.0, 1, f"g{number} switch g0") for number in (1, 2, 3)]
     apart = [(0, 5.0 * turn, turn, f"g{turn + 1} switch g0") for turn in range(3)]
 
-    assert in_time(problem, moves, plan_of(moves, *together)) == pytest.approx(6.4)
-    assert in_time(problem, moves, plan_of(moves, *apart)) == pytest.approx(16.4)
+    assert in_time(problem, transfers, plan_of(transfers, *together)) == pytest.approx(6.4)
+    assert in_time(problem, transfers, plan_of(transfers, *apart)) == pytest.approx(16.4)
 
 
 def test_backwards_a_plan_ends_when_it_began():
@@ -252,13 +252,13 @@ def test_backwards_a_plan_ends_when_it_began():
     A second one from 0 to 5 there is the last here: both are 5 µs long, and all ends at 7 µs.
     """
     topology = one_way()
-    moves, back = moves_of(topology), mirrored(moves_of(topology.reversed()))
+    transfers, back = transfers_of(topology), reverse_transfers(transfers_of(topology.reversed()))
     plan = plan_of(back, (0, 2.0, 1, "g1 s g0"), (1, 0.0, 2, "g1 s g0"))
 
-    turned, last = backwards(moves, back, plan, np.array([1e4, 1e4]))
+    turned, last = backwards(transfers, back, plan, np.array([1e4, 1e4]))
 
     assert last == pytest.approx(7.0)
-    assert [moves.routes[move] for move in turned.move] == [("g0", "s", "g1")] * 2
+    assert [transfers.routes[transfer] for transfer in turned.transfer] == [("g0", "s", "g1")] * 2
     assert turned.start.tolist() == pytest.approx([0.0, 2.0])
     assert turned.chunk.tolist() == [0, 1]
 
@@ -273,9 +273,9 @@ def test_chunks_of_different_sizes_keep_their_times():
         3, [Chunk(3e4, (0,), (2,)), Chunk(1e4, (0,), (1,)), Chunk(5e3, (0,), (2,), priority=2.0)]
     )
     problem = Problem(Topology("row", gpus(3), tuple(links)), wanted)
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
     plan = plan_of(
-        moves,
+        transfers,
         (0, 0.0, 0, "g0 g1"),
         (1, 3.0, 1, "g0 g1"),
         (2, 4.0, 2, "g0 g1"),
@@ -283,7 +283,7 @@ def test_chunks_of_different_sizes_keep_their_times():
         (2, 6.0, 4, "g1 g2"),
     )
 
-    assert in_time(problem, moves, plan) == pytest.approx(6.5)
+    assert in_time(problem, transfers, plan) == pytest.approx(6.5)
 
 
 @pytest.mark.parametrize(("bandwidth", "least"), [(30.0, 10.0), (20.0, 10.0), (10.0, 20.0)])
@@ -296,10 +296,10 @@ def test_a_shared_limit_is_kept(bandwidth, least):
     limit = SharedLimit("out", (("g0", "g1"), ("g0", "g2")), bandwidth)
     topology = Topology("fork", gpus(3), tuple(links), (limit,))
     wanted = custom(3, [Chunk(1e5, (0,), (1,)), Chunk(1e5, (0,), (2,))])
-    moves = moves_of(topology)
-    plan = plan_of(moves, (0, 0.0, 0, "g0 g1"), (1, 0.0, 1, "g0 g2"))
+    transfers = transfers_of(topology)
+    plan = plan_of(transfers, (0, 0.0, 0, "g0 g1"), (1, 0.0, 1, "g0 g2"))
 
-    made = in_time(Problem(topology, wanted), moves, plan)
+    made = in_time(Problem(topology, wanted), transfers, plan)
 
     assert least * (1 - 1e-9) <= made <= least * (1 + 2 / 16)
 
@@ -314,27 +314,29 @@ def limited_star(out: float, into: float) -> Problem:
     return Problem(Topology("star", star.devices, star.links, limits), broadcast(4, 1e5))
 
 
-def multicast(moves: Moves) -> TimedMoves:
-    return plan_of(moves, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
+def multicast(transfers: Transfers) -> TimedTransfers:
+    return plan_of(transfers, *((0, 0.0, 1, f"g0 switch g{number}") for number in (1, 2, 3)))
 
 
 def test_a_transmission_counts_once_in_a_limit_on_the_link_that_it_leaves_by():
     """10 of the 15 GB/s that g0 and g1 have together are enough for one send, not for three."""
     problem = limited_star(15.0, 30.0)
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
 
-    assert in_time(problem, moves, multicast(moves)) == pytest.approx(10.0, rel=2 / 16)
+    assert in_time(problem, transfers, multicast(transfers)) == pytest.approx(10.0, rel=2 / 16)
 
 
 def test_a_transmission_that_a_limit_cannot_take_is_parted():
     """Into three GPUs it would take 30 GB/s; of 15 there is room for one after the other."""
     problem = limited_star(20.0, 15.0)
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
 
-    assert in_time(problem, moves, multicast(moves)) == pytest.approx(30.0, rel=6 / 16)
+    assert in_time(problem, transfers, multicast(transfers)) == pytest.approx(30.0, rel=6 / 16)
 
 
-def at_random(problem: Problem, moves: Moves, chance: random.Random) -> tuple[TimedMoves, float]:
+def at_random(
+    problem: Problem, transfers: Transfers, chance: random.Random
+) -> tuple[TimedTransfers, float]:
     """Make a plan of moves that chance chooses, and its makespan in µs.
 
     They start one after the other, each when its chunk is there and all its links are free.
@@ -356,24 +358,25 @@ def at_random(problem: Problem, moves: Moves, chance: random.Random) -> tuple[Ti
     found: list[tuple[int, int, float, int]] = []
     while lacking:
         able = [
-            (move, number)
-            for move in range(len(moves))
+            (transfer, number)
+            for transfer in range(len(transfers))
             for number in range(len(sizes))
-            if (number, moves.src[move]) in there and (number, moves.dst[move]) not in there
+            if (number, transfers.src[transfer]) in there
+            and (number, transfers.dst[transfer]) not in there
         ]
-        move, number = chance.choice(able)
-        span = slice(moves.first[move], moves.first[move + 1])
-        begin = moves.lead[span] + sizes[number] * moves.drag[span]
-        clear = (free[moves.link[span]] - begin).max()
-        now = max(now, there[number, moves.src[move]], clear)
-        free[moves.link[span]] = now + begin + sizes[number] * moves.beta[span]
-        end = now + moves.latency[move] + sizes[number] * moves.slowest[move]
-        there[number, moves.dst[move]] = end
-        lacking.discard((number, moves.dst[move]))
-        found.append((move, number, now, len(found)))
+        transfer, number = chance.choice(able)
+        span = slice(transfers.first[transfer], transfers.first[transfer + 1])
+        begin = transfers.lead[span] + sizes[number] * transfers.drag[span]
+        clear = (free[transfers.link[span]] - begin).max()
+        now = max(now, there[number, transfers.src[transfer]], clear)
+        free[transfers.link[span]] = now + begin + sizes[number] * transfers.beta[span]
+        end = now + transfers.latency[transfer] + sizes[number] * transfers.slowest[transfer]
+        there[number, transfers.dst[transfer]] = end
+        lacking.discard((number, transfers.dst[transfer]))
+        found.append((transfer, number, now, len(found)))
     columns = [np.array(column) for column in zip(*found, strict=True)]
     last = max(there[n, place[r]] for n, c in enumerate(collective.chunks) for r in c.destinations)
-    return TimedMoves(*columns), last
+    return TimedTransfers(*columns), last
 
 
 def drawn(limits: bool) -> list[int]:
@@ -394,21 +397,21 @@ def drawn(limits: bool) -> list[int]:
 def test_in_epochs_nothing_is_later_than_it_was(seed):
     """The replay is as early as the order of sends on links lets it; the plan was at most that."""
     problem = draw(seed).problem
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
 
-    plan, makespan = at_random(problem, moves, random.Random(seed))
+    plan, makespan = at_random(problem, transfers, random.Random(seed))
 
-    assert in_time(problem, moves, plan) <= makespan * (1 + 1e-9)
+    assert in_time(problem, transfers, plan) <= makespan * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", drawn(limits=True))
 def test_in_epochs_shared_limits_are_kept(seed):
     """Times of its own it cannot keep: sends at the same time may be too much for a limit."""
     problem = draw(seed).problem
-    moves = moves_of(problem.topology)
-    plan, _ = at_random(problem, moves, random.Random(seed))
+    transfers = transfers_of(problem.topology)
+    plan, _ = at_random(problem, transfers, random.Random(seed))
 
-    assert in_time(problem, moves, plan) > 0.0
+    assert in_time(problem, transfers, plan) > 0.0
 
 
 def switched(seed: int) -> Topology:
@@ -435,16 +438,16 @@ def test_a_mirrored_plan_is_as_long_as_its_turned_replay(seed):
     topology = switched(seed)
     spreads = all_gather(len(topology.ranks), 1e6, chunks=1 + seed % 2)
     turned = Problem(topology.reversed(), spreads.reversed())
-    back, moves = mirrored(moves_of(topology)), moves_of(turned.topology)
+    back, transfers = reverse_transfers(transfers_of(topology)), transfers_of(turned.topology)
     sizes = np.array([chunk.size for chunk in spreads.chunks])
 
     found = list(passes(Side(back, spreads).task(), most=4, goal=0.0, over=lambda: False))
 
     assert found
     for plan, makespan in found:
-        timed, last = backwards(moves, back, plan, sizes)
+        timed, last = backwards(transfers, back, plan, sizes)
         assert last == pytest.approx(makespan)
-        assert in_time(turned, moves, timed) <= makespan * (1 + 1e-9)
+        assert in_time(turned, transfers, timed) <= makespan * (1 + 1e-9)
 
 
 def test_links_a_million_times_apart_take_no_million_epochs_of_every_limit():
@@ -453,13 +456,13 @@ def test_links_a_million_times_apart_take_no_million_epochs_of_every_limit():
     links += [Link("g2", "g0", 1e-3), Link("g1", "g2", 1000.0), Link("g2", "g1", 1000.0)]
     limit = SharedLimit("bus", tuple(link.ends for link in links[:3]), 1500.0)
     problem = Problem(Topology("apart", gpus(3), tuple(links), (limit,)), all_gather(3, 3e6))
-    moves = moves_of(problem.topology)
+    transfers = transfers_of(problem.topology)
     routes = ("g0 g1", "g1 g0", "g0 g2", "g1 g2", "g2 g1", "g2 g0")
     timed = plan_of(
-        moves, *((int(route[1]), 0.0, number, route) for number, route in enumerate(routes))
+        transfers, *((int(route[1]), 0.0, number, route) for number, route in enumerate(routes))
     )
 
-    plan = in_epochs(problem, moves, timed)
+    plan = in_epochs(problem, transfers, timed)
 
     verify(problem, plan)
     assert plan.horizon < 4e6

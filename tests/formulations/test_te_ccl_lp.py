@@ -54,7 +54,7 @@ class TestCommodities:
         assert flows.sources.tolist() == [0]
         assert list(zip(flows.priority, flows.amount, strict=True)) == [(1.0, 1.5), (3.0, 2.0)]
         assert flows.supply().tolist() == [3.5]
-        assert flows.kept.tolist() == [0.0, 0.0, 1.0]
+        assert flows.stored.tolist() == [0.0, 0.0, 1.0]
 
     def test_one_source_of_a_ring_stands_for_all(self):
         flows = commodities(Problem(ring(6), all_to_all(6, 6 * MB)), MB, symmetric=True)

@@ -66,7 +66,7 @@ def compare(
     sizes
         Bytes of the whole buffer; by default `SIZES`.
     time_limit
-        Seconds for each solve; the best plan so far is kept.
+        Seconds for each solve; at the limit the best plan so far counts.
     progress
         Called with every news.
 
@@ -81,20 +81,20 @@ def compare(
         If a formulation or an option does not exist, nothing is to be compared, or nothing has
         to move.
     """
-    asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
-    proofs = [cache(partial(initial_bounds, each)) for each in asked.problems]
+    request = question(problem, formulations, sizes=sizes, time_limit=time_limit)
+    proofs = [cache(partial(initial_bounds, each)) for each in request.problems]
     bounds = tuple(each(quick=False, whole_chunks=False)[0] for each in proofs)
     rows: list[Row] = []
-    for which, place in asked.cells:
-        news = News(len(rows), len(asked.cells), asked.methods[which], asked.sizes[place])
+    for which, place in request.cells:
+        news = News(len(rows), len(request.cells), request.methods[which], request.sizes[place])
         if progress is not None:
             progress(news)
         if place == 0:
-            warm_up(asked.methods[which], problem.collective.kind)
+            warm_up(request.methods[which], problem.collective.kind)
         row = row_of(
-            asked.problems[place],
-            asked.methods[which],
-            size=asked.sizes[place],
+            request.problems[place],
+            request.methods[which],
+            size=request.sizes[place],
             proofs=proofs[place],
             time_limit=time_limit,
             progress=None if progress is None else partial(_passed_on, progress, news),
@@ -102,7 +102,7 @@ def compare(
         rows.append(row)
         if progress is not None:
             progress(replace(news, done=len(rows), row=row))
-    return Comparison(asked.problem, asked.methods, asked.sizes, bounds, tuple(rows))
+    return Comparison(request.problem, request.methods, request.sizes, bounds, tuple(rows))
 
 
 def warm_up(method: Method, kind: CollectiveKind) -> None:
@@ -151,7 +151,7 @@ def row_of(
     if refused is not None:
         return Row(method, size, None, refused)
     made = make_options(chosen.options, method.options)
-    # Whoever asks first shall not be the one whose seconds they are.
+    # The first method to need them is not charged for their seconds.
     proofs(quick=chosen.quick, whole_chunks=chosen.keeps_chunks(problem))
     try:
         result = solved(
@@ -162,8 +162,8 @@ def row_of(
     return Row(method, size, result)
 
 
-def _passed_on(told: Callable[[News], None], news: News, progress: Progress) -> None:
-    told(replace(news, progress=progress))
+def _passed_on(report: Callable[[News], None], news: News, progress: Progress) -> None:
+    report(replace(news, progress=progress))
 
 
 PLANS = 1.0
@@ -172,18 +172,18 @@ PLANS = 1.0
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Solve the cells that the one request in `requests` names; the body of the child process."""
-    request = json.loads(requests.readline())
+    content = json.loads(requests.readline())
     threading.Thread(target=until_abandoned, args=(requests,), daemon=True).start()
     speak = Speaker(answers)
-    asked = Question(
-        problem_from_json(request["problem"]),
-        tuple(Method(*each) for each in request["methods"]),
-        tuple(request["sizes"]),
-        request["time_limit"],
+    request = Question(
+        problem_from_json(content["problem"]),
+        tuple(Method(*each) for each in content["methods"]),
+        tuple(content["sizes"]),
+        content["time_limit"],
     )
-    proofs: list[Proofs] = [cache(partial(initial_bounds, each)) for each in asked.problems]
+    proofs: list[Proofs] = [cache(partial(initial_bounds, each)) for each in request.problems]
     try:
-        for place in request["bounds"]:
+        for place in content["bounds"]:
             bound = proofs[place](quick=False, whole_chunks=False)[0]
             speak.line({"event": "bound", "size": place, "bound": bound_to_json(bound)})
     except CclError as error:
@@ -192,15 +192,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     # No cell's time, and nobody's patience, goes into compiling.
     wait()
     warm: set[int] = set()
-    for cell in request["cells"]:
-        which, _ = asked.cells[cell]
+    for cell in content["cells"]:
+        which, _ = request.cells[cell]
         speak.begin(cell)
         if which not in warm:
             warm.add(which)
-            with _watched(request["patience"]):
-                warm_up(asked.methods[which], asked.problem.collective.kind)
-        with _watched(request["patience"]):
-            _solve(asked, cell, proofs=proofs, speak=speak)
+            with _watched(content["patience"]):
+                warm_up(request.methods[which], request.problem.collective.kind)
+        with _watched(content["patience"]):
+            _solve(request, cell, proofs=proofs, speak=speak)
 
 
 @contextmanager
@@ -212,15 +212,15 @@ def _watched(seconds: float | None) -> Iterator[None]:
     faulthandler.cancel_dump_traceback_later()
 
 
-def _solve(asked: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
-    """Solve one cell and tell its row."""
-    which, place = asked.cells[cell]
+def _solve(request: Question, cell: int, *, proofs: list[Proofs], speak: Speaker) -> None:
+    """Solve one cell and report its row."""
+    which, place = request.cells[cell]
     row = row_of(
-        asked.problems[place],
-        asked.methods[which],
-        size=asked.sizes[place],
+        request.problems[place],
+        request.methods[which],
+        size=request.sizes[place],
         proofs=proofs[place],
-        time_limit=asked.time_limit,
+        time_limit=request.time_limit,
         progress=speak.progress,
     )
     result = None if row.result is None else result_to_json(row.result)
@@ -235,12 +235,12 @@ class Speaker:
         self.last, self.plan, self.said = 0.0, 0.0, ""
 
     def begin(self, cell: int) -> None:
-        """Tell that a cell begins."""
+        """Report that a cell begins."""
         self.plan = time.monotonic()
         self.line({"event": "begin", "cell": cell})
 
     def progress(self, news: Progress) -> None:
-        """Tell how the running cell stands."""
+        """Report how the running cell stands."""
         now = time.monotonic()
         kept = news.result if now - self.plan >= PLANS else None
         if kept is None and now - self.last < PAUSE and news.message == self.said:

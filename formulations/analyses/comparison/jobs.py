@@ -1,7 +1,7 @@
 """A comparison in a child process that dies with its parent, cell after cell.
 
 One process solves all cells, as loading solvers takes as long as many a solve. One that ends in
-the middle of a cell, because its solver asked for too much memory, failed or did not stop, costs
+the middle of a cell, because its solver requested too much memory, failed or did not stop, costs
 that cell alone: another goes on with the cells after it.
 
 A comparison as plain JSON and back; every plan of it is verified and replayed again.
@@ -73,8 +73,8 @@ def start_comparison(
     ProblemError
         If a formulation or an option does not exist or nothing is to be compared.
     """
-    asked = question(problem, formulations, sizes=sizes, time_limit=time_limit)
-    return ComparisonJob(asked, patience=patience(time_limit), memory=checked(memory))
+    request = question(problem, formulations, sizes=sizes, time_limit=time_limit)
+    return ComparisonJob(request, patience=patience(time_limit), memory=checked(memory))
 
 
 class ComparisonJob:
@@ -82,7 +82,7 @@ class ComparisonJob:
 
     Parameters
     ----------
-    asked
+    request
         What is compared; `start_comparison` makes it.
     patience
         Seconds after which a solve is ended that did not stop at its limit, or None.
@@ -91,9 +91,9 @@ class ComparisonJob:
     """
 
     def __init__(
-        self, asked: Question, *, patience: float | None = None, memory: float | None = None
+        self, request: Question, *, patience: float | None = None, memory: float | None = None
     ) -> None:
-        self.asked = asked
+        self.request = request
         self.patience = patience
         self.memory = memory
         self.rows: list[Row] = []
@@ -122,7 +122,7 @@ class ComparisonJob:
         Raises
         ------
         CclError
-            If nothing has to move, or the process ends before the first cell.
+            If nothing has to be sent, or the process ends before the first cell.
         """
         while not self._child.closed:
             for event in self._child:
@@ -133,9 +133,9 @@ class ComparisonJob:
 
     def comparison(self) -> Comparison:
         """Return what there is: rows that are missing were not reached."""
-        bounds, asked = tuple(self._bounds), self.asked
+        bounds, request = tuple(self._bounds), self.request
         return Comparison(
-            asked.problem, asked.methods, asked.sizes[: len(bounds)], bounds, tuple(self.rows)
+            request.problem, request.methods, request.sizes[: len(bounds)], bounds, tuple(self.rows)
         )
 
     def result(self) -> Comparison:
@@ -151,29 +151,29 @@ class ComparisonJob:
         return self.comparison()
 
     def cancel(self) -> None:
-        """Stop at once; rows stay, and so does the best plan of the running cell that was told.
+        """Stop at once; rows stay, and so does the best reported plan of the running cell.
 
         Does nothing when it has ended.
         """
         with self._lock:
             # Between two processes none is running, and the next must not begin.
-            if not self._failed and len(self.rows) < len(self.asked.cells):
+            if not self._failed and len(self.rows) < len(self.request.cells):
                 self.cancelled = True
             if self._child.running:
                 self._child.kill()
 
     def _started(self) -> Child:
         """Start a process with the bounds and cells that are left."""
-        asked, child = self.asked, Child("formulations.analyses.comparison", memory=self.memory)
+        request, child = self.request, Child("formulations.analyses.comparison", memory=self.memory)
         child.ask(
             {
-                "problem": problem_to_json(asked.problem),
-                "methods": [[each.formulation, dict(each.options)] for each in asked.methods],
-                "sizes": asked.sizes,
-                "time_limit": asked.time_limit,
+                "problem": problem_to_json(request.problem),
+                "methods": [[each.formulation, dict(each.options)] for each in request.methods],
+                "sizes": request.sizes,
+                "time_limit": request.time_limit,
                 "patience": self.patience,
-                "bounds": list(range(len(self._bounds), len(asked.sizes))),
-                "cells": list(range(len(self.rows), len(asked.cells))),
+                "bounds": list(range(len(self._bounds), len(request.sizes))),
+                "cells": list(range(len(self.rows), len(request.cells))),
             }
         )
         return child
@@ -186,10 +186,10 @@ class ComparisonJob:
             self._child.close()
             raise getattr(ccl.errors, event["kind"], SolveError)(event["message"])
         if what == "bound":
-            size = self.asked.sizes[event["size"]]
+            size = self.request.sizes[event["size"]]
             told = shaped(event["bound"], wire.BoundJson, "bound")
             self._bounds.append(bound_of(told))
-            return News(0, len(self.asked.cells), None, size)
+            return News(0, len(self.request.cells), None, size)
         if what == "begin":
             self._now, self._best = event["cell"], None
             return self._news()
@@ -206,21 +206,22 @@ class ComparisonJob:
     def _own(self, value: Any) -> tuple[Result | None, str]:
         """Return a result, verified here too, with the problem that all of its size share.
 
-        Else why there is none: a plan that is not believed costs one cell, as a solver that dies.
+        Else why it has no plan: a plan that fails its check costs one cell, like a solver that
+        dies.
         """
         assert self._now is not None
-        _, place = self.asked.cells[self._now]
+        _, place = self.request.cells[self._now]
         if value is None:
             return None, ""
         try:
-            return sharing(result_from_json(value), self.asked.problems[place]), ""
+            return sharing(result_from_json(value), self.request.problems[place]), ""
         except CclError as error:
             return None, f"its result is not one: {error}"
 
     def _add(self, result: Result | None, why_not: str) -> News:
         assert self._now is not None
-        which, place = self.asked.cells[self._now]
-        row = Row(self.asked.methods[which], self.asked.sizes[place], result, why_not)
+        which, place = self.request.cells[self._now]
+        row = Row(self.request.methods[which], self.request.sizes[place], result, why_not)
         self.rows.append(row)
         news = self._news(row=row)
         self._now = self._best = None
@@ -228,9 +229,9 @@ class ComparisonJob:
 
     def _news(self, progress: Progress | None = None, row: Row | None = None) -> News:
         assert self._now is not None
-        which, place = self.asked.cells[self._now]
-        method, size = self.asked.methods[which], self.asked.sizes[place]
-        return News(len(self.rows), len(self.asked.cells), method, size, progress, row)
+        which, place = self.request.cells[self._now]
+        method, size = self.request.methods[which], self.request.sizes[place]
+        return News(len(self.rows), len(self.request.cells), method, size, progress, row)
 
     def _ended(self) -> Iterator[News]:
         """Give the cell in which the process ended its row, and go on with those after it."""
@@ -241,7 +242,7 @@ class ComparisonJob:
             if self._now is not None and self._best is not None:
                 yield self._add(replace(self._best, stop=Stop.CANCELLED), "")
             return
-        if len(self.rows) == len(self.asked.cells):
+        if len(self.rows) == len(self.request.cells):
             return
         if self._now is None:
             self._failed = True
@@ -258,17 +259,17 @@ class ComparisonJob:
     def _go_on(self) -> None:
         """Begin another process for the cells that are left, unless it was cancelled meanwhile."""
         with self._lock:
-            if not self.cancelled and len(self.rows) < len(self.asked.cells):
+            if not self.cancelled and len(self.rows) < len(self.request.cells):
                 self._child = self._started()
 
     def _overran(self) -> News:
-        """Return the row of a solver that did not stop: its best plan, if one was told."""
+        """Return the row of a solver that did not stop: its best plan, if it reported one."""
         if self._best is not None:
             return self._add(replace(self._best, stop=Stop.TIME_LIMIT), "")
-        limit = self.asked.time_limit
-        asked = "" if limit is None else f", though {limit:g} s were asked for"
+        limit = self.request.time_limit
+        request = "" if limit is None else f", though the limit was {limit:g} s"
         why = f"it found no schedule and was ended, as it did not stop within {self.patience:g} s"
-        return self._add(None, why + asked)
+        return self._add(None, why + request)
 
 
 FORMAT = "topoloom-comparison/1"
@@ -334,7 +335,7 @@ def comparison_from_json(value: Any) -> Comparison:
     FormatError
         If the shape is wrong, or a plan beats a bound.
     ProblemError
-        If it has the shape of a comparison and its problem is none.
+        If it has the shape of a comparison and its problem is invalid.
     ScheduleError
         If a plan breaks a rule of its problem.
     """
@@ -365,7 +366,7 @@ def comparison_from_json(value: Any) -> Comparison:
 
 
 def _parts(row: Row, chunks: int) -> dict[str, int]:
-    """Return into how many parts the chunks that were asked for are cut, where they are."""
+    """Return into how many parts the chunks that were requested are cut, where they are."""
     many = 0 if row.result is None else len(row.result.problem.collective.chunks)
     return {"parts": many // chunks} if many > chunks else {}
 

@@ -73,7 +73,7 @@ class Method:
 def _written(value: Any) -> str:
     """Write an option as a command line takes it: a choice with hyphens for its spaces.
 
-    A sketch has no name; eight digits tell it from others.
+    A sketch has no name; eight digits distinguish it from others.
     """
     if isinstance(value, Mapping):
         return f"{zlib.crc32(json.dumps(value, sort_keys=True).encode()):08x}"
@@ -91,7 +91,7 @@ class Row:
     size
         Bytes of the whole buffer.
     result
-        Its result, or None where it has none.
+        Its result, or None.
     why_not
         Why it has none: what it refuses, or what went wrong; else empty.
     """
@@ -155,7 +155,7 @@ class Comparison:
     Parameters
     ----------
     problem
-        What was asked, at the first size.
+        The problem at the first size.
     methods
         In the order asked.
     sizes
@@ -173,7 +173,7 @@ class Comparison:
     rows: tuple[Row, ...]
 
     def row(self, method: Method | str, size: float) -> Row | None:
-        """Return the row of a method at a size of `sizes`, None where there is none."""
+        """Return the row of a method at a size of `sizes`, None if it has no row."""
         for each in self.rows:
             if each.size == size and str(each.method) == str(method):
                 return each
@@ -280,14 +280,14 @@ def _walk(comparison: Comparison) -> tuple[tuple[Method | None, ...], tuple[Cros
 
 
 def _times(comparison: Comparison, size: float) -> Times:
-    asked = [str(each) for each in comparison.methods]
+    order = [str(each) for each in comparison.methods]
     there = [row for row in comparison.at(size) if row.result is not None]
-    there.sort(key=lambda row: asked.index(str(row.method)))
+    there.sort(key=lambda row: order.index(str(row.method)))
     return {str(row.method): math.log(row.result.makespan) for row in there if row.result}
 
 
 def _fastest(times: Times, now: str) -> str:
-    """Return the fastest method: `now` if it is among them, else the first that was asked."""
+    """Return the fastest method: `now` if it is among them, else the first in the request."""
     if not times:
         return ""
     least = min(times.values()) + SAME
@@ -298,7 +298,7 @@ def _fastest(times: Times, now: str) -> str:
 def _taken_over(
     both: Mapping[str, tuple[float, float]], now: str
 ) -> list[tuple[str, float, float]]:
-    """Return who takes over, at which share of the way, and the logarithm of its time there.
+    """Return the next fastest, the fraction of the interval, and the logarithm of its time there.
 
     Parameters
     ----------
@@ -318,7 +318,8 @@ def _taken_over(
         if not faster:
             break
         soon = [name for name, share in faster.items() if share <= min(faster.values()) + SAME]
-        # Of those that meet it at the same place, who will be the fastest and was asked first.
+        # Of those that meet it at the same place, which will be the fastest and comes first in the
+        # request.
         least = min(both[name][1] for name in soon)
         now = next(name for name in soon if both[name][1] <= least + SAME)
         share, (first, last) = faster[now], both[now]
@@ -327,12 +328,12 @@ def _taken_over(
 
 
 def _meet(over: float, under: float) -> float:
-    """Return the share of the way at which a line goes from `over` zero to `under` it."""
+    """Return the fraction of the interval at which a line goes from `over` zero to `under` it."""
     return over / (over - under)
 
 
 SIZES = (1e3, 16e3, 256e3, 4e6, 64e6, 1e9)
-"""Bytes at which methods are compared unless others are asked for: about a factor of 16 apart."""
+"""Bytes at which methods are compared unless others are requested: about a factor of 16 apart."""
 
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -377,7 +378,7 @@ def question(
     sizes: Iterable[float] | None,
     time_limit: float | None,
 ) -> Question:
-    """Check what is asked for, before anything is solved.
+    """Check what is requested, before anything is solved.
 
     Raises
     ------
@@ -546,10 +547,16 @@ def checked_method(chosen: Formulation, values: Mapping[str, Any]) -> Method:
     except ProblemError as error:
         msg = f"{chosen.name}: {error}"
         raise ProblemError(msg) from None
-    told = {row.name: getattr(made, row.name) for row in rows}
+    chosen_values = {row.name: getattr(made, row.name) for row in rows}
     return Method(
         chosen.name,
-        plain({row.name: told[row.name] for row in rows if told[row.name] != row.default}),
+        plain(
+            {
+                row.name: chosen_values[row.name]
+                for row in rows
+                if chosen_values[row.name] != row.default
+            }
+        ),
     )
 
 

@@ -90,9 +90,9 @@ class Price:
         if self.limits:
             return False
         medium = link.medium.casefold()
-        asked = None if self.medium is None else self.medium.casefold()
+        wanted = None if self.medium is None else self.medium.casefold()
         return (
-            (asked is None or medium == asked or medium.startswith(f"{asked} "))
+            (wanted is None or medium == wanted or medium.startswith(f"{wanted} "))
             and (self.bandwidth is None or math.isclose(link.bandwidth, self.bandwidth))
             and (not self.between or link.ends in self.between or link.ends[::-1] in self.between)
         )

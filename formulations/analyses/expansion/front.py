@@ -2,13 +2,13 @@
 
 The cost of speed f is the optimum of a linear program whose right hand sides are linear in f
 (`formulations.analyses.expansion.upgrade`): convex and straight between finitely many corners.
-These are found exactly by tangents: between two points that are known, ask for the least of cost
+These are found exactly by tangents: between two points that are known, minimise cost
 less reward times f with their slope as the reward; either no point lies below the line through
-them, and it is part of the front, or a new one does and there are two lines to ask about (Aneja and
+them, and it is part of the front, or a new one does and there are two lines to test (Aneja and
 Nair, Bicriteria transportation problem, 1979; Eisner and Severance, Mathematical techniques for
 efficient record segmentation, 1976).
 
-Where everything is bought in steps the front is a list. From a point on it, ask for the least cost
+Where everything is bought in steps the front is a list. From a point on it, find the least cost
 of anything faster, then for the fastest that costs no more; that is the next point. What is faster
 by a share of `RISE` or less counts as equally fast.
 """
@@ -38,8 +38,8 @@ SAMPLES = 9
 """Points of a front of which some is bought in steps and some is not."""
 
 
-class _Asking:
-    """A search whose points are kept when a limit comes."""
+class _Exploration:
+    """A search that preserves its points when a limit comes."""
 
     def __init__(self, search: Search, *, least: float, most: float, points: int) -> None:
         self.search, self.least, self.most, self.points = search, least, most, points
@@ -48,9 +48,9 @@ class _Asking:
 
     def run(self, kind: FrontKind) -> None:
         """Find the points."""
-        ways = {"breaks": self._breaks, "steps": self._steps, "samples": self._samples}
+        methods = {"breaks": self._breaks, "steps": self._steps, "samples": self._samples}
         try:
-            for each in ways[kind]():
+            for each in methods[kind]():
                 if len(self.found) >= self.points:
                     return
                 self.found.append(each)
@@ -59,21 +59,21 @@ class _Asking:
         self.complete = True
 
     def _today(self) -> Bought:
-        return Bought(np.zeros(len(self.search.sale.goods)), self.least, 0.0, 0.0)
+        return Bought(np.zeros(len(self.search.offers.goods)), self.least, 0.0, 0.0)
 
     def _fastest(self) -> float:
-        """Return the largest factor that is asked for and can be bought."""
-        goal = Goal(worth=0.0, reward=1.0, least=self.least, largest=self.most)
+        """Return the largest factor that is requested and can be bought."""
+        goal = Goal(cost_weight=0.0, reward=1.0, least=self.least, largest=self.most)
         return self._settled(goal).factor
 
     def _cheapest(self, factor: float) -> Bought:
         return self._settled(Goal(least=factor, largest=factor))
 
     def _settled(self, goal: Goal) -> Bought:
-        """Return what is best for a goal; a point that is not proved is none of a front."""
+        """Return what is best for a goal; a point without a proof is not part of a front."""
         found = self.search.settle(goal)
         if not found.proved:
-            msg = f"the time limit came before a point of {self.search.sale.topology} was proved"
+            msg = f"the time limit came before a point of {self.search.offers.topology} was proved"
             raise LimitReached(msg)
         return found
 
@@ -94,7 +94,7 @@ class _Asking:
                 lines += [(left, between), (between, right)]
 
     def _below(self, left: Bought, right: Bought, *, scale: float) -> Bought | None:
-        """Return a corner below the line through two points, or None where there is none."""
+        """Return a corner below the line through two points, or None."""
         slope = (right.cost - left.cost) / (right.factor - left.factor)
         unit = self.search.unit
         goal = Goal(reward=slope / unit, least=left.factor, largest=right.factor)
@@ -112,7 +112,9 @@ class _Asking:
             except Infeasible:
                 return  # nothing that is for sale is faster
             budget = cheap.cost * (1 + SAME)
-            here = self._settled(Goal(worth=0.0, reward=1.0, least=cheap.factor, budget=budget))
+            here = self._settled(
+                Goal(cost_weight=0.0, reward=1.0, least=cheap.factor, budget=budget)
+            )
             yield here
 
     def _samples(self) -> Iterator[Bought]:
@@ -161,29 +163,29 @@ def cost_front(
         If there is no problem, they are on several topologies, one is refused, or the costs,
         weights or `most` make no sense.
     """
-    asked = (problems,) if isinstance(problems, Problem) else tuple(problems)
-    worth = _weights(weights, many=len(asked))
+    listed = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    cost_weight = _weights(weights, many=len(listed))
     if not 1 < most < math.inf:
         msg = f"a front up to {most:g} times today's speed has no points; give more than 1"
         raise ProblemError(msg)
     if points < 2:
-        msg = f"a front of {points} points is none; ask for 2 at least"
+        msg = f"a front of {points} points is no front; ask for 2 at least"
         raise ProblemError(msg)
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    engines, sale, today = prepared(asked, costs, by=by)
+    engines, offers, today = prepared(listed, costs, by=by)
     before = np.array([each.algbw for each in today])
-    search = Search(sale, engines, before, before * worth, deadline)
+    search = Search(offers, engines, before, before * cost_weight, deadline)
     for number, found in enumerate(today):
         search.add(number, found)
-    kind = kind_of(sale)
-    asking = _Asking(search, least=1.0, most=most, points=points)
-    asking.run(kind)
+    kind = kind_of(offers)
+    exploration = _Exploration(search, least=1.0, most=most, points=points)
+    exploration.run(kind)
 
     def upgrade(bought: Bought) -> Upgrade:
-        targets = before * (1 + worth * (bought.factor - 1))
+        targets = before * (1 + cost_weight * (bought.factor - 1))
         return upgrade_of(
             engines,
-            sale,
+            offers,
             bought.extra,
             today=today,
             targets=targets,
@@ -191,21 +193,21 @@ def cost_front(
             currency=costs.currency,
         )
 
-    found_points = sorted(asking.found, key=lambda each: each.factor)
-    if kind == "breaks" and asking.complete:
+    found_points = sorted(exploration.found, key=lambda each: each.factor)
+    if kind == "breaks" and exploration.complete:
         found_points = corners(found_points)
     return Front(
         points=tuple(upgrade(each) for each in found_points),
         kind=kind,
-        complete=asking.complete,
-        today=costs.today(sale.topology),
+        complete=exploration.complete,
+        today=costs.today(offers.topology),
         currency=costs.currency,
     )
 
 
-def kind_of(sale: Offers) -> FrontKind:
+def kind_of(offers: Offers) -> FrontKind:
     """Return what a front of these goods is made of."""
-    stepped = [each.step is not None for each in sale.goods]
+    stepped = [each.step is not None for each in offers.goods]
     if not any(stepped):
         return "breaks"
     return "steps" if all(stepped) else "samples"

@@ -71,7 +71,7 @@ class Gain:
     before, after
         algbw in GB/s of the best steady state, today and upgraded.
     target
-        algbw in GB/s that was asked for.
+        algbw in GB/s that was requested.
     cut
         A bottleneck cut of the upgraded cluster; None where no cut alone decides.
     held
@@ -111,7 +111,7 @@ class Upgrade:
     currency
         Unit of costs.
     factor
-        How many times as fast as today the collectives were asked to be; the least of the
+        How many times as fast as today the collectives should become; the least of the
         gains' targets over today's algbw.
     """
 
@@ -152,7 +152,7 @@ class Front:
         the upgrades that nothing beats; ``samples``: some is bought in steps and some is not, and
         these are cheapest upgrades at some factors.
     complete
-        Whether the front ends where it was asked to; else a limit came first, and points of
+        Whether the front ends where it should; else a limit came first, and points of
         ``breaks`` may have corners between them, those of ``steps`` more behind the last.
     today
         Cost of the cluster as it is.
@@ -335,10 +335,10 @@ def offers_of(topology: Topology, costs: Costs, *, by: By = "kind") -> Offers:
         of_limit[places] = len(goods)
         goods.append(_of_limits(topology.limits, price, places=places))
     if not goods:
-        told = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
-        msg = f"costs fit no link of {topology}, whose links are of {told}; name one of these"
+        media = ", ".join(sorted({each.medium or "no medium" for each in topology.links}))
+        msg = f"costs fit no link of {topology}, whose links are of {media}; name one of these"
         raise ProblemError(msg)
-    return Offers(topology, _told_apart(topology, goods), of_link, of_limit)
+    return Offers(topology, _distinguished(topology, goods), of_link, of_limit)
 
 
 def _linked(topology: Topology, costs: Costs, *, by: By) -> list[tuple[Price, list[int]]]:
@@ -407,7 +407,7 @@ def _most(price: Price, bandwidth: float) -> float:
     return math.inf if price.most is None else max(price.most - bandwidth, 0.0)
 
 
-def _told_apart(topology: Topology, goods: list[Goods]) -> tuple[Goods, ...]:
+def _distinguished(topology: Topology, goods: list[Goods]) -> tuple[Goods, ...]:
     """Return the goods, those of the same words with the ends of one link."""
     words: list[str] = [each.words for each in goods]
     return tuple(

@@ -79,20 +79,20 @@ class Rates(ABC):
     Parameters
     ----------
     problem
-        What is asked.
-    sale
+        The problem.
+    offers
         What is for sale on its cluster.
     """
 
     effort: int
-    """Engines of more effort are asked later."""
+    """Engines of more effort are called later."""
 
-    def __init__(self, problem: Problem, sale: Offers) -> None:
-        self.problem, self.sale = problem, sale
+    def __init__(self, problem: Problem, offers: Offers) -> None:
+        self.problem, self.offers = problem, offers
         topology = problem.topology
         own = [each.bandwidth for each in topology.links]
         self.bandwidth = np.array(own + [each.bandwidth for each in topology.limits], dtype=float)
-        self.rows = sale.rows
+        self.rows = offers.rows
         self._known: dict[bytes, Found] = {}
 
     def at(self, extra: np.ndarray) -> Found:
@@ -126,7 +126,7 @@ class Rates(ABC):
         cut
             One that can be drawn, or None.
         """
-        many = len(self.sale.goods)
+        many = len(self.offers.goods)
         slopes = np.zeros((len(weights), many + 1))
         for number in range(-1, many):
             slopes[:, number] = weights[:, self.rows == number].sum(axis=1)
@@ -139,8 +139,8 @@ class CutRates(Rates):
 
     effort = 0
 
-    def __init__(self, problem: Problem, sale: Offers) -> None:
-        super().__init__(problem, sale)
+    def __init__(self, problem: Problem, offers: Offers) -> None:
+        super().__init__(problem, offers)
         network = network_of(problem)
         fine = WHOLE / max(int(network.weight.sum()), 1) / max(len(network.src), 1)
         self.parts = float(2 ** int(np.log2(min(fine, FINEST))))
@@ -150,7 +150,7 @@ class CutRates(Rates):
             group = automorphisms(
                 network.topology,
                 colours=network.weight.tolist(),
-                links=sale.labels.tolist(),
+                links=offers.labels.tolist(),
                 steady=True,
             )
             self.sinks = self.sinks[np.unique(group.orbits()[self.sinks], return_index=True)[1]]
@@ -182,15 +182,15 @@ class ProgramRates(Rates):
 
     effort = 1
 
-    def __init__(self, problem: Problem, sale: Offers) -> None:
-        super().__init__(problem, sale)
+    def __init__(self, problem: Problem, offers: Offers) -> None:
+        super().__init__(problem, offers)
         # CVXPY takes most of a second to load, and a cut needs none.
         from formulations.engines.orbit_lp.lp import Copies, orbit_program  # noqa: PLC0415
         from formulations.solvers.cvxpy_highs import Backend  # noqa: PLC0415
 
         self.backend = Backend()
-        copies: Copies = "auto" if even(problem, sale) else "exact"
-        made = orbit_program(problem, classes=sale.labels, copies=copies)
+        copies: Copies = "auto" if even(problem, offers) else "exact"
+        made = orbit_program(problem, classes=offers.labels, copies=copies)
         self.program = made.program
         self.first = np.unique(self.program.rows, return_index=True)[1]
 
@@ -223,7 +223,7 @@ class TreeRates(Rates):
         """
         from formulations.engines.tree_columns.search import best_trees  # noqa: PLC0415
 
-        topology = self.sale.upgraded(self.sale.rounded(extra))
+        topology = self.offers.upgraded(self.offers.rounded(extra))
         found = best_trees(Problem(topology, self.problem.collective), seconds=PATIENCE)
         algbw = self.problem.collective.size / float(found.time) * BYTES
         if float(found.time) > found.bound * (1 + NEAR):
@@ -235,12 +235,12 @@ class TreeRates(Rates):
         fold = found.task.rows.fold
         # All links of a row have its price together; there are no shared limits here.
         price = (found.prices / fold.sum(axis=1)) @ fold
-        grown = self.grown(self.sale.rounded(extra))
+        grown = self.grown(self.offers.rounded(extra))
         weights = algbw * (price / grown) / price.sum()
         return self.cuts(algbw, weights[None, :], extra=extra, cut=None)
 
 
-def rates_of(problem: Problem, sale: Offers) -> Rates:
+def rates_of(problem: Problem, offers: Offers) -> Rates:
     """Return the engine for a problem.
 
     Raises
@@ -249,15 +249,15 @@ def rates_of(problem: Problem, sale: Offers) -> Rates:
         If fluid models cannot say it, or it is too large.
     """
     # A limit that does not bind today may bind once its links have more.
-    if not problem.topology.limits and cut_decides(problem) and even(problem, sale):
-        return CutRates(problem, sale)
+    if not problem.topology.limits and cut_decides(problem) and even(problem, offers):
+        return CutRates(problem, offers)
     why = steady_state.refusal(problem)
     if why is None and programmable(problem):
-        return ProgramRates(problem, sale)
+        return ProgramRates(problem, offers)
     if why is None and not steady_state.demands_of(problem).only_pairs:
         why = task.refusal(problem)
         if why is None and not problem.topology.limits:
-            return TreeRates(problem, sale)
+            return TreeRates(problem, offers)
     why = why or (
         "its linear program would be too large to be solved again and again; take fewer hosts"
     )
@@ -265,13 +265,13 @@ def rates_of(problem: Problem, sale: Offers) -> Rates:
     raise ProblemError(msg)
 
 
-def even(problem: Problem, sale: Offers) -> bool:
+def even(problem: Problem, offers: Offers) -> bool:
     """Whether every relay gets as much more in as out, whatever is bought."""
     topology = problem.topology
     src, dst = topology.ends
     relay = np.array([each.kind != "gpu" for each in topology.devices], dtype=bool)
-    for number in range(len(sale.goods)):
-        mine = sale.of_link == number
+    for number in range(len(offers.goods)):
+        mine = offers.of_link == number
         net = np.bincount(dst[mine], minlength=len(relay)).astype(float)
         net -= np.bincount(src[mine], minlength=len(relay))
         if (net[relay] != 0).any():

@@ -11,17 +11,17 @@ the cuts c of each that were found so far (`formulations.analyses.expansion.rate
 Variables: x[g] >= 0, units that are bought of g, whole where g is sold in steps; a unit is the
 step, or today's bandwidth where any amount can be bought; f, how many times as fast as today.
 u[g] are GB/s of a unit, a[c, g] and d[c] the slopes and the offset of a cut, t[p] GB/s that are
-asked of p at f = 1 and s[p] those that are asked more when f grows by 1.
+required of p at f = 1 and s[p] the increase when f grows by 1.
 
-    minimise    worth sum over g of price[g] u[g] x[g] - reward f
+    minimise    cost_weight sum over g of price[g] u[g] x[g] - reward f
     subject to  sum over g of a[c, g] u[g] x[g] + d[c] >= t[p] + s[p] (f - 1)   each c of each p
                 sum over g of price[g] u[g] x[g] <= budget
                 x[g] u[g] <= most[g],   least <= f <= largest
 
 Rows are divided by t[p] and costs by that of all bandwidth of today, so all numbers are near 1.
 
-`Search.settle` solves it, asks the engines for the best rates at what it bought, and adds the cuts
-that say a target is missed, until none is (Kelley, The cutting-plane method for solving convex
+`Search.settle` solves it, requests the best rates from the engines at what it bought, and adds the
+cuts that say a target is missed, until none is (Kelley, The cutting-plane method for solving convex
 programs, 1960; Benders, Partitioning procedures, 1962): engines have finitely many cuts, so this
 ends, and as cuts leave no good amounts out, the last objective is a proof.
 """
@@ -85,23 +85,23 @@ def cheapest_upgrade(
     LimitReached
         If the time limit came first.
     """
-    asked = (problems,) if isinstance(problems, Problem) else tuple(problems)
-    engines, sale, today = prepared(asked, costs, by=by)
+    listed = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    engines, offers, today = prepared(listed, costs, by=by)
     targets = targets_of(target, today=[each.algbw for each in today])
 
     before = np.array([each.algbw for each in today])
     base = np.maximum(targets, before)
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    search = Search(sale, engines, base, np.zeros(len(base)), deadline)
+    search = Search(offers, engines, base, np.zeros(len(base)), deadline)
     for number, found in enumerate(today):
         search.add(number, found)
     try:
         bought = search.settle(Goal(largest=1.0))
     except Infeasible:
-        raise Infeasible(_too_much(engines, sale, today, base=base)) from None
+        raise Infeasible(_too_much(engines, offers, today, base=base)) from None
     return upgrade_of(
         engines,
-        sale,
+        offers,
         bought.extra,
         today=today,
         targets=targets,
@@ -122,10 +122,10 @@ def prepared(
         if each.topology != topology:
             msg = f"the collectives are on {topology} and on {each.topology}; give them one cluster"
             raise ProblemError(msg)
-    sale = offers_of(topology, costs, by=by)
-    engines = [rates_of(each, sale) for each in problems]
-    none = np.zeros(len(sale.goods))
-    return engines, sale, [each.at(none) for each in engines]
+    offers = offers_of(topology, costs, by=by)
+    engines = [rates_of(each, offers) for each in problems]
+    none = np.zeros(len(offers.goods))
+    return engines, offers, [each.at(none) for each in engines]
 
 
 def targets_of(target: Target | Sequence[Target], *, today: Sequence[float]) -> np.ndarray:
@@ -152,7 +152,7 @@ def targets_of(target: Target | Sequence[Target], *, today: Sequence[float]) -> 
 
 def upgrade_of(
     engines: Sequence[Rates],
-    sale: Offers,
+    offers: Offers,
     extra: np.ndarray,
     *,
     today: Sequence[Found],
@@ -160,49 +160,49 @@ def upgrade_of(
     bound: float,
     currency: str,
 ) -> Upgrade:
-    """Return what amounts come to, asked of the engines once more.
+    """Return the cost and rates of amounts, recomputed by the engines.
 
     Parameters
     ----------
-    engines, sale
+    engines, offers
         Of the problems and their cluster.
     extra
         GB/s more of each of the goods, shape (goods,).
     today
         Rates of the problems as the cluster is.
     targets
-        algbw in GB/s of each that was asked for.
+        algbw in GB/s of each that was requested.
     bound
         Lower bound on the cost.
     currency
         Its unit.
     """
-    rounded = sale.rounded(extra)
+    rounded = offers.rounded(extra)
     gains = []
     for engine, now, target in zip(engines, today, targets.tolist(), strict=True):
         found = engine.at(rounded)
         kind = engine.problem.collective.kind
-        held = tuple(_held(sale, found))
+        held = tuple(_held(offers, found))
         gains.append(Gain(kind, now.algbw, found.algbw, target, found.cut, held))
     return Upgrade(
-        cost=sale.cost(rounded),
+        cost=offers.cost(rounded),
         bound=max(bound, 0.0),
-        changes=sale.changes(rounded),
-        topology=sale.upgraded(rounded),
+        changes=offers.changes(rounded),
+        topology=offers.upgraded(rounded),
         gains=tuple(gains),
         currency=currency,
         factor=min(each.target / each.before for each in gains),
     )
 
 
-def _held(sale: Offers, found: Found) -> list[tuple[str, float]]:
+def _held(offers: Offers, found: Found) -> list[tuple[str, float]]:
     """Return classes of links with their shares of what holds a collective down."""
     shares: dict[str, float] = {}
-    topology = sale.topology
+    topology = offers.topology
     for row in np.flatnonzero(found.shares > 0).tolist():
-        number = int(sale.rows[row])
+        number = int(offers.rows[row])
         if number >= 0:
-            words = sale.goods[number].words
+            words = offers.goods[number].words
         elif row < len(topology.links):
             link = topology.links[row]
             words = f"{link.medium or 'links'} at {link.bandwidth:g} GB/s"
@@ -228,22 +228,24 @@ def _gigabytes(target: Target, today: float) -> float:
 
 
 def _too_much(
-    engines: Sequence[Rates], sale: Offers, today: Sequence[Found], *, base: np.ndarray
+    engines: Sequence[Rates], offers: Offers, today: Sequence[Found], *, base: np.ndarray
 ) -> str:
     """Say which target is out of reach, what the most is, and what holds it there."""
     for engine, now, need in zip(engines, today, base.tolist(), strict=True):
         one = np.array([need])
-        search = Search(sale, [engine], one, one)
+        search = Search(offers, [engine], one, one)
         search.add(0, now)
-        best = search.settle(Goal(worth=0.0, reward=1.0, least=0.0, largest=1.0))
+        best = search.settle(Goal(cost_weight=0.0, reward=1.0, least=0.0, largest=1.0))
         if best.factor < 1 - 1e-6:
-            held = _held(sale, engine.at(best.extra))
+            held = _held(offers, engine.at(best.extra))
             return (
                 f"nothing that is for sale brings {engine.problem.collective.kind} on "
-                f"{sale.topology} to {need:.6g} GB/s: {best.factor * need:.6g} GB/s is the most, "
+                f"{offers.topology} to {need:.6g} GB/s: {best.factor * need:.6g} GB/s is the most, "
                 f"held by {held[0][0]}; sell more of these, or ask for less"
             )
-    return f"what is for sale on {sale.topology} reaches each target, and not all of them together"
+    return (
+        f"what is for sale on {offers.topology} reaches each target, and not all of them together"
+    )
 
 
 MET = 1e-7
@@ -255,11 +257,11 @@ TIGHT = {"primal_feasibility_tolerance": 1e-9, "mip_feasibility_tolerance": 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What the program is asked; the defaults ask for the least cost.
+    """The objective of the program; the defaults minimise cost.
 
     Parameters
     ----------
-    worth, reward
+    cost_weight, reward
         Weights of cost, as a share of `Search.unit`, and of speed.
     least, largest
         Bounds of f.
@@ -267,7 +269,7 @@ class Goal:
         Largest cost.
     """
 
-    worth: float = 1.0
+    cost_weight: float = 1.0
     reward: float = 0.0
     least: float = 1.0
     largest: float = math.inf
@@ -287,7 +289,7 @@ class Bought:
     cost
         Of these.
     bound
-        Lower bound on what the goal counts: `worth` times cost less `reward` times f.
+        Lower bound on the objective: `cost_weight` times cost less `reward` times f.
     proved
         Whether it is that bound; else the deadline came in an integer program.
     """
@@ -305,7 +307,7 @@ class Search:
 
     Parameters
     ----------
-    sale
+    offers
         What is for sale.
     rates
         An engine for each collective.
@@ -315,7 +317,7 @@ class Search:
         On the clock of `time.perf_counter`.
     """
 
-    sale: Offers
+    offers: Offers
     rates: Sequence[Rates]
     base: np.ndarray
     slope: np.ndarray
@@ -326,7 +328,7 @@ class Search:
     _known: set[tuple[int, Found]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        goods = self.sale.goods
+        goods = self.offers.goods
         self.backend = Backend(settings=TIGHT)
         self.steps = [i for i, each in enumerate(goods) if each.step is not None]
         self.unit_of = np.array([each.step or each.bandwidth for each in goods])
@@ -370,9 +372,9 @@ class Search:
                 return bought
 
     def _missed(self, bought: Bought) -> bool:
-        """Ask engines until one says that a target is missed, and keep its cuts.
+        """Call engines until one proves that a target is missed, and store its cuts.
 
-        Quick ones are asked first, and slow ones only about amounts that satisfy these.
+        Quick ones are called first, and slow ones only about amounts that satisfy these.
         """
         order = sorted(range(len(self.rates)), key=lambda number: self.rates[number].effort)
         for number in order:
@@ -389,7 +391,7 @@ class Search:
         left = self.deadline - time.perf_counter()
         if left <= 0:
             msg = (
-                f"the time limit came before the cheapest upgrade of {self.sale.topology} was "
+                f"the time limit came before the cheapest upgrade of {self.offers.topology} was "
                 "found; give it more time, or sell fewer kinds of links"
             )
             raise LimitReached(msg)
@@ -402,7 +404,7 @@ class Search:
         ]
         if goal.budget < math.inf:
             rules.append(self.price @ x <= goal.budget / self.unit)
-        aim = goal.worth * (self.price @ x) - goal.reward * f
+        aim = goal.cost_weight * (self.price @ x) - goal.reward * f
         model = cp.Problem(cp.Minimize(aim), rules)
         limit = None if left == math.inf else left
         outcome = self.backend.solve(model, gap=0.0, time_limit=limit)
@@ -412,7 +414,7 @@ class Search:
         return Bought(
             extra=extra,
             factor=float(np.asarray(f.value)),
-            cost=self.sale.cost(extra),
+            cost=self.offers.cost(extra),
             bound=outcome.bound,
             proved=outcome.ending is TerminationCondition.OPTIMAL,
         )

@@ -1,4 +1,4 @@
-"""What is told of every loss and of every straggler.
+"""The report on every failure and every straggler.
 
 What can fail: links, devices and hosts, one of each class that symmetries exchange.
 
@@ -27,7 +27,7 @@ from formulations.engines.orbit_lp.group import acting, loads_of
 
 PartKind = Literal["link", "gpu", "nic", "memory", "switch", "host"]
 PARTS: tuple[PartKind, ...] = get_args(PartKind)
-"""All that can fail, in the order in which it is told."""
+"""All that can fail, in the order of the report."""
 
 _NOUNS = {each: each.upper() if each in ("gpu", "nic") else each for each in PARTS}
 
@@ -129,7 +129,7 @@ def _orbits(problem: Problem, *, latencies: bool) -> tuple[np.ndarray, np.ndarra
         sorts.setdefault((each.medium, each.count, each.alpha if latencies else 0.0), len(sorts))
         for each in topology.links
     ]
-    # What joins a host with what it holds is none of the cluster's own links.
+    # An edge between a host and what it holds is not one of the cluster's own links.
     cost += [len(sorts)] * (len(larger.links) - len(cost))
     found = acting(larger, loads_of(problem), costs=np.array(cost, dtype=float))
     many = len(topology.devices) + len(topology.hosts)
@@ -247,7 +247,7 @@ class Survival:
 
 
 class _OfPart:
-    """What is told of the part that is lost or lags."""
+    """The report on the part that is lost or lags."""
 
     part: Part
 
@@ -290,7 +290,7 @@ class Failure(_OfPart):
     why
         Why there is no optimum or no plan, else empty.
     result
-        A verified plan on what is left, where one was asked for and found.
+        A verified plan on what is left, where one was requested and found.
     survival
         How much of today's plan is left, where there is one.
     """
@@ -312,7 +312,7 @@ class Failure(_OfPart):
 
     @property
     def makespan(self) -> float | None:
-        """µs of each of many repetitions in the steady state; None where there is none."""
+        """µs of each of many repetitions in the steady state; None without a repetition."""
         return None if self.optimum is None else self.optimum.makespan
 
     @property
@@ -359,7 +359,7 @@ class Failures:
     rows
         The losses, in the order of `parts.PARTS`.
     result
-        Today's plan, where schedules were asked for and one was found.
+        Today's plan, where schedules were requested and one was found.
     """
 
     problem: Problem
@@ -381,7 +381,7 @@ class Failures:
         """Name the worst in a sentence."""
         worst = self.worst
         if worst is None:
-            return f"{self.problem.topology} has nothing of the kinds asked for to lose."
+            return f"{self.problem.topology} has nothing of the requested kinds to lose."
         if worst.optimum is not None and worst.lost < SMALL:
             many = sum(each.alike for each in self.rows)
             return f"None of {many:,} single losses costs any of {self.today.algbw:.4g} GB/s."
@@ -408,7 +408,7 @@ class Straggler(_OfPart):
     replayed
         µs that today's plan takes there, replayed in continuous time; None without a plan.
     result
-        A verified plan made for the slowed cluster, where one was asked for and found.
+        A verified plan made for the slowed cluster, where one was requested and found.
     why
         Why there is no such plan, else empty.
     """
@@ -471,7 +471,7 @@ class Stragglers:
     rows
         The stragglers, in the order of `parts.PARTS`.
     result
-        Today's plan, where schedules were asked for and one was found.
+        Today's plan, where schedules were requested and one was found.
     """
 
     problem: Problem
@@ -491,14 +491,14 @@ class Stragglers:
         """Name who hurts most, and what re-planning wins, in a sentence."""
         worst = self.worst
         if worst is None:
-            return f"{self.problem.topology} has nothing of the kinds asked for to lag."
-        told = f"What hurts most when it lags is {worst.words}: "
+            return f"{self.problem.topology} has nothing of the requested kinds to lag."
+        lead = f"What hurts most when it lags is {worst.words}: "
         if worst.replayed is None or self.result is None:
-            return f"{told}{worst.algbw:.4g} GB/s, of {self.today.algbw:.4g} GB/s today."
+            return f"{lead}{worst.algbw:.4g} GB/s, of {self.today.algbw:.4g} GB/s today."
         times = f"today's plan takes {worst.replayed:.4g} µs in place of {self.result.makespan:.4g}"
         if worst.wins is None or worst.wins < SMALL:
-            return f"{told}{times} µs."
-        return f"{told}{times} µs, and re-planning wins {_percent(worst.wins)} of it."
+            return f"{lead}{times} µs."
+        return f"{lead}{times} µs, and re-planning wins {_percent(worst.wins)} of it."
 
 
 def _percent(share: float) -> str:

@@ -59,7 +59,7 @@ class Planner:
     left: int
 
     def solved(self, problem: Problem) -> tuple[Result | None, str]:
-        """Return a plan, or None and why there is none."""
+        """Return a plan, or None and the reason."""
         seconds = None if self.until is None else max(0.0, self.until - monotonic()) / self.left
         self.left -= 1
         if seconds == 0:
@@ -88,7 +88,7 @@ def surviving(today: Result, left: Topology, problem: Problem | None) -> Surviva
     share = sum(carried[each] for each in gone) / (sum(carried.values()) or 1.0)
     sends = today.plan.sends if isinstance(today.plan, Schedule) else ()
     crossing = tuple(each for each in sends if not gone.isdisjoint(each.hops))
-    # A plan for other ranks than there are now is none.
+    # A plan for other ranks than there are now is no answer.
     runs = problem is not None and _answered(today, problem) and not crossing and share == 0
     makespan = replayed(today, problem) if runs and problem is not None else None
     return Survival(makespan, share, crossing, len(sends))
@@ -108,14 +108,14 @@ def replayed(today: Result, problem: Problem) -> float:
         The same collective on the slower cluster.
     """
     plan = slower(today.plan, today.problem.topology, problem.topology)
-    # The plan may have cut the chunks that were asked for.
+    # The plan may have cut the chunks that were requested.
     answered = problem.cut_into(len(today.problem.collective.chunks))
     verify(answered, plan)
     return simulate(answered, plan).makespan
 
 
 def _answered(today: Result, problem: Problem) -> bool:
-    """Say whether the plan answers a problem, its chunks cut further or as they are."""
+    """Test whether the plan answers a problem, its chunks cut further or as they are."""
     cut = problem.cut_into(len(today.problem.collective.chunks))
     return cut.collective == today.problem.collective
 
@@ -158,8 +158,8 @@ def failures(
     losing
         Kinds of parts, of `formulations.analyses.failures.nouns.PARTS`.
     schedule
-        Whether a verified plan is made for today and after every loss, and it is told how much of
-        today's plan a loss leaves.
+        Whether a verified plan is made for today and after every loss, and the rows report how much
+        of today's plan a loss leaves.
     time_limit
         Seconds for all plans together; what is not reached has none.
     formulation
@@ -216,7 +216,7 @@ class Study:
         self.parts: tuple[Part, ...] = parts_of(problem, losing, both=both, latencies=schedule)
         """What is lost, one row each."""
         self.result: Result | None = None
-        """Today's plan, once `rows` has begun; None where none is asked for or found."""
+        """Today's plan, once `rows` has begun; None where none is requested or found."""
         until = None if time_limit is None else monotonic() + time_limit
         self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
 
@@ -262,7 +262,7 @@ def without(topology: Topology, part: Part, *, both: bool = True) -> Topology:
 
 
 def _what_is_left(problem: Problem, left: Topology) -> tuple[Problem | None, Optimum | None, str]:
-    """Return the problem that is left with its optimum, or twice None and why there is none."""
+    """Return the problem that is left with its optimum, or twice None and the reason."""
     if len(left.ranks) < 2 <= len(problem.topology.ranks):
         only = f"only {left.ranks[0]} is left" if left.ranks else "no GPU is left"
         return None, None, f"{only}, and a collective needs two"
@@ -406,7 +406,7 @@ class LagStudy:
         self.parts: tuple[Part, ...] = parts_of(problem, lagging, latencies=schedule)
         """What lags, one row each."""
         self.result: Result | None = None
-        """Today's plan, once `rows` has begun; None where none is asked for or found."""
+        """Today's plan, once `rows` has begun; None where none is requested or found."""
         until = None if time_limit is None else monotonic() + time_limit
         self._planner = Planner(formulation, until, len(self.parts) + 1) if schedule else None
 

@@ -1,12 +1,12 @@
 """What one step more or less bandwidth of each class of links does to the best rate.
 
-`formulations.sensitivity` tells slopes; a step may go over a kink, so the rate is solved at its end
-(`formulations.analyses.sensitivity.changes` says how). Changes are yielded one class after the
+`formulations.sensitivity` returns slopes; a step may go over a kink, so the rate is solved at its
+end (`formulations.analyses.sensitivity.changes` says how). Changes are yielded one class after the
 other, so that somebody who waits may stop.
 
 Which proof is taken for the rate at other bandwidths: the kinds of `best_rate`.
 
-Each kind is asked until it does not hold for some scales; then the next takes over, and the planes
+Each kind is used until it does not hold for some scales; then the next takes over, and the planes
 that were found remain true.
 
 The best rate by its worst cut, an exact fraction, at any scales of the classes.
@@ -256,7 +256,7 @@ class BestRates(Rates):
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     classes
         What changes together.
 
@@ -264,7 +264,7 @@ class BestRates(Rates):
     ------
     ProblemError
         If fluid models cannot say the problem, or it is too large to be solved again and again;
-        so does `at` where only a bound is left to be had.
+        so does `at` where only a bound is available.
     """
 
     def __init__(self, problem: Problem, classes: Classes) -> None:
@@ -336,7 +336,7 @@ STEP = 0.01
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of the best rate when links of one class change by a step.
+    """Return the best rate after links of one class change by a step.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def changes(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     classes
         A number for each link, from 0 on, shape (links,); by default `link_classes`.
     step

@@ -9,7 +9,7 @@ that is above f everywhere and touches it there.
 * Let p be the line at a and q the line at b. If p is tight at b as well, f is straight between.
 * Else they meet at some x between. If f(x) is what they say there, f is straight on both sides of
   x: it is above its chords and below its tangents, which are the same. Else a new line is tight at
-  x: treat a to x and x to b in the same way.
+  x: treat a to x and x to b likewise.
 
 Every piece is thus proved by its ends, and no piece is missed however short; there are at most two
 solves for each. In fractions this is exact. With prices of linear programs lines that differ by
@@ -138,7 +138,7 @@ def rate_curve(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     links
         Ends of the links that change together: `Effect.links` of a class, for example.
     limits
@@ -150,7 +150,7 @@ def rate_curve(
     Raises
     ------
     ProblemError
-        If the range is none, a link is not there, fluid models cannot say the problem or it is too
+        If the range is empty, a link is not there, fluid models cannot say the problem or it is too
         large to be solved again and again.
     """
     if not (0 < low < high and math.isfinite(high)):
@@ -188,7 +188,7 @@ class _Search:
             yield _piece(q, low, high)
             return
         meet = (q.weights[0] - p.weights[0]) / (p.weights[1] - q.weights[1])
-        if not low < meet < high:  # closer to an end than floats can tell
+        if not low < meet < high:  # closer to an end than floats can resolve
             yield _piece(min(p, q, key=lambda each: _at(each, (low + high) / 2)), low, high)
             return
         found = self.rates.at((Fraction(1), meet))[0]

@@ -6,8 +6,8 @@ k is s[k] b. A witness of one optimum bounds all others:
 * a cut with what c[k] of class k leaves, and with the data w inside, says
   A(s) <= sum over k of s[k] c[k] (size / w), in fractions;
 * prices y >= 0 of a byte on each link, at which moving everything costs D(y) along the cheapest
-  ways or trees, say A(s) <= sum over k of s[k] g[k] with g[k] = size / D(y) times the sum of y b
-  over class k: what moves everything in the time T has paid D(y) <= T (y . b) at least.
+  paths or trees, say A(s) <= sum over k of s[k] g[k] with g[k] = size / D(y) times the sum of y b
+  over class k: what sends everything in the time T has paid D(y) <= T (y . b) at least.
 
 So each is a *plane* through the origin that A never exceeds, and one that touches A at s is tight
 there. A is the least of its planes: concave, never falling, and A(c s) = c A(s).

@@ -2,7 +2,7 @@
 
 The best steady state has algbw A, a concave function of bandwidths with kinks
 (`formulations.analyses.sensitivity.cutting_planes`). Of every class of links, and of shared limits
-of one bandwidth, both one-sided derivatives are told as elasticities
+of one bandwidth, both one-sided derivatives are returned as elasticities
 
     d ln A / d ln b      to the right: what a share more gives; to the left: what a share less costs
 
@@ -17,7 +17,7 @@ least slope over all tight planes, so it is at least the sum of those of its mem
     more(K) > sum over k in K of more(k)
 
 says that the members wait for one another. Of the classes of which less costs more than more gives
-all pairs are asked, of those 20 that cost most where there are more; planes met before answer most
+all pairs are tested, of those 20 that cost most where there are more; planes met before answer most
 of them. Where nothing alone or in pairs gives anything, a smallest set that does is found by
 leaving out one class after the other: all classes together always give 1, as A(c b) = c A(b).
 
@@ -29,7 +29,7 @@ right at 0 is the least slope among *all* planes that are tight at 0; a solve fi
 them, and any vertex of the optimal dual face. So look further away, where planes that rise less
 take over:
 
-1. let p be the tight plane of least slope found so far, and t some way off;
+1. let p be the tight plane of least slope found so far, and t some distance off;
 2. solve at t. If p is tight there too, f is straight between 0 and t, since it is concave and
    below p: the slope of p is the derivative, and p the proof;
 3. else some plane q is tight at t and below p there. If it is tight at 0 as well it was a better p.
@@ -167,17 +167,17 @@ class Slopes:
 
 
 NOTHING = 1e-7
-"""An elasticity below this is none: what is left of rounding in a linear program."""
+"""An elasticity below this is zero: the rounding error of a linear program."""
 
 MOST_TIED = 20
-"""Classes whose pairs are asked about."""
+"""Classes whose pairs are tested."""
 
 
 MOST_CUTS = 3
-"""Tied cuts that are told."""
+"""Tied cuts in a report."""
 
 _PRICED = 1e-4
-"""Classes with a smaller share of the prices are not told."""
+"""Classes with a smaller share of the prices are left out."""
 
 SIDE = 2
 """Names on a side of a cut."""
@@ -263,7 +263,7 @@ class Sensitivity:
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     optimum
         The best steady state and what proves it.
     cuts
@@ -305,7 +305,7 @@ def sensitivity(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     classes
         A number for each link, from 0 on, shape (links,), equal for links that change together.
     by
@@ -414,10 +414,12 @@ def _bottleneck(found: Sensitivity) -> str:
     if not found.cuts:
         held = enumerated([each.words for each in found.effects if each.matters], MOST_CLASSES)
         return f"{rate}: no cut alone says so, but the prices of {held}."
-    told_cuts = [_cut(found, each) for each in found.cuts]
-    if len(told_cuts) == 1:
-        return f"{rate}: the bottleneck cut is {told_cuts[0]}."
-    return f"{rate}: {len(told_cuts)} cuts are equally full, {enumerated(told_cuts, MOST_CUTS)}."
+    listed_cuts = [_cut(found, each) for each in found.cuts]
+    if len(listed_cuts) == 1:
+        return f"{rate}: the bottleneck cut is {listed_cuts[0]}."
+    return (
+        f"{rate}: {len(listed_cuts)} cuts are equally full, {enumerated(listed_cuts, MOST_CUTS)}."
+    )
 
 
 def _gains(found: Sensitivity) -> Iterator[str]:
@@ -432,12 +434,12 @@ def _gains(found: Sensitivity) -> Iterator[str]:
 
 def _gain(each: Effect) -> str:
     every = f"each of its {each.many:,}" if each.many > 1 else "it"
-    told = (
+    texts = (
         f"1 % more of {each.words} gives {percent(each.more)}: {each.gain:.3g} GB/s of algbw for "
         f"each GB/s added to {every}"
     )
     kink = each.less - each.more > _PRICED
-    return told + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
+    return texts + (f"; 1 % less costs {percent(each.less)}." if kink else ".")
 
 
 def _joint(found: Sensitivity) -> Iterator[str]:
@@ -461,7 +463,7 @@ def _together(found: Sensitivity, each: Together) -> str:
 
 
 def _waiting(found: Sensitivity) -> Iterator[str]:
-    """Tell of classes that alone give nothing, whose loss costs something; alike ones at once."""
+    """Yield classes that alone give nothing, whose loss costs something; alike ones at once."""
     alike: dict[str, list[Effect]] = {}
     for each in found.effects:
         if each.matters and not each.gains:

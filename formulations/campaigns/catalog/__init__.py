@@ -1,9 +1,9 @@
 """Every solved plan in a file, found again at once on every cluster of the same shape.
 
 >>> from formulations.campaigns import catalog
->>> kept = catalog.Catalog("plans.sqlite")  # doctest: +SKIP
->>> result = catalog.solve(problem, catalog=kept, time_limit=60)  # doctest: +SKIP
->>> kept.find(relabelled).makespan  # doctest: +SKIP
+>>> plans = catalog.Catalog("plans.sqlite")  # doctest: +SKIP
+>>> result = catalog.solve(problem, catalog=plans, time_limit=60)  # doctest: +SKIP
+>>> plans.find(relabelled).makespan  # doctest: +SKIP
 
 ``catalog`` has the front door, ``answering`` solves with it, ``entry`` is a line of it,
 ``questions`` says what is one question, ``rows``, ``packed``, ``tables`` and ``migrations`` are how

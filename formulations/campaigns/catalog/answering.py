@@ -40,7 +40,7 @@ def solve(
     problem, formulation, options, time_limit, gap, progress, solver
         As for `formulations.solve`, and so are its errors.
     catalog
-        Where plans are looked up and kept.
+        Where plans are looked up and stored.
     any_method
         Whether a plan of any formulation will do, the best there is, and not only one of this
         formulation with these options.
@@ -91,7 +91,7 @@ def fill(
     Parameters
     ----------
     catalog
-        Where plans are looked up and kept.
+        Where plans are looked up and stored.
     topology, kinds, root
         What is solved.
     methods

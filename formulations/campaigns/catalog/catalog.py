@@ -77,13 +77,13 @@ class Known:
 
 
 def listed() -> Select[Any]:
-    """Return what asks for lines, without the plans themselves."""
+    """Return the query for lines, without the plans themselves."""
     nbytes = func.length(PLANS.c.content).label("nbytes")
     return select(*_BRIEF, nbytes, *_ABOUT).join(QUESTIONS)
 
 
 def whole() -> Select[Any]:
-    """Return what asks for plans with their problems."""
+    """Return the query for plans with their problems."""
     more = (PLANS.c.content, QUESTIONS.c.content.label("problem"), QUESTIONS.c.places)
     form = (QUESTIONS.c.digest, QUESTIONS.c.family)
     return listed().add_columns(*more, *form)
@@ -135,7 +135,7 @@ def result_in(row: Line, problem: Problem, form: Canonical) -> Result:
     """
     known = known_in(row)
     source, target = known.at(row.size, row.parts), in_parts(problem, row.parts)
-    onto = Relabelling.between(source, target, known=known.form, asked=form)
+    onto = Relabelling.between(source, target, known=known.form, requested=form)
     return unpack(row.content, onto)
 
 
@@ -180,7 +180,7 @@ def put(
             connection.execute(update(PLANS).where(*same).values(given=longer))
         return False
     source = known.at(result.problem.collective.size, parts_of(result.problem))
-    onto = Relabelling.between(result.problem, source, known=form, asked=known.form)
+    onto = Relabelling.between(result.problem, source, known=form, requested=known.form)
     values = _values(result, given) | {"content": pack(result, None if onto.identical else onto)}
     if there is None:
         connection.execute(insert(PLANS).values(**key, **values))
@@ -220,7 +220,7 @@ def _values(result: Result, given: float | None) -> dict[str, Any]:
 
 
 def _known(connection: Connection, problem: Problem, form: Canonical) -> Known:
-    """Return the drawing that stands for a question; where there is none, this becomes it."""
+    """Return the drawing that stands for a question; if it has no drawing yet, this becomes it."""
     row = connection.execute(
         select(
             QUESTIONS.c.id.label("question"),
@@ -268,7 +268,7 @@ class Catalog:
     Parameters
     ----------
     path
-        Of the file, which is made where there is none; by default `usual_path`.
+        Of the file, which is created if missing; by default `usual_path`.
 
     Raises
     ------
@@ -334,8 +334,8 @@ class Catalog:
         Parameters
         ----------
         problem
-            What is asked; names and the order of devices do not matter. Where its chunks are
-            automatic its bytes are asked for, and what is found may answer it in equal parts.
+            The problem; names and the order of devices do not matter. Where its chunks are
+            automatic its bytes are requested, and what is found may answer it in equal parts.
         formulation
             Only of this one, by this version of Topoloom or proved; None takes the best of all.
         options
@@ -415,7 +415,8 @@ class Catalog:
             It, or its number.
         problem
             The problem to relabel it onto, isomorphic to its own and of its size, whether its
-            chunks are fixed or not; by default its own, on the cluster that it was first kept for.
+            chunks are fixed or not; by default its own, on the cluster that it was first stored
+            for.
         """
         number = entry if isinstance(entry, int) else entry.number
         with described(self.path), self._engine.connect() as connection:
@@ -463,7 +464,7 @@ class Catalog:
     def _wanted(
         self, problem: Problem, formulation: str | None, options: Mapping[str, Any] | None
     ) -> Select[Any]:
-        """Return what asks for plans, best first."""
+        """Return the query for plans, best first."""
         by_makespan = whole().order_by(PLANS.c.makespan, PLANS.c.bound.desc(), PLANS.c.id)
         if formulation is None:
             return by_makespan

@@ -34,13 +34,13 @@ class Read:
 
     Parameters
     ----------
-    kept, known
+    stored, known
         Plans that are new or better than those that were there, and others.
     refused
         Why lines were not taken, a sentence each.
     """
 
-    kept: int
+    stored: int
     known: int
     refused: tuple[str, ...]
 
@@ -78,14 +78,14 @@ def write_lines(catalog: Catalog, path: Path, entries: Iterable[Entry]) -> int:
 def read_lines(catalog: Catalog, path: Path) -> Read:
     """Keep the plans of a file, each verified and replayed first.
 
-    A line that is none, or whose plan does not verify, is told and the others are kept.
+    A malformed line, or one whose plan does not verify, is reported and the others are stored.
 
     Raises
     ------
     FormatError
         If the file cannot be read.
     """
-    kept, known, refused = 0, 0, []
+    stored, known, refused = 0, 0, []
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(_lines(file), start=1):
@@ -94,11 +94,11 @@ def read_lines(catalog: Catalog, path: Path) -> Read:
                 except CclError as error:
                     refused.append(f"{path.name}, line {number}: {error}")
                 else:
-                    kept, known = kept + new, known + (not new)
+                    stored, known = stored + new, known + (not new)
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise FormatError(msg) from error
-    return Read(kept, known, tuple(refused))
+    return Read(stored, known, tuple(refused))
 
 
 def _lines(file: IO[str]) -> Iterator[str]:

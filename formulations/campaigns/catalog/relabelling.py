@@ -2,8 +2,8 @@
 
 A result as it lies in a catalog: in the names of one drawing of its problem, compressed.
 
-What follows from the problem and the plan is not kept: on the way out the plan is verified and
-replayed on the problem that is asked, and a bound that it beats is refused.
+What follows from the problem and the plan is not stored: on the way out the plan is verified and
+replayed on the requested problem, and a bound that it beats is refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Relabelling:
 
     @classmethod
     def between(
-        cls, source: Problem, target: Problem, *, known: Canonical, asked: Canonical
+        cls, source: Problem, target: Problem, *, known: Canonical, requested: Canonical
     ) -> Relabelling:
         """Return one that leads `source` onto `target`.
 
@@ -76,7 +76,7 @@ class Relabelling:
         ----------
         source, target
             Isomorphic problems.
-        known, asked
+        known, requested
             Their canonical forms, of one digest.
 
         Raises
@@ -84,14 +84,14 @@ class Relabelling:
         ProblemError
             If the digests differ.
         """
-        if known.digest != asked.digest:
+        if known.digest != requested.digest:
             msg = (
                 f"{source.collective.kind} on {source.topology} and {target.collective.kind} on "
                 f"{target.topology} are not isomorphic; relabel between problems of one digest"
             )
             raise ProblemError(msg)
         places = np.empty(len(known.order), dtype=np.int64)
-        places[known.order] = asked.order
+        places[known.order] = requested.order
         return cls(source, target, places)
 
     @property
@@ -169,8 +169,8 @@ class Relabelling:
 
         Only names with a letter and a digit are known again; others may be words or numbers.
         """
-        told = self._told
-        return self._pattern.sub(lambda found: told[found[0]], sentence) if told else sentence
+        names = self._renamed
+        return self._pattern.sub(lambda found: names[found[0]], sentence) if names else sentence
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -179,7 +179,7 @@ class Relabelling:
         return {each.name: devices[place].name for each, place in pairs}
 
     @cached_property
-    def _told(self) -> dict[str, str]:
+    def _renamed(self) -> dict[str, str]:
         devices = self.target.topology.devices
         pairs = list(zip(self.source.topology.devices, self.places.tolist(), strict=True))
         hosts = {each.host: devices[place].host for each, place in pairs}
@@ -188,7 +188,7 @@ class Relabelling:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self._told, key=len, reverse=True)
+        longest_first = sorted(self._renamed, key=len, reverse=True)
         return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")
 
     @cached_property
@@ -371,17 +371,17 @@ def unpack(content: bytes, onto: Relabelling) -> Result:
 
 
 def plan_in(content: bytes, problem: Problem) -> Plan:
-    """Return the plan alone, not verified, in the names of the problem that it is kept for."""
+    """Return the plan alone, not verified, in the names of the problem that it is stored for."""
     return plan_of(_read(content).plan, problem.topology)
 
 
 def bounds_in(content: bytes) -> tuple[Bound, ...]:
-    """Return the bounds alone, in the names of the problem that the plan is kept for."""
+    """Return the bounds alone, in the names of the problem that the plan is stored for."""
     return tuple(map(bound_of, _read(content).bounds))
 
 
 def relabelled(result: Result, onto: Relabelling) -> Result:
-    """Return what is kept of a result in other names; problem and replay stay as they are."""
+    """Return the stored part of a result in other names; problem and replay stay as they are."""
     formula = result.closed_form
     return replace(
         result,
@@ -412,7 +412,7 @@ def _unsqueezed(content: bytes) -> bytes:
     reader = zlib.decompressobj()
     plain = reader.decompress(content, MOST_BYTES)
     if not reader.eof:
-        msg = f"what is kept of it was cut off, or has more than {MOST_BYTES:,} bytes"
+        msg = f"its stored content was cut off, or has more than {MOST_BYTES:,} bytes"
         raise CatalogError(msg)
     return plain
 
@@ -421,9 +421,9 @@ def _read(content: bytes) -> _Packed:
     try:
         read = msgspec.json.decode(_unsqueezed(content), type=_Packed)
     except (zlib.error, msgspec.DecodeError) as error:
-        msg = f"what is kept of it is damaged: {error}"
+        msg = f"its stored content is damaged: {error}"
         raise CatalogError(msg) from error
     if not read.bounds or read.stop not in Stop.__members__:
-        msg = f"what is kept of it has no bound, or stopped for an unknown reason: {read.stop}"
+        msg = f"its stored content has no bound, or stopped for an unknown reason: {read.stop}"
         raise CatalogError(msg)
     return read

@@ -101,9 +101,9 @@ def in_parts(problem: Problem, parts: int) -> Problem:
 
 def form_of(problem: Problem) -> Canonical:
     """Return the canonical form of the question of a problem; fixed chunks have a digest apart."""
-    asked = requested_by(problem)
-    found = canonical(asked.topology, asked.collective, windows=asked.windows)
-    return replace(found, digest=fixed(found.digest)) if asked.collective.whole else found
+    requested = requested_by(problem)
+    found = canonical(requested.topology, requested.collective, windows=requested.windows)
+    return replace(found, digest=fixed(found.digest)) if requested.collective.whole else found
 
 
 def fixed(digest: str) -> str:
@@ -117,7 +117,7 @@ def size_of(problem: Problem) -> float:
 
 
 def exact(topology: Topology) -> str:
-    """Return what tells one drawing of a cluster from others."""
+    """Return a key that distinguishes drawings of a cluster."""
     text = json.dumps(topology_to_json(topology), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -137,9 +137,9 @@ _COLUMNS = (
 
 
 def among_which_plans(connection: Connection) -> None:
-    """Say whether chunks were fixed, and among which plans a plan is proved.
+    """Test whether chunks were fixed, and among which plans a plan is proved.
 
-    One chunk per shard was what nobody had asked for, so that these are automatic now. What was
+    One chunk per shard was what nobody had requested, so that these are automatic now. What was
     called optimal may have met a bound for whole chunks only.
     """
     columns = connection.exec_driver_sql("PRAGMA table_info(questions)")
@@ -169,7 +169,7 @@ def _state_proofs(connection: Connection, question: int, problem: Problem) -> No
         try:
             proof = _proof(bounds_in(content), makespan, Status(status))
         except CatalogError:
-            continue  # Whoever asks for it finds it damaged, and drops it.
+            continue  # Its reader finds it damaged, and drops it.
         connection.exec_driver_sql(
             "UPDATE plans SET bound = ?, whole_bound = ?, status = ?, chunk = ? WHERE id = ?",
             (*proof, share * size, number),
@@ -261,7 +261,7 @@ MIGRATIONS = (_first, among_which_plans)
 
 
 def opened(path: Path) -> Engine:
-    """Open a catalog, make it where there is none, and bring it to the newest version.
+    """Open a catalog, create it if missing, and bring it to the newest version.
 
     Raises
     ------

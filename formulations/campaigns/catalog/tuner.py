@@ -35,7 +35,7 @@ class Entry:
     number
         By which the catalog knows it.
     cluster
-        Name of the cluster that it was first kept for; others may be isomorphic to it.
+        Name of the cluster that it was first stored for; others may be isomorphic to it.
     kind, ranks, chunks, root
         Of the collective: its kind, ranks, chunks per shard (all chunks of a custom one) in the
         plan, and the rank of the root on that cluster.
@@ -62,7 +62,7 @@ class Entry:
     given
         Seconds that the solve was given, None without a limit.
     kept
-        When it was kept: UTC, as ``2025-01-31 12:00:00``.
+        When it was stored: UTC, as ``2025-01-31 12:00:00``.
     nbytes
         Bytes that it takes in the file.
     """
@@ -106,7 +106,7 @@ class Entry:
         return self.size / self.makespan * 1e-3
 
     def answers(self, *, time_limit: float | None, gap: float | None) -> bool:
-        """Whether solving again with these limits could not be asked for more.
+        """Test whether solving again within these limits could not find a better plan.
 
         It could not where the plan is proved or near enough, where the solve came to its own end,
         or was cut short after at least as many seconds.
@@ -142,7 +142,7 @@ def options_text(options: Mapping[str, Any], *, exact: str) -> str:
     options
         Plain values by name.
     exact
-        What tells one drawing of a cluster from others: a sketch names its devices, so that it
+        A key that distinguishes drawings of a cluster: a sketch names its devices, so that it
         means nothing on another.
     """
     named = any(isinstance(each, Mapping) for each in options.values())

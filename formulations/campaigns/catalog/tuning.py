@@ -3,14 +3,14 @@
 Every plan of the cluster and collective is scaled to each size of a grid (`scaling`), verified and
 replayed there. Where the fastest differs between two neighbours, the interval is halved, on a
 logarithmic axis and with all plans again, until what is left is a byte or a `FINE` share: so a
-third plan that is the fastest only in between is found wherever a half of the way shows it.
+third plan that is the fastest only in between is found wherever a half of the interval shows it.
 
 Which method is the best for which collective and size, and what that gains over a ring.
 
 An atlas is plain data, from the plans of a catalog (each at every size, `tuning`) or from
 comparisons; `widgets.charts.atlas` and `widgets.pictures.atlas` draw it.
 
-A plan at another size: every chunk larger or smaller by one factor, the order of sends kept.
+A plan at another size: every chunk larger or smaller by one factor, the order of sends unchanged.
 
 A forest and a flow say shares, which hold at any size. A schedule says epochs. With chunks f times
 as large, transmissions take f times as long and latencies stay:
@@ -58,7 +58,7 @@ def scaled(problem: Problem, plan: Plan, size: float) -> tuple[Plan, float]:
     Raises
     ------
     ScheduleError
-        If it is none at that size: a sum would hold something else, or a buffer is too small.
+        If it is invalid at that size: a sum would hold something else, or a buffer is too small.
     """
     target = sized(problem, size)
     factor = size / problem.collective.size
@@ -91,7 +91,7 @@ SAME = 1e-3
 
 @dataclass(frozen=True)
 class Candidate:
-    """A stored plan on the cluster that is asked.
+    """A stored plan on the requested cluster.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Curves:
     candidates
         The plans.
     left_out
-        Of each that is none at some size: why, at the first.
+        Of each that is invalid at some size: why, at the first.
     """
 
     candidates: Sequence[Candidate]
@@ -147,7 +147,7 @@ class Curves:
             entry = each.entry
             self.left_out.setdefault(
                 place,
-                f"plan {entry.number} ({entry.formulation}) is none at {size:g} bytes: {error}",
+                f"plan {entry.number} ({entry.formulation}) is invalid at {size:g} bytes: {error}",
             )
             return math.inf
 
@@ -160,7 +160,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
     catalog
         Where they are.
     topology, collective
-        What is asked; its size and its number of chunks do not matter.
+        The problem; its size and its number of chunks do not matter.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
     found = []
     seen: set[object] = set()
     for entry in catalog.family(Problem(topology, collective)):
-        problem = Problem(topology, _as_kept(collective, entry))
+        problem = Problem(topology, _as_stored(collective, entry))
         result = catalog.load(entry, problem)
         if result is None:
             continue
@@ -181,7 +181,7 @@ def candidates(catalog: Catalog, topology: Topology, collective: Collective) -> 
     return found
 
 
-def _as_kept(collective: Collective, entry: Entry) -> Collective:
+def _as_stored(collective: Collective, entry: Entry) -> Collective:
     """Return a collective at the size and in the chunks of an entry."""
     named = made_of(collective)
     if named is None:
@@ -206,7 +206,7 @@ def tuned(
     catalog
         Where the plans are.
     topology, collective
-        What is asked; the size and the number of chunks of the collective do not matter.
+        The problem; the size and the number of chunks of the collective do not matter.
     sizes
         Bytes, a grid from the first to the last of which the ranges go.
     progress
@@ -251,8 +251,8 @@ def grid_of(sizes: Iterable[float]) -> tuple[int, ...]:
         each for each in listed if not (math.isfinite(each) and each >= 1 and each == int(each))
     ]
     if wrong or len(listed) < 2:
-        told = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
-        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {told}"
+        what = f"{wrong[0]:g} bytes is among them" if wrong else f"there are {len(listed)}"
+        msg = f"a table over sizes needs two or more, whole bytes from 1 on; {what}"
         raise ProblemError(msg)
     return tuple(int(each) for each in listed)
 
@@ -291,7 +291,7 @@ def _ranges(
 
 
 RINGS = ("ring", "multi-ring", "bidirectional-ring")
-"""Methods against which a gain is told: the best of them that is there."""
+"""Methods against which a gain is reported: the best of them that is there."""
 
 ATLAS_SIZES: tuple[float, ...] = tuple(10.0**i for i in range(3, 10))
 """Bytes from 1 KB to 1 GB."""
@@ -306,11 +306,11 @@ class Cell:
     kind, size
         The collective, and the bytes of its whole buffer.
     method
-        Who found the plan; None where there is none.
+        Who found the plan; None if there is none.
     makespan
-        µs of the best plan, None where there is none.
+        µs of the best plan, None if there is none.
     ring
-        µs of the best ring, None where there is none.
+        µs of the best ring, None if there is none.
     """
 
     kind: CollectiveKind
@@ -407,8 +407,8 @@ def regimes(
     rows, columns = tuple(dict.fromkeys(kinds)), grid_of(sizes)
     cells: list[Cell] = []
     for kind in rows:
-        asked = make_collective(kind, len(topology.ranks), float(columns[-1]))
-        cells += _row(catalog, topology, asked, columns)
+        collective = make_collective(kind, len(topology.ranks), float(columns[-1]))
+        cells += _row(catalog, topology, collective, columns)
         if progress is not None:
             progress(kind)
     return Atlas(topology.name, rows, tuple(map(float, columns)), tuple(cells))

@@ -1,7 +1,6 @@
 """Hundreds of candidate clusters overnight: `formulations.sweep` is the front door.
 
-``spec`` is what is asked, ``listed`` reads its lists and ranges, ``clusters`` opens and changes
-clusters, ``tasks`` makes the product. ``child`` solves in a process that ``pool`` keeps for each
-worker, ``cluster`` has the workers, ``running`` feeds them. ``rows`` is what a row says, ``kept``
-the folder in which rows are safe.
+``spec`` is the request with its lists and ranges, ``tasks`` opens and changes clusters and makes
+the product, ``pool`` solves in a child process of each worker, ``running`` feeds the workers.
+``rows`` is the content of a row, ``store`` the folder in which rows are safe.
 """

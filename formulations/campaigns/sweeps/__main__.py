@@ -18,6 +18,6 @@ if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
 
 from formulations.campaigns.sweeps.rows import serve  # noqa: E402  once it is certain to stay
 
-# A terminal sends Ctrl-C to all; whoever asks ends this process.
+# A terminal sends Ctrl-C to all; the parent ends this process.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 leave(serve)

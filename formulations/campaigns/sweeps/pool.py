@@ -49,7 +49,7 @@ START = 120.0
 
 
 def solve_task(task: Task) -> Values:
-    """Solve a task on the worker that runs this; what a solver does is told in its values.
+    """Solve a task on the worker that runs this; its values report what a solver does.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class Pool(WorkerPlugin):
 
 
 class _Process:
-    """A child process that is asked one task at a time."""
+    """A child process that solves one task at a time."""
 
     def __init__(self, memory: float) -> None:
         self.memory = memory
@@ -249,7 +249,7 @@ PATIENCE = 30.0
 
 
 class _Pageless:
-    """What serves no pages, on whatever address it is told."""
+    """A server without pages, on whatever address it is given."""
 
     def start_http_server(self, *_given: Any, **_named: Any) -> None:
         """Do nothing."""

@@ -10,7 +10,7 @@ The child process of a worker: tasks in lines of JSON, one after the other, and 
 For each task it answers ``begin`` with the fingerprint once everything is loaded, ``best`` with
 the row of a plan that is not the last, once a second at most, so that little is lost when the
 process is ended, and ``row``. It ends when the pipe that its tasks come through is closed, whatever
-its solver is doing, and when nobody has asked for a while.
+its solver is doing, and when nobody has looked for a while.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def _is(about: str, unit: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One task and what came of it; what follows from a plan is None where there is none."""
+    """One task and what came of it; what follows from a plan is None without one."""
 
     task: str = _is("key of the task")
     cluster: str = _is("name of the cluster, with its changes")
-    fingerprint: str = _is("of the problem that the plan answers; empty where there is none")
+    fingerprint: str = _is("of the problem that the plan answers; empty where it has none")
     gpus: int | None = _is("number of GPUs")
     hosts: int | None = _is("number of hosts")
     collective: str = _is("kind of the collective")
@@ -113,10 +113,10 @@ def schema() -> pa.Schema:
     columns = []
     for each in fields(Row):
         kind, *optional = get_args(hints[each.name]) or (hints[each.name],)
-        told = {key: value for key, value in each.metadata.items() if value}
-        columns.append(pa.field(each.name, kinds[kind], nullable=bool(optional), metadata=told))
-    told = {"about": "the result, JSON of topoloom/1, gzipped"}
-    columns.append(pa.field(RESULT, pa.binary(), nullable=True, metadata=told))
+        values = {key: value for key, value in each.metadata.items() if value}
+        columns.append(pa.field(each.name, kinds[kind], nullable=bool(optional), metadata=values))
+    values = {"about": "the result, JSON of topoloom/1, gzipped"}
+    columns.append(pa.field(RESULT, pa.binary(), nullable=True, metadata=values))
     return pa.schema(columns, metadata={"format": FORMAT})
 
 
@@ -180,10 +180,10 @@ def solved_values(result: Result) -> Values:
 
 
 def bottleneck(bound: Bound, topology: Topology) -> str:
-    """Say what holds the makespan up: ``25 GB/s out of h0``, the way, or the argument."""
+    """Say what holds the makespan up: ``25 GB/s out of h0``, the path, or the argument."""
     witness = bound.witness
     if isinstance(witness, Path):
-        return f"the way {' -> '.join(witness.devices)}"
+        return f"the path {' -> '.join(witness.devices)}"
     if not isinstance(witness, Cut):
         return bound.reference
     within = set(witness.inside)
@@ -204,7 +204,7 @@ def unpacked(content: bytes) -> Any:
     Raises
     ------
     FormatError
-        If they are none, or more than files may have.
+        If they are malformed, or more than files may have.
     """
     reader = zlib.decompressobj(wbits=31)
     try:
@@ -227,13 +227,13 @@ def without_clock(values: Iterable[Row]) -> list[tuple[Any, ...]]:
 def _listed(topology: Topology, names: set[str]) -> str:
     """Name hosts that are whole and other devices, the first few of many."""
     broken = {each.host for each in topology.devices if each.name not in names} | {None}
-    told = {
+    values = {
         (each.name if each.host in broken else str(each.host)): None
         for each in topology.devices
         if each.name in names
     }
-    more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-    return ", ".join(list(told)[:NAMED]) + more
+    more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
+    return ", ".join(list(values)[:NAMED]) + more
 
 
 def estimated(left: Sequence[Task], rows: Iterable[Row], workers: int) -> float | None:
@@ -339,21 +339,21 @@ class _Speaker:
 
     def __init__(self, answers: IO[bytes]) -> None:
         self.answers = answers
-        self.told = 0.0
+        self.reported = 0.0
 
     def begin(self, fingerprint: str) -> None:
-        """Tell that a solve begins."""
-        self.told = time.monotonic()
+        """Report that a solve begins."""
+        self.reported = time.monotonic()
         self.line({"event": "begin", "fingerprint": fingerprint, "version": __version__})
 
     def progress(self, news: Progress) -> None:
-        """Tell the best plan so far."""
-        if news.result is not None and time.monotonic() - self.told >= PLANS:
-            self.told = time.monotonic()
+        """Report the best plan so far."""
+        if news.result is not None and time.monotonic() - self.reported >= PLANS:
+            self.reported = time.monotonic()
             self.row("best", news.result)
 
     def row(self, event: str, result: Result) -> None:
-        """Tell the values of a result."""
+        """Report the values of a result."""
         values: Values = solved_values(result)
         values[RESULT] = b64encode(values[RESULT]).decode()
         self.line({"event": event, "values": values})

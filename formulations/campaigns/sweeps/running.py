@@ -1,4 +1,4 @@
-"""A sweep from beginning to end: what is left to solve goes out, rows come in and are kept.
+"""A sweep from beginning to end: what is left to solve goes out, rows come in and are stored.
 
 >>> import formulations
 >>> found = formulations.sweep(
@@ -54,7 +54,7 @@ class Progress:
     ----------
     done, total
         Rows that are there, and tasks.
-    kept
+    stored
         Of the rows those that were there when it was started.
     planless
         Of the rows those without a plan.
@@ -66,7 +66,7 @@ class Progress:
 
     done: int
     total: int
-    kept: int
+    stored: int
     planless: int
     seconds: float
     row: Row | None = None
@@ -74,7 +74,7 @@ class Progress:
     @property
     def rate(self) -> float:
         """Tasks a second, on average since it was started."""
-        return (self.done - self.kept) / self.seconds if self.seconds > 0 else 0.0
+        return (self.done - self.stored) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def left(self) -> float | None:
@@ -128,7 +128,7 @@ def sweep(
     Parameters
     ----------
     spec
-        What is asked: the path of a YAML file, its content as a mapping, or a `Spec`.
+        The request: the path of a YAML file, its content as a mapping, or a `Spec`.
     scheduler
         Address of a Dask scheduler, such as ``tcp://host:8786``; by default workers of this
         machine.
@@ -147,22 +147,22 @@ def sweep(
     Raises
     ------
     FormatError
-        If the spec is none, or the folder cannot be written or is being written.
+        If the spec is malformed, or the folder cannot be written or is being written.
     ProblemError
         If a cluster, a collective, a formulation or an option does not exist.
     SolveError
         If there is no scheduler at the address, or it has gone.
     """
-    asked = read_spec(spec)
-    tasks = tasks_of(asked)
+    specified = read_spec(spec)
+    tasks = tasks_of(specified)
     folder = folder_of(spec) if into is None else Path(into)
     ended = threading.Event() if stop is None else stop
     with keeping(folder) as keeper:
-        keeper.begin(asked, (each.key for each in tasks), version=__version__)
+        keeper.begin(specified, (each.key for each in tasks), version=__version__)
         there = {key: why for key, why in keeper.there().items() if not (again and why)}
         waiting = [each for each in tasks if each.key not in there]
-        told = _Told(keeper, [there.get(each.key) for each in tasks], progress)
-        _solve(waiting, told, scheduler, workers=workers, stop=ended)
+        reporter = _Reporter(keeper, [there.get(each.key) for each in tasks], progress)
+        _solve(waiting, reporter, scheduler, workers=workers, stop=ended)
         keeper.flush(now=True)
         if not ended.is_set():
             keeper.compact()
@@ -177,8 +177,8 @@ def folder_of(spec: str | Path | Mapping[str, Any] | Spec) -> Path:
     return Path(tempfile.mkdtemp(prefix="topoloom-sweep-"))
 
 
-class _Told:
-    """Keeps rows and tells how the sweep stands."""
+class _Reporter:
+    """A store of rows that reports how the sweep stands."""
 
     def __init__(
         self,
@@ -189,9 +189,9 @@ class _Told:
         self.keeper, self.total = keeper, len(there)
         self._progress = progress
         self._begin = time.perf_counter()
-        self._done = self._kept = sum(each is not None for each in there)
+        self._done = self._stored = sum(each is not None for each in there)
         self._planless = sum(map(bool, there))
-        self._tell(None)
+        self._report(None)
 
     def add(self, values: Values) -> None:
         """Take a row."""
@@ -199,28 +199,28 @@ class _Told:
         self.keeper.flush()
         self._done += 1
         self._planless += bool(values["why_not"])
-        self._tell(row_of(values))
+        self._report(row_of(values))
 
-    def _tell(self, row: Row | None) -> None:
+    def _report(self, row: Row | None) -> None:
         if self._progress is not None:
             seconds = time.perf_counter() - self._begin
             self._progress(
-                Progress(self._done, self.total, self._kept, self._planless, seconds, row)
+                Progress(self._done, self.total, self._stored, self._planless, seconds, row)
             )
 
 
 def _solve(
     tasks: list[Task],
-    told: _Told,
+    reporter: _Reporter,
     scheduler: str | None,
     *,
     workers: int | None,
     stop: threading.Event,
 ) -> None:
-    """Tell the rows of tasks."""
+    """Report the rows of tasks."""
     for each in tasks:
         if each.why_not:
-            told.add(unsolved(each, each.why_not, version=__version__))
+            reporter.add(unsolved(each, each.why_not, version=__version__))
     left = [each for each in tasks if not each.why_not]
     if not left:
         return
@@ -228,10 +228,10 @@ def _solve(
     from formulations.campaigns.sweeps.pool import solvers  # noqa: PLC0415
 
     with solvers(scheduler, workers) as client:
-        _fed(client, left, told, stop)
+        _fed(client, left, reporter, stop)
 
 
-def _fed(client: Client, tasks: list[Task], told: _Told, stop: threading.Event) -> None:
+def _fed(client: Client, tasks: list[Task], reporter: _Reporter, stop: threading.Event) -> None:
     """Give workers a few tasks more than they solve, until none is left or it is to stop.
 
     A scheduler's memory and its haste grow with what it knows of, so it knows of little.
@@ -241,12 +241,12 @@ def _fed(client: Client, tasks: list[Task], told: _Told, stop: threading.Event) 
     done: queue.SimpleQueue[Future[Values]] = queue.SimpleQueue()
     waiting = deque(tasks)
     running: dict[Any, tuple[Future[Values], Task]] = {}
-    room, counted = 0, -COUNT
+    limit, counted = 0, -COUNT
     while (running or waiting) and not stop.is_set():
         if time.monotonic() - counted >= COUNT:
             counted = time.monotonic()
-            room = AHEAD * sum(client.nthreads().values())
-        while waiting and len(running) < room:
+            limit = AHEAD * sum(client.nthreads().values())
+        while waiting and len(running) < limit:
             task = waiting.popleft()
             future = client.submit(solve_task, task, pure=False)
             running[future.key] = future, task
@@ -254,9 +254,9 @@ def _fed(client: Client, tasks: list[Task], told: _Told, stop: threading.Event) 
         try:
             future = done.get(timeout=min(LOOK, FLUSH))
         except queue.Empty:
-            told.keeper.flush()
+            reporter.keeper.flush()
             continue
-        told.add(_values(*running.pop(future.key)))
+        reporter.add(_values(*running.pop(future.key)))
 
 
 def _values(future: Future[Values], task: Task) -> Values:
@@ -268,7 +268,7 @@ def _values(future: Future[Values], task: Task) -> Values:
         If the scheduler has gone.
     """
     if future.status in ("cancelled", "lost"):
-        msg = "the scheduler has gone; rows so far are kept, and the same sweep goes on with them"
+        msg = "the scheduler has gone; rows so far are stored, and the same sweep goes on with them"
         raise SolveError(msg)
     error = future.exception()
     if error is None:

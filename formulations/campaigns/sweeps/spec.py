@@ -1,4 +1,4 @@
-"""What a sweep is asked: candidate clusters, collectives, sizes, methods and their limits."""
+"""Request of a sweep: candidate clusters, collectives, sizes, methods and their limits."""
 
 from __future__ import annotations
 
@@ -144,15 +144,15 @@ def read_spec(given: str | Path | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415  most sweeps of programs are none of a file
+    import yaml  # noqa: PLC0415  most sweeps of programs read no file
 
     try:
         value = yaml.safe_load(read_bytes(path))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        told = getattr(error, "problem", None) or "it is not YAML text"
-        msg = f"{path}{where}: {told}"
+        reason = getattr(error, "problem", None) or "it is not YAML text"
+        msg = f"{path}{where}: {reason}"
         raise FormatError(msg) from None
     if not isinstance(value, dict):
         msg = f"{path}: a sweep says clusters, collectives and sizes; see docs/sweeps.md"

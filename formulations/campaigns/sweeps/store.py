@@ -43,12 +43,12 @@ GROUP = 1_000
 TRIES = 20
 """How often a reader looks again when a file that it saw has become part of another."""
 
-_ASKED = "sweep.json"
+_REQUEST = "sweep.json"
 _LOCK = "lock"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What the folder's last sweep was asked.
+    """The request of the folder's last sweep.
 
     Parameters
     ----------
@@ -79,39 +79,39 @@ def read_rows(folder: str | Path) -> tuple[Row, ...]:
     FormatError
         If there is no such folder, or a file of it is not one of a sweep.
     """
-    asked = read_request(folder)
+    request = read_request(folder)
     names = [each.name for each in fields(Row)]
     found: dict[str, Row] = {}
     for table in _tables(Path(folder), names):
         columns = [_values(table, name) for name in names]
         rows = (Row(**dict(zip(names, each, strict=True))) for each in zip(*columns, strict=True))
         found |= {row.task: row for row in rows}
-    return tuple(found[key] for key in asked.tasks if key in found)
+    return tuple(found[key] for key in request.tasks if key in found)
 
 
 def is_sweep(folder: str | Path) -> bool:
     """Whether a folder is that of a sweep."""
-    return (Path(folder) / _ASKED).is_file()
+    return (Path(folder) / _REQUEST).is_file()
 
 
 def read_request(folder: str | Path) -> Request:
-    """Return what the folder's last sweep was asked.
+    """Return the request of the folder's last sweep.
 
     Raises
     ------
     FormatError
         If the folder is not that of a sweep.
     """
-    path = Path(folder) / _ASKED
+    path = Path(folder) / _REQUEST
     if not is_sweep(folder):
-        msg = f"{folder} is not the folder of a sweep: it has no {_ASKED}"
+        msg = f"{folder} is not the folder of a sweep: it has no {_REQUEST}"
         raise FormatError(msg)
     try:
-        asked: Request = decode_json(read_bytes(path), Request)
+        request: Request = decode_json(read_bytes(path), Request)
     except FormatError as error:
         msg = f"{path}: {error}"
         raise FormatError(msg) from None
-    return asked
+    return request
 
 
 def open_result(folder: str | Path, task: str) -> Result:
@@ -175,9 +175,9 @@ class Keeper:
         return found
 
     def begin(self, spec: Any, tasks: Iterable[str], *, version: str) -> None:
-        """Write what is asked."""
-        asked = Request(FORMAT, version, msgspec.to_builtins(spec), list(tasks))
-        write_text(self.folder / _ASKED, msgspec.json.encode(asked).decode())
+        """Write the request."""
+        request = Request(FORMAT, version, msgspec.to_builtins(spec), list(tasks))
+        write_text(self.folder / _REQUEST, msgspec.json.encode(request).decode())
 
     def add(self, values: Values) -> None:
         """Take a row; it is on the disk within `FLUSH` seconds if `flush` is called as often."""
@@ -333,7 +333,7 @@ def _opened(part: Path) -> pq.ParquetFile:
     Raises
     ------
     FormatError
-        If it is none or has others.
+        If it is not a table or has other columns.
     """
     try:
         file = pq.ParquetFile(part)
@@ -363,8 +363,8 @@ def _sync(folder: Path) -> None:
 
 
 def _unreadable(part: Path, error: Exception) -> FormatError:
-    told = (str(error).splitlines() or ["it is damaged"])[0].rstrip(".")
-    return FormatError(f"{part} cannot be read: {told}")
+    reason = (str(error).splitlines() or ["it is damaged"])[0].rstrip(".")
+    return FormatError(f"{part} cannot be read: {reason}")
 
 
 def _unwritable(folder: Path, error: OSError) -> FormatError:

@@ -1,13 +1,13 @@
 """The tasks of a sweep: the product of its lists, each with a key that stays.
 
 A key is the digest of what a row depends on: cluster, collective, method, limits and version. So
-the same question has the same key tomorrow and in another sweep, and one that is asked twice,
+the same question has the same key tomorrow and in another sweep, and one that is requested twice,
 under two names, is one task.
 
 Candidate clusters: opened by name or from a document, with classes of links changed.
 
 A source says in a few plain values what makes a cluster again, so that a task is small whatever
-the cluster's size, and what is solved knows all that the gallery declares of it. Its digest tells
+the cluster's size, and what is solved knows all that the gallery declares of it. Its digest shows
 whether another process has made the same.
 
 Lists and ranges as people write them: ``[2,4,8]``, ``2..8``, ``2..64 x2``, ``1KB..1GB x4``.
@@ -72,7 +72,7 @@ def texts_of(text: str) -> tuple[str, ...]:
     Raises
     ------
     ProblemError
-        If a list is empty or a range is none.
+        If a list is empty or a range is malformed.
     """
     pieces = _BRACKETS.split(text)
     # Every second piece was in brackets.
@@ -86,7 +86,7 @@ def values_of(given: Any) -> tuple[Any, ...]:
     Raises
     ------
     ProblemError
-        If there is none.
+        If it has no value.
     """
     if isinstance(given, list):
         values = tuple(value for each in given for value in values_of(each))
@@ -108,7 +108,7 @@ def _items(text: str) -> tuple[str, ...]:
 
 
 def _range(text: str, read: Callable[[str], float], *, usual: int | None) -> tuple[Any, ...] | None:
-    """Return the numbers of a range, None where the text is none.
+    """Return the numbers of a range, None where the text is not a range.
 
     `usual` is what is added where no factor is given; None where a factor has to be.
     """
@@ -180,9 +180,9 @@ class Cluster:
     source
         What makes it again, `made`.
     topology
-        What it is, or None where there is none such.
+        What it is, or None if it does not exist.
     why_not
-        Why there is none; else empty.
+        Why it does not exist; else empty.
     """
 
     label: str
@@ -199,13 +199,15 @@ def clusters_of(given: str | Candidate) -> tuple[Cluster, ...]:
     CclError
         If none of them exists: that of the first.
     """
-    asked = Candidate(open=given) if isinstance(given, str) else given
-    if bool(asked.open) == (asked.topology is not None):
-        msg = f"cluster {asked.open!r} has {'both' if asked.open else 'neither'} of open and "
+    candidate = Candidate(open=given) if isinstance(given, str) else given
+    if bool(candidate.open) == (candidate.topology is not None):
+        msg = (
+            f"cluster {candidate.open!r} has {'both' if candidate.open else 'neither'} of open and "
+        )
         msg += "topology; give one"
         raise ProblemError(msg)
     found, errors = [], []
-    for label, source in _sources(asked):
+    for label, source in _sources(candidate):
         try:
             found.append(Cluster(label, source, made(source)))
         except CclError as error:
@@ -222,7 +224,7 @@ def made(source: Source) -> Topology:
     Raises
     ------
     CclError
-        If there is none such, or a class of links is not there.
+        If it does not exist, or a class of links does not.
     """
     name = source.get("open")
     topology = topology_from_json(source["topology"]) if name is None else opened(name)
@@ -265,25 +267,25 @@ def digest(topology: Topology) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _sources(asked: Candidate) -> Iterator[tuple[str, Source]]:
+def _sources(candidate: Candidate) -> Iterator[tuple[str, Source]]:
     """Yield labels and sources of the product of names, arguments and changes."""
     bases: list[tuple[str, Source]] = []
-    if asked.topology is not None:
-        name = str(asked.topology.get("name", "")) or "drawn"
-        bases = [(name, {"topology": asked.topology})]
-    elif asked.open.lower().endswith(".json"):
-        topology = topology_to_json(read_document(asked.open).topology)
-        bases = [(Path(asked.open).name, {"topology": topology})]
+    if candidate.topology is not None:
+        name = str(candidate.topology.get("name", "")) or "drawn"
+        bases = [(name, {"topology": candidate.topology})]
+    elif candidate.open.lower().endswith(".json"):
+        topology = topology_to_json(read_document(candidate.open).topology)
+        bases = [(Path(candidate.open).name, {"topology": topology})]
     else:
-        names = (_with(text, asked.vary) for text in texts_of(asked.open))
+        names = (_with(text, candidate.vary) for text in texts_of(candidate.open))
         bases = [(name, {"open": name}) for several in names for name in several]
-    if asked.vary and "open" not in bases[0][1]:
-        msg = f"cluster {bases[0][0]} varies {', '.join(asked.vary)}, but only names of the gallery"
-        msg += " have arguments; leave out vary"
+    if candidate.vary and "open" not in bases[0][1]:
+        msg = f"cluster {bases[0][0]} varies {', '.join(candidate.vary)}, but only names of the"
+        msg += " gallery have arguments; leave out vary"
         raise ProblemError(msg)
-    for (name, source), changes in product(bases, product(*map(_factors, asked.links))):
-        told = [_told(each) for each in changes if each[1:] != (1.0, 1.0)]
-        label = f"{name} with {'; '.join(told)}" if told else name
+    for (name, source), changes in product(bases, product(*map(_factors, candidate.links))):
+        texts = [_text(each) for each in changes if each[1:] != (1.0, 1.0)]
+        label = f"{name} with {'; '.join(texts)}" if texts else name
         yield label, source | {"links": [list(each) for each in changes if each[1:] != (1.0, 1.0)]}
 
 
@@ -313,7 +315,7 @@ def _factors(change: LinkChange) -> tuple[Change, ...]:
     return tuple((change.of, float(b), float(a)) for b, a in product(bandwidths, alphas))
 
 
-def _told(change: Change) -> str:
+def _text(change: Change) -> str:
     of, bandwidth, alpha = change
     parts = [f"bandwidth x{bandwidth:g}"] * (bandwidth != 1) + [f"alpha x{alpha:g}"] * (alpha != 1)
     return f"{'links' if of == ALL else of} {', '.join(parts)}"
@@ -366,13 +368,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     source
         What makes the cluster again (`formulations.campaigns.sweeps.tasks.made`).
     digest
-        Of the cluster that it has to make; empty where there is none.
+        Of the cluster that it has to make; else empty.
     gpus, hosts
         How many; None where there is no such cluster.
     collective, size, chunks, root
-        What is asked, the size in bytes, chunks per shard that stay whole or None.
+        The problem, the size in bytes, chunks per shard that stay whole or None.
     formulation, options
-        Who is asked, with options that differ from the default.
+        The method, with options that differ from the default.
     time_limit
         Seconds, or None.
     memory
@@ -405,7 +407,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def method(self) -> Method:
-        """Who is asked."""
+        """Name of the method."""
         return Method(self.formulation, self.options)
 
     def __str__(self) -> str:
@@ -425,7 +427,7 @@ def tasks_of(spec: Spec) -> tuple[Task, ...]:
         If a cluster, a collective, a formulation or an option does not exist, or there are more
         than `MOST_TASKS`.
     """
-    asked = _Asked(
+    lists = _Lists(
         tuple(each for given in spec.clusters for each in clusters_of(given)),
         tuple(each for given in spec.collectives for each in _collectives(given)),
         sizes_of(spec.sizes),
@@ -433,18 +435,18 @@ def tasks_of(spec: Spec) -> tuple[Task, ...]:
         _methods(spec),
     )
     many = 1
-    for each in asked:
+    for each in lists:
         many *= len(each)
     if many > MOST_TASKS:
         msg = f"the sweep has {many:,} tasks; make it at most {MOST_TASKS:,}"
         raise ProblemError(msg)
     tasks: dict[str, Task] = {}
-    for task in _product(asked, spec):
+    for task in _product(lists, spec):
         tasks.setdefault(task.key, task)
     return tuple(tasks.values())
 
 
-class _Asked(NamedTuple):
+class _Lists(NamedTuple):
     """The lists."""
 
     clusters: tuple[Cluster, ...]
@@ -454,13 +456,13 @@ class _Asked(NamedTuple):
     methods: tuple[Method, ...]
 
 
-def _product(asked: _Asked, spec: Spec) -> Iterator[Task]:
-    for cluster in asked.clusters:
+def _product(lists: _Lists, spec: Spec) -> Iterator[Task]:
+    for cluster in lists.clusters:
         topology = cluster.topology
         made = "" if topology is None else digest(topology)
         gpus = None if topology is None else len(topology.ranks)
         named = () if topology is None else {each.host for each in topology.devices} - {None}
-        for (kind, root), size, chunks, method in product(*asked[1:]):
+        for (kind, root), size, chunks, method in product(*lists[1:]):
             yield Task(
                 key=_key(made or cluster.label, (kind, root, size, chunks), method, spec),
                 cluster=cluster.label,
@@ -491,12 +493,12 @@ def _key(cluster: str, what: tuple[Any, ...], method: Method, spec: Spec) -> str
 
 def _collectives(given: str | Kind) -> tuple[tuple[str, int], ...]:
     """Return kinds with their roots."""
-    asked = Kind(kind=given) if isinstance(given, str) else given
-    if asked.kind not in COLLECTIVES or asked.kind == "custom":
+    collective = Kind(kind=given) if isinstance(given, str) else given
+    if collective.kind not in COLLECTIVES or collective.kind == "custom":
         named = ", ".join(each for each in COLLECTIVES if each != "custom")
-        msg = f"collective {asked.kind!r} is not one to sweep over; there are {named}"
+        msg = f"collective {collective.kind!r} is not one to sweep over; there are {named}"
         raise ProblemError(msg)
-    return tuple((asked.kind, int(root)) for root in values_of(asked.root))
+    return tuple((collective.kind, int(root)) for root in values_of(collective.root))
 
 
 def _methods(spec: Spec) -> tuple[Method, ...]:

@@ -97,7 +97,7 @@ class Packer:
         graph = _graph(load.network, ends, np.arange(len(used)), found.capacity[used].astype(float))
         whole = float(load.trees.max())
         return self._chosen(
-            graph, whole, packed=lambda: pack(load, found, stop=self.watch), ways=found.ways
+            graph, whole, packed=lambda: pack(load, found, stop=self.watch), paths=found.routes
         )
 
     def both_ways(self, rate: Rate, back: Ints, whole: float) -> tuple[Tree, ...]:
@@ -126,7 +126,7 @@ class Packer:
         whole: float,
         *,
         packed: Callable[[], list[Packed]],
-        ways: Routes | None = None,
+        paths: Routes | None = None,
     ) -> tuple[Tree, ...]:
         """Return the trees that a program chooses; `whole` is the best rate of any."""
         run, options = self.run, self.options
@@ -140,12 +140,12 @@ class Packer:
             f"{len(best.places)} of {len(pool.arcs)} trees reach {best.rate / whole:.2%} of it"
         )
         shares = exact_parts((best.weights / best.rate).tolist())
-        return _laid(graph, pool.arcs[best.places], shares, ways)
+        return _laid(graph, pool.arcs[best.places], shares, paths)
 
 
 @dataclass(frozen=True, eq=False)
 class _Numbered(Graph):
-    """A graph of ranks with the rank of each device, -1 where it is none, and the network."""
+    """A graph of ranks with the rank of each device, -1 for other devices, and the network."""
 
     rank: np.ndarray
     network: Network
@@ -173,11 +173,11 @@ def _with(pool: Pool, graph: _Numbered, packed: list[Packed]) -> Pool:
 
 
 def _laid(
-    graph: _Numbered, trees: Ints, shares: list[Fraction], ways: Routes | None
+    graph: _Numbered, trees: Ints, shares: list[Fraction], paths: Routes | None
 ) -> tuple[Tree, ...]:
-    """Return trees with the ways that they take; a tree of several ways becomes several.
+    """Return trees with the paths that they take; a tree of several paths becomes several.
 
-    The ways of a connection are filled one after the other, each in proportion to what it carries.
+    The paths of a connection are filled one after the other, each in proportion to what it carries.
     """
     names = [each.name for each in graph.network.topology.devices]
     used: defaultdict[int, Fraction] = defaultdict(Fraction)
@@ -188,28 +188,28 @@ def _laid(
     left: dict[int, list[tuple[Route, Fraction]]] = {}
     for arc, share in used.items():
         ends = int(gpus[graph.tail[arc]]), int(gpus[graph.head[arc]])
-        mine = [(ends, 1)] if ways is None else ways[ends]
+        mine = [(ends, 1)] if paths is None else paths[ends]
         whole = sum(many for _, many in mine)
-        left[arc] = [(way, share * many / whole) for way, many in mine]
+        left[arc] = [(path, share * many / whole) for path, many in mine]
     made = []
     for arcs, share in zip(trees.tolist(), shares, strict=True):
         taken = [_take(left[arc], share) for arc in arcs]
         for met, weight in refined(taken).items():
-            routes = tuple(tuple(names[device] for device in way) for way in met)
+            routes = tuple(tuple(names[device] for device in path) for path in met)
             made.append(Tree(graph.root, routes, weight))
     return tuple(made)
 
 
-def _take(ways: list[tuple[Route, Fraction]], share: Fraction) -> list[tuple[Route, Fraction]]:
-    """Take ways from the front of a list until they carry a share."""
+def _take(paths: list[tuple[Route, Fraction]], share: Fraction) -> list[tuple[Route, Fraction]]:
+    """Take paths from the front of a list until they carry a share."""
     taken = []
     while share:
-        way, there = ways.pop(0)
+        path, there = paths.pop(0)
         part = min(there, share)
-        taken.append((way, part))
+        taken.append((path, part))
         share -= part
         if there > part:
-            ways.insert(0, (way, there - part))
+            paths.insert(0, (path, there - part))
     return taken
 
 
@@ -219,7 +219,7 @@ def solve_blink(run: Run, options: Options) -> Result:
     Raises
     ------
     ProblemError
-        If the root asked for is no rank.
+        If the root requested is no rank.
     LimitReached
         If there was no time for any trees.
     """
@@ -246,7 +246,7 @@ def _all_reduce(packer: Packer) -> Forest:
     """Return trees that go up to a root and down again."""
     run = packer.run
     network = network_of(halves(run.problem)[1])
-    root = best_root(network, _asked(run.problem, packer.options.all_reduce_root))
+    root = best_root(network, _requested_root(run.problem, packer.options.all_reduce_root))
     nbytes = network.share * int(network.weight.sum()) / BYTES
     run.note(
         f"root {run.problem.topology.ranks[root.rank]}: at most {float(root.into):.6g} GB/s up and "
@@ -281,7 +281,7 @@ def _alone(network: Network, rank: int) -> tuple[Rate, Rate]:
     return up, down
 
 
-def _asked(problem: Problem, rank: int | None) -> int | None:
+def _requested_root(problem: Problem, rank: int | None) -> int | None:
     ranks = len(problem.topology.ranks)
     if rank is not None and rank >= ranks:
         msg = f"root {rank} is no rank of {problem.topology}; ranks go from 0 to {ranks - 1}"

@@ -10,7 +10,7 @@ of which both directions are one where trees go up and down:
     w[T] <= z[T] min over e in T of c[e]                  each T
     sum over T of z[T] <= k,  z whole                     at most k trees
 
-Without a number k the z and their rows are left out. Blink first asks for weights of 0 and 1 and
+Without a number k the z and their rows are left out. Blink first requires weights of 0 and 1 and
 lets go of that where it loses more than a twentieth; here weights are free from the beginning, as
 the halves of a tree cost nothing more. The heaviest k trees without z, weighed anew, are the answer
 where the integer program finds none better in time. Source: Blink, section 3.
@@ -22,7 +22,7 @@ goes up to it. Trees of the rate X exist exactly if every cut lets X through (Ed
 
     maximise    X
     o(S) >= X             S a set of devices with r and without some GPU; o(S) is what leaves it
-    c(S) - o(S) >= X      S the same the other way round: links that enter it
+    c(S) - o(S) >= X      S the same in reverse: links that enter it
     o into v = o out of v                    v a switch
     o(e) + o(back of e) = c(e)               where every link is the same both ways
 
@@ -87,7 +87,7 @@ def of_root(network: Network, rank: int) -> Network:
 
 
 def turned_round(network: Network) -> Network:
-    """Return the network with every link the other way."""
+    """Return the network with every link reversed."""
     return replace(network, src=network.dst, dst=network.src)
 
 
@@ -102,7 +102,7 @@ def symmetric_links(network: Network) -> np.ndarray | None:
 
 
 def best_root(network: Network, rank: int | None) -> Root:
-    """Return the root asked for, or the one whose two halves take least alone on the links.
+    """Return the root requested, or the one whose two halves take least alone on the links.
 
     Where every link is the same both ways all roots are as good; of equal ones the one from which
     the farthest GPU is fewest links away is taken.
@@ -228,7 +228,7 @@ GAP = 1e-3
 """Share of the rate at which the integer program may stop."""
 
 CLOSE = 1e-7
-"""Weights of less than this share of the rate are none."""
+"""Weights of less than this share of the rate count as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +326,7 @@ UNIT = 2**40
 """Whole numbers to the bandwidth of the fastest link, for maximum flows."""
 
 HALVES_CLOSE = 1e-9
-"""A cut that lacks less than this share of X is kept."""
+"""A cut that lacks less than this share of X stays."""
 
 EVEN = 1e-2
 """Price for being apart from one half, all links together; far too little to make X smaller."""

@@ -1,10 +1,10 @@
 """Ranks by host: who lies together, who speaks for a host, orders that keep hosts together.
 
-Orders of the ranks in which a form's neighbours are joined by ways as fast as can be.
+Orders of the ranks in which a form's neighbours are joined by paths as fast as can be.
 
-A form names pairs of places that exchange most. An order is searched depth first in which a way
-over at most devices that cannot store joins every one of them; ways slower than a threshold are
-left out, from the fastest threshold down, and at each the shortest ways are tried alone first. No
+A form names pairs of places that exchange most. An order is searched depth first in which a path
+over at most devices that cannot store joins every one of them; paths slower than a threshold are
+left out, from the fastest threshold down, and at each the shortest paths are tried alone first. No
 claim is made that no better order exists; where none is found within `ORDER_TRIES` steps there is
 None, and forms fall back on the order of ranks.
 
@@ -47,8 +47,8 @@ def arranged(
     """
     count = len(topology.ranks)
     wanted = Reachability.of(count if places is None else places, pairs)
-    for ways in nearest(topology):
-        order = fitted(ways, wanted)
+    for paths in nearest(topology):
+        order = fitted(paths, wanted)
         if order is not None:
             used = set(order)
             return np.array([*order, *(rank for rank in range(count) if rank not in used)])
@@ -56,7 +56,7 @@ def arranged(
 
 
 def fitted(
-    ways: Reachability,
+    paths: Reachability,
     wanted: Reachability,
     *,
     allowed: list[int] | None = None,
@@ -67,12 +67,12 @@ def fitted(
     The search is depth first; place i takes the first rank after that of place i - 1 that fits,
     of those that bits in `allowed` leave it.
     """
-    if _hopeless(ways, wanted):
+    if _hopeless(paths, wanted):
         return None
-    fits = _fits(ways, wanted)
+    fits = _fits(paths, wanted)
     order: list[int] = []
     pending: list[int] = []
-    free = (1 << ways.count) - 1
+    free = (1 << paths.count) - 1
     for _ in range(tries):
         place = len(order)
         if place == wanted.count:
@@ -96,7 +96,7 @@ def fitted(
     return None
 
 
-def _fits(ways: Reachability, wanted: Reachability) -> Callable[[list[int], int], int]:
+def _fits(paths: Reachability, wanted: Reachability) -> Callable[[list[int], int], int]:
     """Return what says which ranks, as bits, fit the place after those that are taken."""
     needed: list[list[tuple[int, list[int]]]] = [[] for _ in range(wanted.count)]
     for src, row in enumerate(wanted.out):
@@ -104,7 +104,7 @@ def _fits(ways: Reachability, wanted: Reachability) -> Callable[[list[int], int]
         while left:
             dst = (left & -left).bit_length() - 1
             left &= left - 1
-            needed[max(src, dst)].append((min(src, dst), ways.out if src < dst else ways.into))
+            needed[max(src, dst)].append((min(src, dst), paths.out if src < dst else paths.into))
 
     def fits(order: list[int], free: int) -> int:
         for other, near in needed[len(order)]:
@@ -114,15 +114,15 @@ def _fits(ways: Reachability, wanted: Reachability) -> Callable[[list[int], int]
     return fits
 
 
-def _hopeless(ways: Reachability, wanted: Reachability) -> bool:
-    """Say whether counting neighbours or reaching all of them rules every order out."""
-    if wanted.count < ways.count:
+def _hopeless(paths: Reachability, wanted: Reachability) -> bool:
+    """Test whether counting neighbours or reaching all of them rules every order out."""
+    if wanted.count < paths.count:
         return False
-    for has, asks in ((ways.out, wanted.out), (ways.into, wanted.into)):
+    for has, asks in ((paths.out, wanted.out), (paths.into, wanted.into)):
         many, least = (sorted(map(int.bit_count, each)) for each in (has, asks))
         if any(one < other for one, other in zip(many, least, strict=True)):
             return True
-    return wanted.strong and not ways.strong
+    return wanted.strong and not paths.strong
 
 
 TRIES = 5_000
@@ -145,17 +145,17 @@ def from_first(topology: Topology, first: int) -> list[list[int]]:
 
 
 def best_connected(topology: Topology, ranks: Sequence[int], others: Sequence[int]) -> int:
-    """Return which of `ranks` has the most GB/s to and from others, each over its fastest way.
+    """Return which of `ranks` has the most GB/s to and from others, each over its fastest path.
 
     Of several it is the first.
     """
-    asked = bits(others)
+    wanted = bits(others)
     total = dict.fromkeys(ranks, 0.0)
     every = paces(topology)
     for pace, slower in zip(every, [*every[1:], 0.0], strict=True):
-        ways = reachability(topology, pace)
+        paths = reachability(topology, pace)
         for rank in ranks:
-            met = (ways.out[rank] & asked).bit_count() + (ways.into[rank] & asked).bit_count()
+            met = (paths.out[rank] & wanted).bit_count() + (paths.into[rank] & wanted).bit_count()
             total[rank] += met * (pace - slower)
     return max(ranks, key=lambda rank: total[rank])
 
@@ -166,10 +166,10 @@ def laid(
     """Return the rank at each place: block after block, its first rank first in the first one.
 
     Blocks are ranks of a host each, of all hosts or of some. Pairs of places (src, dst) are joined
-    by ways as fast as can be found, those between blocks
+    by paths as fast as can be found, those between blocks
     before those within. Where no order is found that joins all, place after place takes the first
-    rank that has the fastest way from or to a place before; where links are one way, it is first
-    asked for an order in which all are joined over other ranks.
+    rank that has the fastest path from or to a place before; where links are one way, it is first
+    requested an order in which all are joined over other ranks.
     """
     of = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
     allowed = [bits(blocks[block]) for block in of.tolist()]
@@ -177,29 +177,29 @@ def laid(
     same = {rank: bits(block) for block in blocks for rank in block}
     wanted = Reachability.of(len(of), pairs)
     every = paces(topology)
-    ways = {pace: reachability(topology, pace) for pace in every}
+    paths = {pace: reachability(topology, pace) for pace in every}
 
     def found(outside: float, inside: float) -> list[int] | None:
-        mixed = _mixed(ways[outside], ways[inside], same)
+        mixed = _mixed(paths[outside], paths[inside], same)
         return fitted(mixed, wanted, allowed=allowed, tries=TRIES)
 
     slowest = every[-1]
     outside = next((pace for pace in every if found(pace, slowest) is not None), None)
     if outside is None:
         reached = None
-        if not ways[slowest].strong:
-            reached = fitted(_onwards(ways[slowest]), wanted, allowed=allowed, tries=TRIES)
-        return np.array(reached or _nearest(pairs, allowed, [ways[pace] for pace in every]))
+        if not paths[slowest].strong:
+            reached = fitted(_onwards(paths[slowest]), wanted, allowed=allowed, tries=TRIES)
+        return np.array(reached or _nearest(pairs, allowed, [paths[pace] for pace in every]))
     orders = (found(outside, pace) for pace in every)
     return np.array(next(order for order in orders if order is not None))
 
 
-def _onwards(ways: Reachability) -> Reachability:
+def _onwards(paths: Reachability) -> Reachability:
     """Return which ranks are reached over any number of others."""
     found = []
-    for rows in (list(ways.out), list(ways.into)):
-        for middle in range(ways.count):
-            for rank in range(ways.count):
+    for rows in (list(paths.out), list(paths.into)):
+        for middle in range(paths.count):
+            for rank in range(paths.count):
                 if rows[rank] >> middle & 1:
                     rows[rank] |= rows[middle]
         found.append(rows)
@@ -207,19 +207,19 @@ def _onwards(ways: Reachability) -> Reachability:
 
 
 def _nearest(
-    pairs: Sequence[tuple[int, int]], allowed: Sequence[int], ways: Sequence[Reachability]
+    pairs: Sequence[tuple[int, int]], allowed: Sequence[int], paths: Sequence[Reachability]
 ) -> list[int]:
-    """Return the rank at each place, one after the other; `ways` are from fast to slow."""
+    """Return the rank at each place, one after the other; `paths` are from fast to slow."""
     before: list[list[tuple[int, bool]]] = [[] for _ in allowed]
     for src, dst in pairs:
         before[max(src, dst)].append((min(src, dst), src < dst))
     order: list[int] = []
-    free = (1 << ways[0].count) - 1
-    for block, asked in zip(allowed, before, strict=True):
+    free = (1 << paths[0].count) - 1
+    for block, wanted in zip(allowed, before, strict=True):
         near = (
             (each.out if onwards else each.into)[order[other]]
-            for each in ways
-            for other, onwards in asked
+            for each in paths
+            for other, onwards in wanted
         )
         fits = next((found for each in near if (found := each & free & block)), free & block)
         order.append((fits & -fits).bit_length() - 1)
@@ -228,7 +228,7 @@ def _nearest(
 
 
 def _mixed(outside: Reachability, inside: Reachability, same: dict[int, int]) -> Reachability:
-    """Return the ways of one between hosts and those of the other within."""
+    """Return the paths of one between hosts and those of the other within."""
     rows = [
         [
             (far[rank] & ~same.get(rank, 0)) | (near[rank] & same.get(rank, 0))

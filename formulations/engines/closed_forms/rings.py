@@ -4,13 +4,13 @@ On a ring of p places with a shard of b bytes in c chunks at each:
 
 * one way round, a shard takes p-1 steps, in each of which a place passes on c chunks:
   (p-1) (α + bβ);
-* both ways round at once, it goes as far one way as the other, and of a shard's chunks half go
-  from either side to the place opposite, if there is one: ceil((p-1)/2) α + (p-1)/2 bβ, and half
-  of the largest chunk more where p is even and c odd.
+* both directions at once, it goes as far in one direction as in the other, and of a shard's chunks
+  half go from either side to the place opposite, if there is one: ceil((p-1)/2) α + (p-1)/2 bβ, and
+  half of the largest chunk more where p is even and c odd.
 
-A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) one way round. Both ways
-round either all go both ways, half as far, or half of them each way round, whichever takes fewer
-steps. Of several rings each has its share of the chunks, in turn.
+A root's c chunks of b/c bytes follow each other: (p-2+c) (α + b/c β) in one direction. Both
+directions either all go in both, half as far, or half of them in each, whichever
+takes fewer steps. Of several rings each has its share of the chunks, in turn.
 
 Several rings side by side, none of which takes bandwidth that another has.
 
@@ -50,7 +50,7 @@ from formulations.engines.closed_forms.routing import (
 from formulations.engines.closed_forms.steps import answer
 from formulations.engines.closed_forms.steps import refuses as refuses_any
 from formulations.engines.closed_forms.trees import Messages, Task
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 
 SEARCHES = 12
 """Searches among which the work for a pace is shared."""
@@ -105,14 +105,14 @@ class _Lanes:
         self.left: list[int] = []
         self.spent = 0
         self.symmetries = symmetry_of(topology).ranks[1:]
-        moves = moves_of(topology)
+        transfers = transfers_of(topology)
         rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
-        self.ways: dict[tuple[int, int], list[Hop]] = {}
-        hops = np.split(moves.link, moves.first[1:-1])
-        for src, dst, hop in zip(moves.src.tolist(), moves.dst.tolist(), hops, strict=True):
+        self.routes: dict[tuple[int, int], list[Hop]] = {}
+        hops = np.split(transfers.link, transfers.first[1:-1])
+        for src, dst, hop in zip(transfers.src.tolist(), transfers.dst.tolist(), hops, strict=True):
             if src in rank and dst in rank:
-                self.ways.setdefault((rank[src], rank[dst]), []).append(tuple(hop.tolist()))
-        for every in self.ways.values():
+                self.routes.setdefault((rank[src], rank[dst]), []).append(tuple(hop.tolist()))
+        for every in self.routes.values():
             every.sort(key=len)
 
     def rings(self, pace: float) -> Rings:
@@ -141,7 +141,7 @@ class _Lanes:
         """Return a number of rings above which some GPU has no links left."""
         out, into = [0] * self.count, [0] * self.count
         seen: set[tuple[int, int]] = set()
-        for (src, dst), hops in self.ways.items():
+        for (src, dst), hops in self.routes.items():
             for hop in hops:
                 for ports, rank, link in ((out, src, hop[0]), (into, dst, hop[-1])):
                     if (id(ports), link) not in seen:
@@ -195,9 +195,9 @@ class _Lanes:
         return None
 
     def _joined(self, place: list[int]) -> list[Reachability]:
-        """Return which places free ways join, at first by the fastest and shortest only."""
+        """Return which places free paths join, at first by the fastest and shortest only."""
         pairs: dict[tuple[float, int], list[tuple[int, int]]] = {}
-        for (src, dst), hops in self.ways.items():
+        for (src, dst), hops in self.routes.items():
             hop = self._shortest(hops)
             if hop is not None:
                 near = -min(self.speed[link] for link in hop), len(hop)
@@ -214,7 +214,7 @@ class _Lanes:
         return next((hop for hop in hops if all(self.left[link] for link in hop)), None)
 
     def _take(self, src: int, dst: int) -> Hop | None:
-        hop = self._shortest(self.ways[src, dst])
+        hop = self._shortest(self.routes[src, dst])
         for link in hop or ():
             self.left[link] -= 1
         return hop
@@ -249,7 +249,7 @@ KINDS: frozenset[CollectiveKind] = frozenset(
 
 
 def refuses(problem: Problem, *, both: bool = False) -> str | None:
-    """Refuse where the GPUs lie on no cycle, or ways lead around none in both directions."""
+    """Refuse where the GPUs lie on no cycle, or paths lead around none in both directions."""
     reason = refuses_any(problem)
     if reason is not None:
         return reason
@@ -259,8 +259,8 @@ def refuses(problem: Problem, *, both: bool = False) -> str | None:
 
 
 def _no_ring(*, both: bool) -> str:
-    way = " that can be gone around in both directions" if both else ""
-    return f"no ring through all GPUs{way} was found in it"
+    direction = " that can be gone around in both directions" if both else ""
+    return f"no ring through all GPUs{direction} was found in it"
 
 
 def send_around(run: Run, *, both: bool, rings: int) -> Result:
@@ -305,7 +305,7 @@ def _rings(run: Run, *, both: bool, most: int) -> Sequence[np.ndarray]:
             f"share; ask for {wanted} chunks per shard to use them all"
         )
     if most > there:
-        run.note(f"{most} rings were asked for and {there} found side by side")
+        run.note(f"{most} rings were requested and {there} found side by side")
     return best[1]
 
 
@@ -378,12 +378,12 @@ def _shifted(task: Task, *, both: bool) -> Messages:
     """In every step each place passes on what it has got in the step before."""
     far = split(task.places, task.turns(), both=both)
     parts = []
-    for way, most in ((1, far.ahead), (-1, far.back)):
+    for direction, most in ((1, far.ahead), (-1, far.back)):
         for step in range(int(most.max(initial=0))):
             going = most > step
             chunk, root = task.chunk[going], task.root[going]
-            src = (root + way * step) % task.places
-            dst = (src + way) % task.places
+            src = (root + direction * step) % task.places
+            dst = (src + direction) % task.places
             parts.append(Messages(np.full(len(chunk), step), chunk, src, dst))
     return Messages.joined(parts)
 
@@ -393,11 +393,11 @@ def _piped(task: Task, *, both: bool) -> Messages:
     turn = task.turns()
     far, begin = _arms(task.places, turn, both=both)
     parts = []
-    for way, most in ((1, far.ahead), (-1, far.back)):
+    for direction, most in ((1, far.ahead), (-1, far.back)):
         for step in range(int(most.max(initial=0))):
             going = most > step
-            src = (task.root[going] + way * step) % task.places
-            dst = (src + way) % task.places
+            src = (task.root[going] + direction * step) % task.places
+            dst = (src + direction) % task.places
             parts.append(Messages(begin[going] + step, task.chunk[going], src, dst))
     return Messages.joined(parts)
 

@@ -1,11 +1,11 @@
-"""Which ranks are joined: by a link, or by a way over devices that cannot store.
+"""Which ranks are joined: by a link, or by a path over devices that cannot store.
 
 Rows of neighbours are whole numbers, one bit for each rank, so that a search over thousands of
-ranks asks for the neighbours of several at once in no time.
+ranks finds the neighbours of several at once in no time.
 
 Rings: cycles through all ranks, as fast as can be.
 
-A ring is searched depth first, over fast ways before slow ones and short ones before long ones,
+A ring is searched depth first, over fast paths before slow ones and short ones before long ones,
 ranks in the order of the drawing. Once it has had to turn back, a step is taken only if all that
 are left can be reached from it, and the first rank from them. No claim is made that no better
 ring exists.
@@ -63,11 +63,11 @@ class Reachability:
         return len(self.out)
 
     def has(self, src: int, dst: int) -> bool:
-        """Say whether one reaches the other."""
+        """Test whether one reaches the other."""
         return bool(self.out[src] >> dst & 1)
 
     def within(self, other: Reachability) -> bool:
-        """Say whether the other joins all that this does."""
+        """Test whether the other joins all that this does."""
         return not any(mine & ~others for mine, others in zip(self.out, other.out, strict=True))
 
     @cached_property
@@ -98,7 +98,7 @@ def reached(rows: list[int], first: int, among: int) -> int:
 
 
 def nearest(topology: Topology) -> Iterator[Reachability]:
-    """Yield which ranks are joined, at first by fast ways only and by short ones among these.
+    """Yield which ranks are joined, at first by fast paths only and by short ones among these.
 
     Each joins some that none before it does.
     """
@@ -115,17 +115,17 @@ def paces(topology: Topology) -> list[float]:
 
 
 def reachability(topology: Topology, pace: float = 0.0) -> Reachability:
-    """Return which ranks a way joins whose links all have `pace` GB/s or more."""
+    """Return which ranks a path joins whose links all have `pace` GB/s or more."""
     return levels(topology, pace)[-1]
 
 
 def levels(topology: Topology, pace: float) -> list[Reachability]:
-    """Return which ranks are joined by ways whose links all have `pace` GB/s or more.
+    """Return which ranks are joined by paths whose links all have `pace` GB/s or more.
 
-    First those that ways of fewest links join, then more and more of them; the last has all.
+    First those that paths of fewest links join, then more and more of them; the last has all.
     """
     if topology.limits:
-        # What passes the same limit twice may be too much for it, so ways count one by one.
+        # What passes the same limit twice may be too much for it, so paths count one by one.
         return _unlike(_let_through(topology, pace))
     crossed = [each.name for each in topology.devices if not each.stores]
     place = {name: number for number, name in enumerate((*topology.ranks, *crossed))}
@@ -152,7 +152,7 @@ def _unlike(every: Iterable[Reachability]) -> list[Reachability]:
 
 
 def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
-    """Return for each rank the bits of those that ways of at most 1, 2, ... links lead to."""
+    """Return for each rank the bits of those that paths of at most 1, 2, ... links lead to."""
     found: list[list[int]] = [[] for _ in range(LONGEST_PATH)]
     through, back = links[count:, count:], links[count:, :count]
     for first in range(0, count, ROWS):
@@ -170,7 +170,7 @@ def _rows(links: sparse.csr_array, count: int) -> list[list[int]]:
 
 
 def _let_through(topology: Topology, pace: float) -> Iterable[Reachability]:
-    """Yield those that ways of at most 1, 2, ... links join."""
+    """Yield those that paths of at most 1, 2, ... links join."""
     rank, link = topology.rank, topology.link
     pairs: list[list[tuple[int, int]]] = [[] for _ in range(LONGEST_PATH)]
     for route in filter(passable(topology), relay_paths(topology)):
@@ -184,7 +184,7 @@ def _let_through(topology: Topology, pace: float) -> Iterable[Reachability]:
 
 
 WORK = 600_000
-"""Ranks looked at in the searches for a ring, after which there is none; half a second."""
+"""Ranks looked at in the searches for a ring, after which it gives up; half a second."""
 
 Hop = tuple[int, ...]
 """Links that a ring takes from a rank to the next."""
@@ -193,18 +193,18 @@ Hop = tuple[int, ...]
 def ring_of(topology: Topology, *, both: bool = False) -> np.ndarray | None:
     """Return the ranks around a ring, its slowest hop as fast as could be found, or None.
 
-    With `both`, ways lead around it in both directions.
+    With `both`, paths lead around it in both directions.
     """
     if len(topology.ranks) < 2:
         return None
     found: list[Reachability] = []
     patience = Patience(WORK)
     for near in nearest(topology):
-        ways = near.mutual if both else near
-        ring = cycle(ways, patience, faster=found)
+        paths = near.mutual if both else near
+        ring = cycle(paths, patience, faster=found)
         if ring is not None:
             return np.array(ring)
-        found.append(ways)
+        found.append(paths)
     return None
 
 
@@ -216,7 +216,7 @@ class Patience:
 
 
 def cycle(
-    ways: Reachability,
+    paths: Reachability,
     patience: Patience,
     *,
     faster: Sequence[Reachability] = (),
@@ -227,18 +227,18 @@ def cycle(
 
     Parameters
     ----------
-    ways
+    paths
         Who is joined to whom.
     patience
-        What is left of it; without any there is None.
+        What is left of it; without any it is None.
     faster
         Of these, those that are tried first, the first first.
     take, give
         Takes a hop, if it is still free, and gives it back.
     """
-    if not (all(ways.out) and ways.strong):
+    if not (all(paths.out) and paths.strong):
         return None
-    search = _Search(ways, (*faster, ways), take)
+    search = _Search(paths, (*faster, paths), take)
     while patience.left > 0:
         patience.left -= search.work
         following = search.following()
@@ -259,17 +259,17 @@ class _Search:
 
     def __init__(
         self,
-        ways: Reachability,
+        paths: Reachability,
         tiers: Sequence[Reachability],
         take: Callable[[int, int], Hop | None],
     ) -> None:
-        self.ways = ways
+        self.paths = paths
         self.tiers = tiers
         self.take = take
         self.path = [0]
         self.hops: list[Hop] = [()]
-        self.pending = [ways.out[0]]
-        self.free = (1 << ways.count) - 2
+        self.pending = [paths.out[0]]
+        self.free = (1 << paths.count) - 2
         self.turned = False
         self.work = 1
 
@@ -294,10 +294,10 @@ class _Search:
         if hop is None:
             return False
         self.path.append(following)
-        if not left and self.ways.has(following, 0) and self.take(following, 0) is not None:
+        if not left and self.paths.has(following, 0) and self.take(following, 0) is not None:
             return True
         self.hops.append(hop)
-        self.pending.append(self.ways.out[following])
+        self.pending.append(self.paths.out[following])
         self.free = left
         return False
 
@@ -309,10 +309,10 @@ class _Search:
         return self.hops.pop()
 
     def _open(self, last: int, left: int) -> bool:
-        """Say whether the last reaches all that are left, and they the first."""
+        """Test whether the last reaches all that are left, and they the first."""
         self.work += 2 * left.bit_count()
-        ways = self.ways
-        return reached(ways.out, last, left) == left and reached(ways.into, 0, left) == left
+        paths = self.paths
+        return reached(paths.out, last, left) == left and reached(paths.into, 0, left) == left
 
 
 @dataclass(frozen=True)
@@ -327,8 +327,8 @@ class Formula:
     makespan
         What it comes to in µs, of α in µs and β in µs per byte; p and m are those of the problem.
     by_host
-        The same of α1, β1 of ways within a host and α2, β2 of those between hosts, for a formula
-        that tells them apart.
+        The same of α1, β1 of paths within a host and α2, β2 of those between hosts, for a formula
+        that distinguish them.
     """
 
     expression: str
@@ -355,7 +355,7 @@ class Pattern:
         in order, as the blocks of an all-gather lie.
     exchange
         Gives the messages of an all-reduce that has no root: in every step partial sums go both
-        ways between two places. None for forms that add up and then spread.
+        paths between two places. None for forms that add up and then spread.
     back
         Rank at each place on reversed links, where that is another order.
     turned

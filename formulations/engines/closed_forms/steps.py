@@ -1,24 +1,25 @@
-"""Messages on the links, one step after the other, and the times that tell a formula from a replay.
+"""Messages on the links, one step after the other, and the gap from formula to replay.
 
-A message starts with its step, or when the links of its way are free; a step begins when all of
-the one before is there. A chunk that goes over devices that store on its way is kept by each of
+A message starts with its step, or when the links of its path are free; a step begins when all of
+the one before is there. A chunk that goes over devices that store on its path is stored by each of
 them, so a later message to one of them is not sent.
 
 From a closed form to a verified schedule, with the formula beside it.
 
-A form only spreads. A sum to one rank is the mirrored form on reversed links read backwards; a sum
-that all want is added up first and spread from where it is, unless the form exchanges partial
+A form only spreads. A sum to one rank is the time-reversed form on reversed links read backwards; a
+sum that all want is added up first and spread from where it is, unless the form exchanges partial
 sums. Schedules keep the order that the steps give the links and what each send waits for; the
 replay then lets steps overlap. Where sums are exchanged a step begins when the one before is over,
 as what a rank sends on is what it has added up by then.
 
 A pattern on a problem: its walks on the links, forwards and backwards, and their formula.
 
-Ways between any two GPUs: moves that join them, or a chain of moves over devices that store.
+Paths between any two GPUs: transfers that join them, or a chain of transfers over devices that
+store.
 
-Two GPUs may be joined by several moves over different switches; a message takes the one on which
-it is there first. Where none joins them the chunk goes the quickest chain, and each device on it
-keeps a copy.
+Two GPUs may be joined by several transfers over different switches; a message takes the one on
+which it is there first. Where none joins them the chunk goes the quickest chain, and each device on
+it keeps a copy.
 """
 
 from __future__ import annotations
@@ -43,93 +44,95 @@ from formulations.engines.closed_forms.routing import Pattern
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
 from formulations.engines.epoch_grid.arcs import no_path
 from formulations.engines.list_scheduling.timed import (
-    Moves,
-    TimedMoves,
+    TimedTransfers,
+    Transfers,
     backwards,
     in_epochs,
-    mirrored,
-    moves_of,
     quickest_hop,
+    reverse_transfers,
+    transfers_of,
 )
 from formulations.engines.reverse_time import adding, irreversible
 
 
 @dataclass(frozen=True)
-class MovesByPair:
-    """Moves sorted by the devices that they join.
+class TransfersByPair:
+    """Transfers sorted by the devices that they join.
 
     Parameters
     ----------
-    moves
+    transfers
         All of them.
     nbytes
         Bytes of the chunk that decides which chain is the quickest.
     """
 
-    moves: Moves
+    transfers: Transfers
     nbytes: float
 
     @property
     def _devices(self) -> int:
-        return len(self.moves.topology.devices)
+        return len(self.transfers.topology.devices)
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Moves sorted by source, destination and delay, shape (moves,)."""
-        moves = self.moves
-        return np.lexsort((moves.delay(self.nbytes), moves.dst, moves.src))
+        """Transfers sorted by source, destination and delay, shape (transfers,)."""
+        transfers = self.transfers
+        return np.lexsort((transfers.delay(self.nbytes), transfers.dst, transfers.src))
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys of the pairs of devices that moves join, and where the moves of each begin."""
-        moves = self.moves
-        keys = (moves.src * self._devices + moves.dst)[self.order]
+        """Keys of the pairs of devices that transfers join, and where those of each begin."""
+        transfers = self.transfers
+        keys = (transfers.src * self._devices + transfers.dst)[self.order]
         return np.unique(keys, return_index=True)
 
     @property
     def pairs(self) -> np.ndarray:
-        """Where the moves of each pair of devices begin in `order`, shape (pairs + 1,)."""
+        """Where the transfers of each pair of devices begin in `order`, shape (pairs + 1,)."""
         return np.append(self._pairs[1], len(self.order))
 
     def joined(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-        """Return the number of each pair of devices among `pairs`, -1 where no move joins them."""
+        """Return the number of each pair of devices in `pairs`, -1 where no transfer joins them."""
         keys = self._pairs[0]
-        asked = src * self._devices + dst
-        found = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-        return np.where(keys[found] == asked, found, -1)
+        pairs = src * self._devices + dst
+        found = np.minimum(np.searchsorted(keys, pairs), len(keys) - 1)
+        return np.where(keys[found] == pairs, found, -1)
 
     def chains(self, src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs along the way of each two devices, flat and where each one begins.
+        """Return the pairs along the path of each two devices, flat and where each one begins.
 
         Raises
         ------
         Infeasible
-            If no way leads from one to the other.
+            If no path leads from one to the other.
         """
         direct = self.joined(src, dst)
         apart = np.flatnonzero(direct < 0)
         if not len(apart):
             return direct, np.arange(len(direct) + 1)
-        asked, back = np.unique(np.stack([src[apart], dst[apart]]), axis=1, return_inverse=True)
-        found = self._quickest(asked)
+        pairs, back = np.unique(np.stack([src[apart], dst[apart]]), axis=1, return_inverse=True)
+        found = self._quickest(pairs)
         chains = [np.array([pair]) for pair in direct.tolist()]
         for turn, number in zip(apart.tolist(), np.ravel(back).tolist(), strict=True):
             chains[turn] = found[number]
         first = np.cumsum([0, *map(len, chains)])
         return np.concatenate(chains), first
 
-    def _quickest(self, asked: np.ndarray) -> list[np.ndarray]:
+    def _quickest(self, pairs: np.ndarray) -> list[np.ndarray]:
         """Return the chain of pairs for each column of sources and destinations."""
-        moves, count = self.moves, self._devices
+        transfers, count = self.transfers, self._devices
         best = self.order[self._pairs[1]]
-        weights = np.maximum(moves.delay(self.nbytes)[best], np.finfo(float).tiny)
-        graph = sparse.csr_array((weights, (moves.src[best], moves.dst[best])), shape=(count,) * 2)
-        sources, which = np.unique(asked[0], return_inverse=True)
+        weights = np.maximum(transfers.delay(self.nbytes)[best], np.finfo(float).tiny)
+        graph = sparse.csr_array(
+            (weights, (transfers.src[best], transfers.dst[best])), shape=(count,) * 2
+        )
+        sources, which = np.unique(pairs[0], return_inverse=True)
         far, before = csgraph.dijkstra(graph, indices=sources, return_predecessors=True)
         chains = []
-        for row, dst in zip(which.tolist(), asked[1].tolist(), strict=True):
+        for row, dst in zip(which.tolist(), pairs[1].tolist(), strict=True):
             if not np.isfinite(far[row, dst]):
-                raise Infeasible(no_path(moves.topology.devices[dst].name))
+                raise Infeasible(no_path(transfers.topology.devices[dst].name))
             stops = [dst]
             while stops[-1] != sources[row]:
                 stops.append(int(before[row, stops[-1]]))
@@ -145,23 +148,23 @@ class Walk:
     Parameters
     ----------
     timed
-        The moves, with the starts that steps in turn give them.
+        The transfers, with the starts that steps in turn give them.
     step
-        Step of each move, shape (moves,).
+        Step of each transfer, shape (transfers,).
     ends
         µs at which each step is over, shape (steps,).
     alone
         µs that each step would take if all between two places, or with one port all that leaves
         or reaches a place, went alone, shape (steps,).
     costs
-        Largest latency in µs and largest µs per byte of the ways that are used, first of those
-        within a host, then of those between hosts; 0 where there are none, shape (2, 2).
+        Largest latency in µs and largest µs per byte of the paths that are used, first of those
+        within a host, then of those between hosts; 0 if none exist, shape (2, 2).
     busiest, crowd
         Number of the link that messages between most different places cross in one step, and
         how many these are.
     """
 
-    timed: TimedMoves
+    timed: TimedTransfers
     step: np.ndarray
     ends: np.ndarray
     alone: np.ndarray
@@ -171,7 +174,7 @@ class Walk:
 
 
 def walked(
-    ways: MovesByPair,
+    by_pair: TransfersByPair,
     messages: Messages,
     place: np.ndarray,
     *,
@@ -183,7 +186,7 @@ def walked(
 
     Parameters
     ----------
-    ways
+    paths
         Between the devices.
     messages
         Among places.
@@ -200,25 +203,27 @@ def walked(
     Raises
     ------
     Infeasible
-        If no way leads from one place to another.
+        If no path leads from one place to another.
     """
     order = np.argsort(messages.step, kind="stable")
     step, chunk = messages.step[order], messages.chunk[order]
     src, dst = place[messages.src[order]], place[messages.dst[order]]
-    chains = ways.chains(src, dst)
-    moves, best = ways.moves, ways.order[ways.pairs[:-1]]
+    chains = by_pair.chains(src, dst)
+    transfers, best = by_pair.transfers, by_pair.order[by_pair.pairs[:-1]]
     from formulations.engines.kernels.placing import walk  # noqa: PLC0415  it loads numba
 
-    choice = (ways.order, ways.pairs, moves.dst[best])
-    made, of, start, ends = walk((step, chunk, nbytes[chunk]), chains, choice, moves.arrays, there)
+    choice = (by_pair.order, by_pair.pairs, transfers.dst[best])
+    made, of, start, ends = walk(
+        (step, chunk, nbytes[chunk]), chains, choice, transfers.arrays, there
+    )
     if there.size:
-        kept = _led_on(moves, made, chunk[of], place)
+        kept = _led_on(transfers, made, chunk[of], place)
         made, of, start = made[kept], of[kept], start[kept]
-    timed = TimedMoves(made, chunk[of], start, np.arange(len(made)))
-    pair = src * len(moves.topology.devices) + dst
-    busiest, crowd = _busiest(ways, timed, step[of], pair[of])
+    timed = TimedTransfers(made, chunk[of], start, np.arange(len(made)))
+    pair = src * len(transfers.topology.devices) + dst
+    busiest, crowd = _busiest(by_pair, timed, step[of], pair[of])
     took = [
-        _alone(ways, chains, nbytes[chunk], step=step, between=between)
+        _alone(by_pair, chains, nbytes[chunk], step=step, between=between)
         for between in ((src, dst) if one_port else (pair,))
     ]
     return Walk(
@@ -226,50 +231,55 @@ def walked(
         step=step[of],
         ends=ends,
         alone=np.maximum.reduce(took),
-        costs=_costs(moves, best[np.unique(chains[0])]),
+        costs=_costs(transfers, best[np.unique(chains[0])]),
         busiest=busiest,
         crowd=crowd,
     )
 
 
-def _led_on(moves: Moves, made: np.ndarray, chunk: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return the moves to places, or to devices from which their chunk goes on.
+def _led_on(
+    transfers: Transfers, made: np.ndarray, chunk: np.ndarray, place: np.ndarray
+) -> np.ndarray:
+    """Return the transfers to places, or to devices from which their chunk goes on.
 
-    A chunk on its way over a memory may come to its place by another message first.
+    A chunk on its path over a memory may come to its place by another message first.
     """
-    devices = len(moves.topology.devices)
+    devices = len(transfers.topology.devices)
     wants = np.isin(np.arange(devices), place)
-    src, dst = chunk * devices + moves.src[made], chunk * devices + moves.dst[made]
+    src, dst = chunk * devices + transfers.src[made], chunk * devices + transfers.dst[made]
     kept = np.arange(len(made))
     while True:
-        led = wants[moves.dst[made[kept]]] | np.isin(dst[kept], src[kept])
+        led = wants[transfers.dst[made[kept]]] | np.isin(dst[kept], src[kept])
         if led.all():
             return kept
         kept = kept[led]
 
 
-def _costs(moves: Moves, used: np.ndarray) -> np.ndarray:
-    """Return the largest costs of some moves, within hosts and between them, shape (2, 2)."""
-    hosts = np.array([each.host or "" for each in moves.topology.devices])
-    within = hosts[moves.src[used]] == hosts[moves.dst[used]]
+def _costs(transfers: Transfers, used: np.ndarray) -> np.ndarray:
+    """Return the largest costs of some transfers, within hosts and between them, shape (2, 2)."""
+    hosts = np.array([each.host or "" for each in transfers.topology.devices])
+    within = hosts[transfers.src[used]] == hosts[transfers.dst[used]]
     return np.array(
         [
-            [every[used][which].max(initial=0.0) for every in (moves.latency, moves.slowest)]
+            [
+                every[used][which].max(initial=0.0)
+                for every in (transfers.latency, transfers.slowest)
+            ]
             for which in (within, ~within)
         ]
     )
 
 
 def _busiest(
-    ways: MovesByPair, timed: TimedMoves, step: np.ndarray, pair: np.ndarray
+    by_pair: TransfersByPair, timed: TimedTransfers, step: np.ndarray, pair: np.ndarray
 ) -> tuple[int, int]:
     """Return the link that most pairs of devices share in one step, and how many."""
-    moves = ways.moves
-    many = np.diff(moves.first)[timed.move]
+    transfers = by_pair.transfers
+    many = np.diff(transfers.first)[timed.transfer]
     row = np.repeat(np.arange(len(timed)), many)
     offset = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-    link = moves.link[moves.first[timed.move][row] + offset]
-    links = len(moves.topology.links)
+    link = transfers.link[transfers.first[timed.transfer][row] + offset]
+    links = len(transfers.topology.links)
     where = step[row] * links + link
     pairs, which = np.unique(pair, return_inverse=True)
     met = np.unique(where * len(pairs) + which[row]) // len(pairs)
@@ -279,24 +289,24 @@ def _busiest(
 
 
 def _alone(
-    ways: MovesByPair,
+    by_pair: TransfersByPair,
     chains: tuple[np.ndarray, np.ndarray],
     nbytes: np.ndarray,
     *,
     step: np.ndarray,
     between: np.ndarray,
 ) -> np.ndarray:
-    """Return µs of each step if what is `between` the same had its way for itself.
+    """Return µs of each step if what is `between` the same had its links for itself.
 
-    Chunk follows chunk: each holds the slowest of its way's moves, and the one that takes longest
-    besides goes all the way.
+    Chunk follows chunk: each holds the slowest of its path's transfers, and the one that takes
+    longest besides goes to the end.
     """
     chain, begins = chains
-    moves = ways.moves
-    best = ways.order[ways.pairs[:-1]]
-    latency = np.add.reduceat(moves.latency[best][chain], begins[:-1])
-    total = np.add.reduceat(moves.slowest[best][chain], begins[:-1])
-    worst = np.maximum.reduceat(moves.slowest[best][chain], begins[:-1])
+    transfers = by_pair.transfers
+    best = by_pair.order[by_pair.pairs[:-1]]
+    latency = np.add.reduceat(transfers.latency[best][chain], begins[:-1])
+    total = np.add.reduceat(transfers.slowest[best][chain], begins[:-1])
+    worst = np.maximum.reduceat(transfers.slowest[best][chain], begins[:-1])
     keys = step * (int(between.max()) + 1) + between
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     held, besides = np.zeros(len(first)), np.zeros(len(first))
@@ -330,7 +340,7 @@ def answer(run: Run, pattern: Pattern) -> Result:
     Raises
     ------
     Infeasible
-        If no way leads from one place to another.
+        If no path leads from one place to another.
     """
     # They load numba and SciPy's graphs, which a menu of formulations does without.
     from formulations.engines.list_scheduling.timed import in_epochs, one_after  # noqa: PLC0415
@@ -340,11 +350,11 @@ def answer(run: Run, pattern: Pattern) -> Result:
     if not collective.reduces:
         walks = [form.spread(task_of(collective, pattern.order))]
         timed = walks[0].timed
-        plan = in_epochs(form.problem, form.moves, timed)
+        plan = in_epochs(form.problem, form.transfers, timed)
     elif len(collective.chunks[0].destinations) == 1:
         walks = [form.added(task_of(collective.reversed(), form.back_order))]
         timed, _ = form.turned(walks[0])
-        plan = in_epochs(form.problem, form.moves, timed)
+        plan = in_epochs(form.problem, form.transfers, timed)
     elif pattern.exchange is not None:
         walks = [form.exchanged()]
         plan = form.in_steps(walks[0])
@@ -352,7 +362,7 @@ def answer(run: Run, pattern: Pattern) -> Result:
         walks = [form.added(form.rooted(form.back_order)), form.spread(form.rooted(pattern.order))]
         first, last = form.turned(walks[0])
         second = replace(walks[1].timed, start=walks[1].timed.start + last)
-        plan = in_epochs(form.problem, form.moves, one_after(first, second))
+        plan = in_epochs(form.problem, form.transfers, one_after(first, second))
     run.closed_form = form.closed(walks)
     run.offer(plan)
     return run.finish(Stop.CONSTRUCTED)
@@ -380,11 +390,11 @@ class Form:
         self.pattern = pattern
         chunks = self.problem.collective.chunks
         self.nbytes = np.array([chunk.size for chunk in chunks], dtype=float)
-        self.moves = moves_of(self.problem.topology)
+        self.transfers = transfers_of(self.problem.topology)
         self.back = (
-            mirrored(moves_of(self.problem.topology.reversed()))
+            reverse_transfers(transfers_of(self.problem.topology.reversed()))
             if problem.collective.reduces
-            else self.moves
+            else self.transfers
         )
 
     @property
@@ -393,17 +403,17 @@ class Form:
         return self.pattern.order if self.pattern.back is None else self.pattern.back
 
     def _walked(
-        self, moves: Moves, order: np.ndarray, messages: Messages, *, task: Task | None
+        self, transfers: Transfers, order: np.ndarray, messages: Messages, *, task: Task | None
     ) -> Walk:
-        topology: Topology = moves.topology
+        topology: Topology = transfers.topology
         place = np.array([topology.index[topology.ranks[rank]] for rank in order.tolist()])
         there = np.empty((0, 0))
         if task is not None:
             there = np.full((len(self.nbytes), len(topology.devices)), np.inf)
             there[task.chunk, place[task.root]] = 0.0
-        ways = MovesByPair(moves, float(self.nbytes.max()))
+        by_pair = TransfersByPair(transfers, float(self.nbytes.max()))
         return walked(
-            ways,
+            by_pair,
             messages,
             place,
             nbytes=self.nbytes,
@@ -413,16 +423,18 @@ class Form:
 
     def spread(self, task: Task) -> Walk:
         """Walk the messages of a task."""
-        return self._walked(self.moves, self.pattern.order, self.pattern.spread(task), task=task)
+        return self._walked(
+            self.transfers, self.pattern.order, self.pattern.spread(task), task=task
+        )
 
     def added(self, task: Task) -> Walk:
         """Walk those that add up what the task spreads, on reversed links, first step last."""
         spread = self.pattern.turned or self.pattern.spread
         return self._walked(self.back, self.back_order, spread(task), task=task)
 
-    def turned(self, walk: Walk) -> tuple[TimedMoves, float]:
+    def turned(self, walk: Walk) -> tuple[TimedTransfers, float]:
         """Read a walk on reversed links backwards; return it and its makespan in µs."""
-        return backwards(self.moves, self.back, walk.timed, self.nbytes)
+        return backwards(self.transfers, self.back, walk.timed, self.nbytes)
 
     def rooted(self, order: np.ndarray) -> Task:
         """Return what an all-reduce spreads, in places of an order, once its sums are there."""
@@ -437,11 +449,11 @@ class Form:
         exchange = self.pattern.exchange
         assert exchange is not None
         messages = exchange(self.rooted(self.pattern.order))
-        return self._walked(self.moves, self.pattern.order, messages, task=None)
+        return self._walked(self.transfers, self.pattern.order, messages, task=None)
 
     def in_steps(self, walk: Walk) -> Schedule:
         """Return a schedule in which each step begins when the one before is over."""
-        tau = quickest_hop(self.problem, self.moves, walk.timed, self.nbytes)
+        tau = quickest_hop(self.problem, self.transfers, walk.timed, self.nbytes)
         sends, horizon = [], 0
         for step in range(len(walk.ends)):
             timed = walk.timed.chosen(np.flatnonzero(walk.step == step))
@@ -453,12 +465,14 @@ class Form:
             horizon += plan.horizon
         return Schedule(tuple(sends), tau, horizon)
 
-    def _alone(self, timed: TimedMoves, tau: float) -> Schedule:
+    def _alone(self, timed: TimedTransfers, tau: float) -> Schedule:
         """Return the schedule of one step: its sends wait for links only."""
         topology = self.problem.topology
         rank = {topology.index[name]: rank for name, rank in topology.rank.items()}
         ends = zip(
-            self.moves.src[timed.move].tolist(), self.moves.dst[timed.move].tolist(), strict=True
+            self.transfers.src[timed.transfer].tolist(),
+            self.transfers.dst[timed.transfer].tolist(),
+            strict=True,
         )
         chunks = tuple(
             Chunk(float(self.nbytes[chunk]), (rank[src],), (rank[dst],))
@@ -466,7 +480,7 @@ class Form:
         )
         step = Collective("custom", len(topology.ranks), float(len(chunks)), chunks)
         numbered = replace(timed, chunk=np.arange(len(timed)))
-        return in_epochs(Problem(topology, step), self.moves, numbered, epoch_duration=tau)
+        return in_epochs(Problem(topology, step), self.transfers, numbered, epoch_duration=tau)
 
     def closed(self, walks: Sequence[Walk]) -> ClosedForm:
         """Return the formula, and what becomes of it step after step."""

@@ -122,7 +122,7 @@ class Messages:
 
 
 def is_power_of_two(ranks: int) -> bool:
-    """Say whether a number doubles from 1."""
+    """Test whether a number doubles from 1."""
     return ranks & (ranks - 1) == 0
 
 

@@ -1,7 +1,7 @@
 """A task as whole numbers for the solver, and what the solver answers as a plan in µs.
 
-A pair is a chunk and a move that it may take. Pairs that no plan shorter than the best needs are
-left out: those whose chunk cannot be at the sender early enough, or is late at the receiver.
+A pair is a chunk and a transfer that it may take. Pairs that no plan shorter than the best needs
+are left out: those whose chunk cannot be at the sender early enough, or is late at the receiver.
 Everything that crosses to the other process is a list of whole numbers (`Instance.request`).
 
 Whole numbers for times in µs, so that what is proved of the whole numbers holds for the µs.
@@ -39,10 +39,10 @@ import numpy as np
 
 from ccl.errors import SolveError
 from formulations.engines.list_scheduling.multistart import Task
-from formulations.engines.list_scheduling.timed import Moves, TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
 NEAR = 1e-8
-"""Share of a tick that is none; times in double precision are nearer to their multiple."""
+"""Share of a tick that counts as zero; times in double precision are nearer to their multiple."""
 
 MOST_TICKS = 4_000_000
 """Most ticks of a plan: so many that even a chain of waits rounded loses little."""
@@ -112,7 +112,7 @@ def _common(values: np.ndarray, shortest: float) -> float | None:
 
 
 MOST_PAIRS = 100_000
-"""Most pairs of a chunk and a move that are modelled; the solver takes about 10 kB for each."""
+"""Most pairs of a chunk and a transfer that are modelled; the solver takes about 10 kB for each."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ class Instance:
         What has to be done, in µs.
     ticks
         What a whole number means.
-    chunk, move
+    chunk, transfer
         Numbers of each pair, shape (p,).
     delay
         Ticks until the chunk is there, shape (p,).
     first
         Where the crossings of each pair begin, shape (p + 1,).
     place
-        The place of each crossing in the arrays of the moves, shape (q,).
+        The place of each crossing in the arrays of the transfers, shape (q,).
     begin, end
         When the link is held after the start, in ticks, shape (q,).
     earliest, latest
@@ -142,14 +142,14 @@ class Instance:
     upper
         Ticks within which a plan must end.
     shared
-        Number of the transmission that each crossing is part of together with other moves, -1
-        where it is the move's own, shape (q,).
+        Number of the transmission that each crossing is part of together with other transfers, -1
+        where it is the transfer's own, shape (q,).
     """
 
     task: Task
     ticks: Ticks
     chunk: np.ndarray
-    move: np.ndarray
+    transfer: np.ndarray
     delay: np.ndarray
     first: np.ndarray
     place: np.ndarray
@@ -172,27 +172,27 @@ class Instance:
     @property
     def waits(self) -> int:
         """Most waits in a chain of sends: every chunk comes to a device once."""
-        moves = self.task.moves
-        devices = len(moves.topology.devices)
-        return len(np.unique(self.chunk * devices + moves.dst[self.move])) + 1
+        transfers = self.task.transfers
+        devices = len(transfers.topology.devices)
+        return len(np.unique(self.chunk * devices + transfers.dst[self.transfer])) + 1
 
-    def request(self, *, lower: float, hint: TimedMoves | None) -> dict[str, Any]:
-        """Return what the solver is told; `lower` is a bound in µs, `hint` a plan."""
-        moves, task = self.task.moves, self.task
+    def request(self, *, lower: float, hint: TimedTransfers | None) -> dict[str, Any]:
+        """Return the request to the solver; `lower` is a bound in µs, `hint` a plan."""
+        transfers, task = self.task.transfers, self.task
         held = np.isfinite(task.there)
-        free = task.free[task.resource[moves.link[self.place]]]
+        free = task.free[task.resource[transfers.link[self.place]]]
         late = self.ticks.down(free) - self.begin
         chosen, arrival = self._hinted(hint)
         return {
             "chunk": self.chunk.tolist(),
-            "src": moves.src[self.move].tolist(),
-            "dst": moves.dst[self.move].tolist(),
+            "src": transfers.src[self.transfer].tolist(),
+            "dst": transfers.dst[self.transfer].tolist(),
             "delay": self.delay.tolist(),
             "ready": _largest(late, self.first).tolist(),
-            "latency": self.ticks.down(moves.latency[self.move]).tolist(),
+            "latency": self.ticks.down(transfers.latency[self.transfer]).tolist(),
             "exact": self.ticks.exact,
             "first": self.first.tolist(),
-            "resource": task.resource[moves.link[self.place]].tolist(),
+            "resource": task.resource[transfers.link[self.place]].tolist(),
             "begin": self.begin.tolist(),
             "end": self.end.tolist(),
             "shared": self.shared.tolist(),
@@ -209,26 +209,30 @@ class Instance:
             "arrival": arrival,
         }
 
-    def _hinted(self, hint: TimedMoves | None) -> tuple[list[int], list[list[int]]]:
+    def _hinted(self, hint: TimedTransfers | None) -> tuple[list[int], list[list[int]]]:
         """Return the pairs of a plan, and when its chunks are where, in ticks."""
         if hint is None:
             return [], []
-        listed = zip(self.chunk.tolist(), self.move.tolist(), strict=True)
+        listed = zip(self.chunk.tolist(), self.transfer.tolist(), strict=True)
         number = {pair: k for k, pair in enumerate(listed)}
         pairs = [
             number.get(pair, -1)
-            for pair in zip(hint.chunk.tolist(), hint.move.tolist(), strict=True)
+            for pair in zip(hint.chunk.tolist(), hint.transfer.tolist(), strict=True)
         ]
-        moves = self.task.moves
+        transfers = self.task.transfers
         known = [k for k in pairs if k >= 0]
         start = self.ticks.down(hint.start[[k >= 0 for k in pairs]])
         at = start + self.delay[known]
-        return known, np.column_stack([self.chunk[known], moves.dst[self.move[known]], at]).tolist()
+        return known, np.column_stack(
+            [self.chunk[known], transfers.dst[self.transfer[known]], at]
+        ).tolist()
 
-    def plan(self, pairs: Sequence[int], starts: Sequence[int]) -> tuple[TimedMoves, float] | None:
+    def plan(
+        self, pairs: Sequence[int], starts: Sequence[int]
+    ) -> tuple[TimedTransfers, float] | None:
         """Return the earliest plan in µs that keeps the order of a solution, and its makespan.
 
-        None if there is none, which only times shorter than a tick can cause.
+        None if it has no start, which only times shorter than a tick can cause.
 
         Parameters
         ----------
@@ -245,9 +249,11 @@ class Instance:
         if start is None:
             return None
         task = self.task
-        chunk, move = self.chunk[which], self.move[which]
-        took = task.moves.latency[move] + task.nbytes[chunk] * task.moves.slowest[move]
-        return TimedMoves(move, chunk, start, group), float((start + took).max(initial=0.0))
+        chunk, transfer = self.chunk[which], self.transfer[which]
+        took = (
+            task.transfers.latency[transfer] + task.nbytes[chunk] * task.transfers.slowest[transfer]
+        )
+        return TimedTransfers(transfer, chunk, start, group), float((start + took).max(initial=0.0))
 
     def _groups(self, which: np.ndarray, begun: np.ndarray) -> np.ndarray:
         """Return the number of the transmission of each chosen pair."""
@@ -273,35 +279,35 @@ class Instance:
 
     def _released(self, which: np.ndarray) -> np.ndarray:
         """Return the µs before which no chosen pair can start, whatever the others do."""
-        task, moves = self.task, self.task.moves
-        there = task.there[self.chunk[which], moves.src[self.move[which]]]
+        task, transfers = self.task, self.task.transfers
+        there = task.there[self.chunk[which], transfers.src[self.transfer[which]]]
         start = np.where(np.isfinite(there), there, 0.0)
         at, of = _flat(self.first, which)
         place = self.place[at]
         begin, _ = self._holds(which[of], place)
-        np.maximum.at(start, of, task.free[task.resource[moves.link[place]]] - begin)
+        np.maximum.at(start, of, task.free[task.resource[transfers.link[place]]] - begin)
         return start
 
     def _holds(self, pair: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return from when until when links are held after the start, in µs."""
-        moves, nbytes = self.task.moves, self.task.nbytes[self.chunk[pair]]
-        begin = moves.lead[place] + nbytes * moves.drag[place]
-        return begin, begin + nbytes * moves.beta[place]
+        transfers, nbytes = self.task.transfers, self.task.nbytes[self.chunk[pair]]
+        begin = transfers.lead[place] + nbytes * transfers.drag[place]
+        return begin, begin + nbytes * transfers.beta[place]
 
     def _waits(
         self, which: np.ndarray, begun: np.ndarray, group: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return which transmissions wait for which, and for how many µs."""
-        task, moves = self.task, self.task.moves
-        chunk, move = self.chunk[which], self.move[which]
-        there = zip(chunk.tolist(), moves.dst[move].tolist(), strict=True)
+        task, transfers = self.task, self.task.transfers
+        chunk, transfer = self.chunk[which], self.transfer[which]
+        there = zip(chunk.tolist(), transfers.dst[transfer].tolist(), strict=True)
         came = {pair: k for k, pair in enumerate(there)}
-        sent = zip(chunk.tolist(), moves.src[move].tolist(), strict=True)
+        sent = zip(chunk.tolist(), transfers.src[transfer].tolist(), strict=True)
         source = np.array([came.get(pair, -1) for pair in sent], dtype=np.int64)
         on = np.flatnonzero(source >= 0)
-        took = moves.latency[move] + task.nbytes[chunk] * moves.slowest[move]
+        took = transfers.latency[transfer] + task.nbytes[chunk] * transfers.slowest[transfer]
         at, of = _flat(self.first, which)
-        resource = task.resource[moves.link[self.place[at]]]
+        resource = task.resource[transfers.link[self.place[at]]]
         order = np.lexsort((begun[of] + self.end[at], begun[of] + self.begin[at], resource))
         begin, end = self._holds(which[of], self.place[at])
         ahead, behind = order[:-1], order[1:]
@@ -328,46 +334,46 @@ def make_instance(task: Task, *, upper: float) -> Instance:
     Raises
     ------
     SolveError
-        If it has too many pairs of a chunk and a move.
+        If it has too many pairs of a chunk and a transfer.
     """
-    moves = task.moves
+    transfers = task.transfers
     ticks = ticks_for(_times(task), longest=upper)
     most = int(ticks.down(np.array(upper)))
     earliest, tail = _windows(task, ticks, most)
     latest = most - tail
-    chunk, move = _useful(task, ticks, earliest=earliest, latest=latest)
-    first = np.concatenate([[0], np.cumsum(np.diff(moves.first)[move])])
-    place, of = _flat(moves.first, move)
+    chunk, transfer = _useful(task, ticks, earliest=earliest, latest=latest)
+    first = np.concatenate([[0], np.cumsum(np.diff(transfers.first)[transfer])])
+    place, of = _flat(transfers.first, transfer)
     nbytes = task.nbytes[chunk]
-    begin = moves.lead[place] + nbytes[of] * moves.drag[place]
+    begin = transfers.lead[place] + nbytes[of] * transfers.drag[place]
     return Instance(
         task=task,
         ticks=ticks,
         chunk=chunk,
-        move=move,
-        delay=ticks.down(moves.latency[move] + nbytes * moves.slowest[move]),
+        transfer=transfer,
+        delay=ticks.down(transfers.latency[transfer] + nbytes * transfers.slowest[transfer]),
         first=first,
         place=place,
         begin=ticks.up(begin),
-        end=ticks.down(begin + nbytes[of] * moves.beta[place]),
+        end=ticks.down(begin + nbytes[of] * transfers.beta[place]),
         earliest=np.minimum(earliest, most + 1),
         latest=latest,
         tail=tail,
         upper=most,
-        shared=_shared(moves, chunk[of], place, of=of),
+        shared=_shared(transfers, chunk[of], place, of=of),
     )
 
 
 def _useful(
     task: Task, ticks: Ticks, *, earliest: np.ndarray, latest: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of a chunk and a move that a plan may need."""
-    moves = task.moves
+    """Return the pairs of a chunk and a transfer that a plan may need."""
+    transfers = task.transfers
     found = []
     for chunk, nbytes in enumerate(task.nbytes.tolist()):
-        soonest = earliest[chunk][moves.src] + ticks.down(moves.delay(nbytes))
-        lacks = ~np.isfinite(task.there[chunk][moves.dst])
-        found.append(np.flatnonzero((soonest <= latest[chunk][moves.dst]) & lacks))
+        soonest = earliest[chunk][transfers.src] + ticks.down(transfers.delay(nbytes))
+        lacks = ~np.isfinite(task.there[chunk][transfers.dst])
+        found.append(np.flatnonzero((soonest <= latest[chunk][transfers.dst]) & lacks))
     many = [len(each) for each in found]
     if sum(many) > MOST_PAIRS:
         msg = (
@@ -380,24 +386,24 @@ def _useful(
 
 def _times(task: Task) -> np.ndarray:
     """Return all times in µs that the model is made of."""
-    moves = task.moves
-    found = [task.there[np.isfinite(task.there)], task.free, moves.latency]
+    transfers = task.transfers
+    found = [task.there[np.isfinite(task.there)], task.free, transfers.latency]
     for nbytes in np.unique(task.nbytes).tolist():
-        begin = moves.lead + nbytes * moves.drag
-        found += [moves.delay(nbytes), begin, begin + nbytes * moves.beta]
+        begin = transfers.lead + nbytes * transfers.drag
+        found += [transfers.delay(nbytes), begin, begin + nbytes * transfers.beta]
     return np.concatenate(found)
 
 
 def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ticks at which each chunk comes to each device at the earliest, and its tail."""
-    moves = task.moves
+    transfers = task.transfers
     held = np.isfinite(task.there)
     earliest = np.full(task.there.shape, most + 1, dtype=np.int64)
     tail = earliest.copy()
     far: dict[float, np.ndarray] = {}
     for chunk, nbytes in enumerate(task.nbytes.tolist()):
         if nbytes not in far:
-            far[nbytes] = _distance(moves, ticks.down(moves.delay(nbytes)))
+            far[nbytes] = _distance(transfers, ticks.down(transfers.delay(nbytes)))
         here = np.flatnonzero(held[chunk])
         begun = ticks.down(task.there[chunk][here])
         soonest = (begun[:, None] + far[nbytes][here]).min(axis=0, initial=most + 1)
@@ -408,24 +414,26 @@ def _windows(task: Task, ticks: Ticks, most: int) -> tuple[np.ndarray, np.ndarra
     return earliest, tail
 
 
-def _distance(moves: Moves, delay: np.ndarray) -> np.ndarray:
-    """Return the fewest ticks from device to device, infinite where there is no way."""
-    count = len(moves.topology.devices)
+def _distance(transfers: Transfers, delay: np.ndarray) -> np.ndarray:
+    """Return the fewest ticks from device to device, infinite where there is no path."""
+    count = len(transfers.topology.devices)
     far = np.full((count, count), np.inf)
     np.fill_diagonal(far, 0.0)
-    np.minimum.at(far, (moves.src, moves.dst), delay.astype(float))
+    np.minimum.at(far, (transfers.src, transfers.dst), delay.astype(float))
     for middle in range(count):
         np.minimum(far, far[:, middle, None] + far[None, middle, :], out=far)
     return far
 
 
-def _shared(moves: Moves, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarray) -> np.ndarray:
+def _shared(
+    transfers: Transfers, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarray
+) -> np.ndarray:
     """Return the number of the transmission that each crossing may share, or -1.
 
-    Ways of one device that begin alike may go together until they come to a device that copies,
+    Paths of one device that begin alike may go together until they come to a device that copies,
     from which on they may part: what lies between two such devices is shared as a whole.
     """
-    node = _segments(moves)[place]
+    node = _segments(transfers)[place]
     if not (node >= 0).any():
         return np.full(len(place), -1, dtype=np.int64)
     key = np.where(node < 0, -1, chunk * (int(node.max()) + 1) + node)
@@ -436,16 +444,16 @@ def _shared(moves: Moves, chunk: np.ndarray, place: np.ndarray, *, of: np.ndarra
     return np.where((key < 0) | alone[which], -1, which)
 
 
-def _segments(moves: Moves) -> np.ndarray:
-    """Return a number for each stretch of a way that ends where devices copy, else -1."""
-    node = np.full(len(moves.link), -1, dtype=np.int64)
+def _segments(transfers: Transfers) -> np.ndarray:
+    """Return a number for each segment of a path that ends where devices copy, else -1."""
+    node = np.full(len(transfers.link), -1, dtype=np.int64)
     known: dict[tuple[int, ...], int] = {}
-    firsts = moves.first.tolist()
+    firsts = transfers.first.tolist()
     for begin, stop in pairwise(firsts):
         last = begin
         for place in range(begin + 1, stop):
-            if moves.parts[place]:
-                key = tuple(moves.link[begin:place].tolist())
+            if transfers.parts[place]:
+                key = tuple(transfers.link[begin:place].tolist())
                 node[last:place] = known.setdefault(key, len(known))
                 last = place
     return node

@@ -1,6 +1,6 @@
 """Who sends what to whom and when, as a constraint program with whole numbers.
 
-For every pair p of a chunk and a way from device u to v (`formulations.engines.cp_sat.instance`) a
+For every pair p of a chunk and a path from device u to v (`formulations.engines.cp_sat.instance`) a
 literal ``x[p]``, for every chunk c that comes to a device v an arrival ``A[c, v]`` in whole ticks,
 and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
 
@@ -13,32 +13,32 @@ and the makespan M. A pair starts at ``A[c, v] - delay[p]``.
                 sum of what holds a link <= M less the shortest time before and after it
                 A[c, w] <= A[d, w]              for chunks c, d that may change places
 
-What holds a link is an interval of fixed length that is there if ``x[p]`` is. Ways into one device
+What holds a link is an interval of fixed length that is there if ``x[p]`` is. Paths into one device
 that hold a link at the same moments before the chunk comes are one interval, as one of them is
 chosen at most.
 
-**Copying devices.** Moves of c from one device that begin alike may share a transmission up to
+**Copying devices.** Transfers of c from one device that begin alike may share a transmission up to
 where they part: it is one interval, there if one of them is, with a start that is all of theirs.
-c may be transmitted several times on such a way, but no more than MOST_TRANSMISSIONS times.
+c may be transmitted several times on such a path, but no more than MOST_TRANSMISSIONS times.
 
 A program that no plan over switches escapes: chunks may wait in devices that cannot store.
 
 The program of `formulations.engines.cp_sat.model` lets a chunk cross switches as it comes. A
 schedule may also send it link by link, and a switch then keeps it until its way out is free. Here
-every link of a way p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
-alphas of the way before the link ``lead[j]`` and of the whole way ``alpha``, and with ``busy[j]``
+every link of a path p from u to v has a moment ``b[p, j]`` at which it begins to be held, with
+alphas of the path before the link ``lead[j]`` and of the whole path ``alpha``, and with ``busy[j]``
 for the bytes:
 
     x[p]:  b[p, j] >= A[c, u] + lead[j]
            b[p, j + 1] >= b[p, j] + lead[j + 1] - lead[j]
            A[c, v] >= b[p, j] + busy[j] + alpha - lead[j]     A[c, v] >= A[c, u] + delay[p]
 
-Crossing without waiting has equalities, waiting and storing on the way only make it later. What
-several ways share on their way to a device that copies is held once at least, so it is one
-interval that no way over it begins before. So every plan is a solution that is not longer, and a
+Crossing without waiting has equalities, waiting and storing along the path only make it later. What
+several paths share up to a device that copies is held once at least, so it is one
+interval that no path over it begins before. So every plan is a solution that is not longer, and a
 bound on all solutions is one on all plans; a solution is not always a plan.
 
-Of a chunk that comes to a device over one link, one way at most is chosen, so that they have one
+Of a chunk that comes to a device over one link, one path at most is chosen, so that they have one
 ``b`` for that link together.
 """
 
@@ -52,7 +52,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import LinearExprT, LiteralT
 
 MOST_TRANSMISSIONS = 3
-"""Most transmissions of a chunk from one device on a way that several moves begin with."""
+"""Most transmissions of a chunk from one device on a path that several transfers begin with."""
 
 
 class Model:
@@ -65,7 +65,7 @@ class Model:
     """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.asked = request
+        self.request = request
         self.model = cp_model.CpModel()
         self.there = {
             (chunk, device): ticks
@@ -100,19 +100,19 @@ class Model:
     @property
     def crossings(self) -> int:
         """Number of links that all pairs cross."""
-        return len(self.asked["resource"])
+        return len(self.request["resource"])
 
     def start(self, pair: int) -> LinearExprT:
         """Return when a pair starts if it is chosen."""
-        asked = self.asked
-        delay: int = asked["delay"][pair]
-        return self.arrival[asked["chunk"][pair], asked["dst"][pair]] - delay
+        request = self.request
+        delay: int = request["delay"][pair]
+        return self.arrival[request["chunk"][pair], request["dst"][pair]] - delay
 
     def _comes_once(self) -> None:
-        asked, model = self.asked, self.model
-        wanted = {(chunk, device) for chunk, device in asked["want"]}
+        request, model = self.request, self.model
+        wanted = {(chunk, device) for chunk, device in request["want"]}
         for place in wanted:
-            # Without any way into it this is a contradiction, as it should be.
+            # Without any path into it this is a contradiction, as it should be.
             model.add_exactly_one(self.chosen[pair] for pair in self.into.get(place, []))
             if place in self.arrival:
                 model.add(self.arrival[place] <= self.makespan)
@@ -122,13 +122,13 @@ class Model:
         self.wanted = wanted
 
     def _comes_before_it_goes(self) -> None:
-        asked, model = self.asked, self.model
+        request, model = self.request, self.model
         for pair in self.pairs:
-            place = asked["chunk"][pair], asked["src"][pair]
+            place = request["chunk"][pair], request["src"][pair]
             start, chosen = self.start(pair), self.chosen[pair]
-            ready = max(asked["ready"][pair], self.there.get(place, 0))
-            # A quicker way there may let the chunk come before this one could bring it.
-            if ready + asked["delay"][pair] > asked["earliest"][place[0]][asked["dst"][pair]]:
+            ready = max(request["ready"][pair], self.there.get(place, 0))
+            # A quicker path there may let the chunk come before this one could bring it.
+            if ready + request["delay"][pair] > request["earliest"][place[0]][request["dst"][pair]]:
                 model.add(start >= ready).only_enforce_if(chosen)
             if place in self.there:
                 continue
@@ -162,23 +162,23 @@ class Model:
 
     def _alone(self) -> None:
         """Make intervals of what one chunk holds before it comes to a device, by when it does."""
-        asked = self.asked
+        request = self.request
         alike: dict[tuple[int, int, int, int, int], list[int]] = defaultdict(list)
         for pair in self.pairs:
-            for cross in range(asked["first"][pair], asked["first"][pair + 1]):
-                begin, end = asked["begin"][cross], asked["end"][cross]
-                if asked["shared"][cross] < 0 and end > begin:
-                    place = asked["chunk"][pair], asked["dst"][pair]
-                    before = asked["delay"][pair] - begin
-                    alike[*place, asked["resource"][cross], before, end - begin].append(pair)
+            for cross in range(request["first"][pair], request["first"][pair + 1]):
+                begin, end = request["begin"][cross], request["end"][cross]
+                if request["shared"][cross] < 0 and end > begin:
+                    place = request["chunk"][pair], request["dst"][pair]
+                    before = request["delay"][pair] - begin
+                    alike[*place, request["resource"][cross], before, end - begin].append(pair)
         for (chunk, device, resource, before, length), pairs in alike.items():
             place = chunk, device
             start = self.arrival[place] - before
             there = self._any(
                 pairs, certain=place in self.wanted and len(pairs) == len(self.into[place])
             )
-            tail = before - length + asked["tail"][chunk][device]
-            head = asked["earliest"][chunk][device] - before
+            tail = before - length + request["tail"][chunk][device]
+            head = request["earliest"][chunk][device] - before
             self._add(resource, start, length=length, there=there, head=head, tail=tail)
 
     def _any(self, pairs: list[int], *, certain: bool) -> LiteralT:
@@ -205,22 +205,22 @@ class Model:
         self.held[resource].append((interval, length, there, max(0, head), max(0, tail)))
 
     def _shared(self) -> None:
-        """Make intervals of what several moves of a chunk hold together."""
-        asked, model = self.asked, self.model
+        """Make intervals of what several transfers of a chunk hold together."""
+        request, model = self.request, self.model
         users: dict[int, set[int]] = defaultdict(set)
         links: dict[int, set[tuple[int, int, int]]] = defaultdict(set)
         for pair in self.pairs:
-            for cross in range(asked["first"][pair], asked["first"][pair + 1]):
-                node = asked["shared"][cross]
+            for cross in range(request["first"][pair], request["first"][pair + 1]):
+                node = request["shared"][cross]
                 if node >= 0:
                     users[node].add(pair)
                     links[node].add(
-                        (asked["resource"][cross], asked["begin"][cross], asked["end"][cross])
+                        (request["resource"][cross], request["begin"][cross], request["end"][cross])
                     )
         for node, pairs in users.items():
             before = None
             slots = [
-                (model.new_bool_var(""), model.new_int_var(0, asked["upper"], ""))
+                (model.new_bool_var(""), model.new_int_var(0, request["upper"], ""))
                 for _ in range(min(len(pairs), MOST_TRANSMISSIONS))
             ]
             self.slots[node] = slots
@@ -258,10 +258,12 @@ class Model:
         there: cp_model.IntVar,
     ) -> None:
         """Hold the links of one transmission."""
-        asked = self.asked
-        soonest = min(asked["earliest"][asked["chunk"][pair]][asked["src"][pair]] for pair in pairs)
+        request = self.request
+        soonest = min(
+            request["earliest"][request["chunk"][pair]][request["src"][pair]] for pair in pairs
+        )
         left = min(
-            asked["delay"][pair] + asked["tail"][asked["chunk"][pair]][asked["dst"][pair]]
+            request["delay"][pair] + request["tail"][request["chunk"][pair]][request["dst"][pair]]
             for pair in pairs
         )
         for resource, begin, end in links:
@@ -276,23 +278,23 @@ class Model:
                 )
 
     def _alike(self) -> None:
-        for first, second, device in self.asked["alike"]:
+        for first, second, device in self.request["alike"]:
             if (first, device) in self.arrival and (second, device) in self.arrival:
                 self.model.add(self.arrival[first, device] <= self.arrival[second, device])
 
     def _hint(self) -> None:
-        asked, model = self.asked, self.model
-        if not asked["chosen"]:
+        request, model = self.request, self.model
+        if not request["chosen"]:
             return
-        chosen = set(asked["chosen"])
-        at = {(chunk, device): ticks for chunk, device, ticks in asked["arrival"]}
+        chosen = set(request["chosen"])
+        at = {(chunk, device): ticks for chunk, device, ticks in request["arrival"]}
         for pair in self.pairs:
             model.add_hint(self.chosen[pair], pair in chosen)
         for place, ticks in at.items():
             model.add_hint(self.arrival[place], ticks)
         model.add_hint(self.makespan, max(at.get(place, 0) for place in self.wanted))
         starts = {
-            pair: at[asked["chunk"][pair], asked["dst"][pair]] - asked["delay"][pair]
+            pair: at[request["chunk"][pair], request["dst"][pair]] - request["delay"][pair]
             for pair in chosen
         }
         users: dict[int, list[int]] = defaultdict(list)
@@ -302,7 +304,7 @@ class Model:
             times = sorted({starts[pair] for pair in users[node] if pair in chosen})
             for k, (there, start) in enumerate(slots):
                 model.add_hint(there, k < len(times))
-                model.add_hint(start, times[k] if k < len(times) else asked["upper"])
+                model.add_hint(start, times[k] if k < len(times) else request["upper"])
                 for pair in users[node]:
                     inside = pair in chosen and k < len(times) and starts[pair] == times[k]
                     model.add_hint(self.parts[node, pair][k], inside)
@@ -315,8 +317,8 @@ class Waiting(Model):
     """The program for bounds over switches."""
 
     def _holds(self) -> None:
-        asked = self.asked
-        first = asked["first"]
+        request = self.request
+        first = request["first"]
         self.moment: dict[Key, cp_model.IntVar] = {}
         self.users: dict[Key, list[int]] = defaultdict(list)
         self.busy: dict[Key, tuple[int, int]] = {}
@@ -330,35 +332,39 @@ class Waiting(Model):
                     self.moment[key],
                     length=length,
                     there=self._one_of(pairs),
-                    head=min(asked["earliest"][asked["chunk"][p]][asked["src"][p]] for p in pairs),
-                    tail=min(asked["tail"][asked["chunk"][p]][asked["dst"][p]] for p in pairs),
+                    head=min(
+                        request["earliest"][request["chunk"][p]][request["src"][p]] for p in pairs
+                    ),
+                    tail=min(
+                        request["tail"][request["chunk"][p]][request["dst"][p]] for p in pairs
+                    ),
                 )
         self._once_at_a_time()
 
     def _cross(self, pair: int, crossings: range) -> None:
-        """Let the links of a way be held one after the other."""
-        asked, model, chosen = self.asked, self.model, self.chosen[pair]
-        arrival = self.arrival[asked["chunk"][pair], asked["dst"][pair]]
-        place = asked["chunk"][pair], asked["src"][pair]
+        """Let the links of a path be held one after the other."""
+        request, model, chosen = self.request, self.model, self.chosen[pair]
+        arrival = self.arrival[request["chunk"][pair], request["dst"][pair]]
+        place = request["chunk"][pair], request["src"][pair]
         # Differences of rounded times may be a tick too long.
-        spare = 0 if asked["exact"] else 1
+        spare = 0 if request["exact"] else 1
         before = None
         for cross in crossings:
-            begin = asked["begin"][cross]
-            length = asked["end"][cross] - begin
+            begin = request["begin"][cross]
+            length = request["end"][cross] - begin
             key = self._key(pair, cross, last=cross == crossings[-1])
             if key not in self.moment:
-                self.moment[key] = model.new_int_var(0, asked["upper"], "")
-                self.busy[key] = asked["resource"][cross], length
+                self.moment[key] = model.new_int_var(0, request["upper"], "")
+                self.busy[key] = request["resource"][cross], length
             self.users[key].append(pair)
             moment = self.moment[key]
             lead = max(0, begin - spare)
             if place in self.there:
-                ready = max(self.there[place], asked["ready"][pair]) + lead
+                ready = max(self.there[place], request["ready"][pair]) + lead
                 model.add(moment >= ready).only_enforce_if(chosen)
             elif place in self.arrival:
                 model.add(moment >= self.arrival[place] + lead).only_enforce_if(chosen)
-            after = max(0, length + asked["latency"][pair] - begin)
+            after = max(0, length + request["latency"][pair] - begin)
             model.add(arrival >= moment + after).only_enforce_if(chosen)
             if before is not None:
                 gap = max(0, begin - before[1] - spare)
@@ -366,14 +372,14 @@ class Waiting(Model):
             before = moment, begin
 
     def _key(self, pair: int, cross: int, *, last: bool) -> Key:
-        """Return what ways that begin to hold a link together have in common."""
-        asked = self.asked
-        resource = asked["resource"][cross]
-        if asked["shared"][cross] >= 0:
-            return "shared", asked["shared"][cross], resource
+        """Return what paths that begin to hold a link together have in common."""
+        request = self.request
+        resource = request["resource"][cross]
+        if request["shared"][cross] >= 0:
+            return "shared", request["shared"][cross], resource
         if last:
-            length = asked["end"][cross] - asked["begin"][cross]
-            return "last", asked["chunk"][pair], asked["dst"][pair], resource, length
+            length = request["end"][cross] - request["begin"][cross]
+            return "last", request["chunk"][pair], request["dst"][pair], resource, length
         return "own", pair, cross
 
     def _one_of(self, pairs: list[int]) -> LiteralT:

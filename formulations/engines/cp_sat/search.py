@@ -2,14 +2,14 @@
 
 Each side is planned for representatives under each symmetry first, then without. List scheduling
 gives the plan to begin with. What is proved for a quotient holds for symmetric plans only and is
-no bound; what is proved of the whole side is one where its model has every plan: where every way
+no bound; what is proved of the whole side is one where its model has every plan: where every path
 is one link and nothing else comes before or after. Over switches a plan may let a chunk wait,
-which moves do not; there a second model, whose solutions may
+which transfers do not; there a second model, whose solutions may
 (`formulations.engines.cp_sat.model`), proves the bound.
 
-Constraint programming asked from here: a child process is told a task and tells what it finds.
+Client of constraint programming: a child process gets a task and reports what it finds.
 
-The child dies with the one who asks: it ends when the pipe that its request came through is
+The child dies with its parent: it ends when the pipe that its request came through is
 closed, whoever closes it, and it is killed when nobody listens any more or when it does not keep
 its time.
 """
@@ -34,7 +34,7 @@ from formulations.engines.cp_sat.instance import Instance, make_instance
 from formulations.engines.epoch_grid.arcs import LONGEST_PATH
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.search import After, Finder, Side
-from formulations.engines.list_scheduling.timed import Moves, TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 from formulations.jobs.child import Child
 
 GRACE = 3.0
@@ -50,7 +50,7 @@ class TerminationCondition(Enum):
 
 @dataclass(frozen=True)
 class News:
-    """What the search tells.
+    """A report of the search.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class News:
     """
 
     bound: float
-    plan: TimedMoves | None = None
+    plan: TimedTransfers | None = None
     makespan: float | None = None
     ending: TerminationCondition | None = None
     size: ModelSize | None = None
@@ -95,7 +95,7 @@ def close_gap(
     *,
     upper: float,
     lower: float = 0.0,
-    hint: TimedMoves | None = None,
+    hint: TimedTransfers | None = None,
     effort: Effort,
     waits: bool = False,
 ) -> Iterator[News]:
@@ -123,19 +123,19 @@ def close_gap(
     SolveError
         If the task is too large for the model, or the solver's process died.
     """
-    puzzle = make_instance(task, upper=upper)
+    instance = make_instance(task, upper=upper)
     request = {
-        **puzzle.request(lower=lower, hint=hint),
+        **instance.request(lower=lower, hint=hint),
         "waits": waits,
         "seconds": effort.seconds,
         "workers": effort.workers,
         "seed": effort.seed,
     }
     with TimedChild(request, seconds=effort.seconds) as child:
-        yield from _told(puzzle, child, lower)
+        yield from _reported(instance, child, lower)
 
 
-def _told(puzzle: Instance, child: TimedChild, lower: float) -> Iterator[News]:
+def _reported(instance: Instance, child: TimedChild, lower: float) -> Iterator[News]:
     """Turn the child's lines into news in µs."""
     best, ending, size = lower, None, None
     for line in child:
@@ -143,15 +143,15 @@ def _told(puzzle: Instance, child: TimedChild, lower: float) -> Iterator[News]:
         if line["event"] == "size":
             size = ModelSize(line["variables"], line["constraints"], line["nonzeros"])
         elif line["event"] == "solution":
-            plan = puzzle.plan(line["pairs"], line["starts"])
+            plan = instance.plan(line["pairs"], line["starts"])
         elif line["event"] == "end":
             ending = (
                 TerminationCondition.LIMIT
                 if line["status"] == "limit"
                 else TerminationCondition.PROVED
             )
-        ticks = puzzle.upper if line.get("status") == "infeasible" else line.get("bound", 0)
-        bound = max(best, puzzle.ticks.proved(ticks, waits=puzzle.waits))
+        ticks = instance.upper if line.get("status") == "infeasible" else line.get("bound", 0)
+        bound = max(best, instance.ticks.proved(ticks, waits=instance.waits))
         if plan is not None:
             yield News(bound, *plan, size=size)
         elif ending is not None or bound > best or line["event"] == "size":
@@ -169,7 +169,7 @@ class TimedChild(Child):
     Parameters
     ----------
     request, seconds
-        What it is asked first, and the time it has for it; else ask it by `answer`.
+        Its first request, and the time it has for it; further ones go through `answer`.
     worker
         What it runs.
     """
@@ -238,7 +238,7 @@ class Client(Finder):
         Whether a bound on the one side is a bound on the whole problem, if its model is complete.
     endings
         Why the last search of each side ended.
-    asked
+    requests
         What the sides so far were for.
     stops
         Whether no model is built where a plan meets the goal.
@@ -249,7 +249,7 @@ class Client(Finder):
     sides: int = 1
     sole: bool = True
     endings: dict[str, Stop] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     stops: bool = True
 
     @property
@@ -267,7 +267,7 @@ class Client(Finder):
         side: Side,
         *,
         goal: float,
-        found: Callable[[TimedMoves], bool],
+        found: Callable[[TimedTransfers], bool],
         after: After | None = None,
         final: bool = True,
     ) -> None:
@@ -276,15 +276,15 @@ class Client(Finder):
         task = side.task(after=after)
         reduced = (
             list(side.reduced(task))
-            if self.symmetry and not binding_limits(side.moves.topology)
+            if self.symmetry and not binding_limits(side.transfers.topology)
             else []
         )
-        left = max(1, self.sides - len(self.asked))
+        left = max(1, self.sides - len(self.requests))
         until = self.run.seconds + (self.until - self.run.seconds) / left
-        self.asked.append(
-            "to spread after it " if after else "to spread " if self.asked else "to add up "
+        self.requests.append(
+            "to spread after it " if after else "to spread " if self.requests else "to add up "
         )
-        part = self.asked[-1] if self.sides > 1 else ""
+        part = self.requests[-1] if self.sides > 1 else ""
         attempt = _Attempt(self, task, goal, found, part)
         for turn, each in enumerate([*reduced, None]):
             seconds = (until - self.run.seconds) / (len(reduced) + 1 - turn)
@@ -301,10 +301,10 @@ class _Attempt:
     finder: Client
     task: Task
     goal: float
-    found: Callable[[TimedMoves], bool]
+    found: Callable[[TimedTransfers], bool]
     part: str
     best: float = np.inf
-    plan: TimedMoves | None = None
+    plan: TimedTransfers | None = None
     enough: bool = False
 
     def improve(self, reduced: Quotient | None, *, seconds: float, turn: int) -> None:
@@ -327,7 +327,7 @@ class _Attempt:
         if (self.enough and built) or hint is None or left <= 0:
             return
         run.report(f"constraint programming {name}")
-        direct = single_links(task.moves)
+        direct = single_links(task.transfers)
         share = left if direct or not proves else left / 2
         effort = Effort(seconds=share, workers=finder.workers, seed=finder.seed)
         try:
@@ -339,7 +339,9 @@ class _Attempt:
             run.note(f"constraint programming {name}: {error}")
             finder.endings[self.part] = Stop.TOO_LARGE
 
-    def _listed(self, task: Task, turn: int, *, seconds: float) -> tuple[TimedMoves | None, float]:
+    def _listed(
+        self, task: Task, turn: int, *, seconds: float
+    ) -> tuple[TimedTransfers | None, float]:
         """Return the best plan of some passes that is better than what is known."""
         run, finder = self.finder.run, self.finder
         until = run.seconds + seconds / 2
@@ -358,7 +360,7 @@ class _Attempt:
     def _search(
         self,
         task: Task,
-        hint: TimedMoves,
+        hint: TimedTransfers,
         reduced: Quotient | None,
         *,
         name: str,
@@ -397,7 +399,7 @@ class _Attempt:
         )
         self.finder.endings[self.part] = Stop.SEARCHED if proved else Stop.TIME_LIMIT
 
-    def _take(self, plan: TimedMoves, makespan: float, reduced: Quotient | None) -> None:
+    def _take(self, plan: TimedTransfers, makespan: float, reduced: Quotient | None) -> None:
         if makespan < self.best * (1 - 1e-9):
             self.best = makespan
             self.plan = plan if reduced is None else reduced.lifted(plan)
@@ -405,25 +407,25 @@ class _Attempt:
 
     def _counts(self) -> bool:
         """Whether a bound on the whole side is one on the problem."""
-        return self.finder.sole and not cut_short(self.task.moves.topology)
+        return self.finder.sole and not cut_short(self.task.transfers.topology)
 
 
-def single_links(moves: Moves) -> bool:
-    """Whether every way is one link, so that nothing can wait on it."""
-    return bool((np.diff(moves.first) == 1).all())
+def single_links(transfers: Transfers) -> bool:
+    """Whether every path is one link, so that nothing can wait on it."""
+    return bool((np.diff(transfers.first) == 1).all())
 
 
 def cut_short(topology: Topology) -> bool:
-    """Whether there may be ways of more links than are listed."""
+    """Whether there may be paths of more links than are listed."""
     stores = {each.name: each.stores for each in topology.devices}
     waiting: list[tuple[str, ...]] = [
         link.ends for link in topology.links if stores[link.src] and not stores[link.dst]
     ]
     while waiting:
-        way = waiting.pop()
-        onwards = [link.dst for link in topology.links_out[way[-1]]]
-        longer = [(*way, each) for each in onwards if not stores[each] and each not in way]
-        if longer and len(way) >= LONGEST_PATH:
+        path = waiting.pop()
+        onwards = [link.dst for link in topology.links_out[path[-1]]]
+        longer = [(*path, each) for each in onwards if not stores[each] and each not in path]
+        if longer and len(path) >= LONGEST_PATH:
             return True
         waiting += longer
     return False

@@ -1,7 +1,7 @@
 """``python -m formulations.engines.cp_sat.worker``: constraint programming in a process of its own.
 
 OR-tools and HiGHS carry libraries of the same name, so one process can load one of them: this one
-has OR-tools and never HiGHS, its parent the other way round. It reads one line, the request, and
+has OR-tools and never HiGHS, its parent vice versa. It reads one line, the request, and
 writes a line for every news: ``solution``, ``bound``, and ``end``; it ends at once when the pipe
 that the request came through is closed.
 """
@@ -26,18 +26,18 @@ class _Heard(cp_model.CpSolverSolutionCallback):
 
     def __init__(self, model: Model, answers: IO[bytes]) -> None:
         super().__init__()
-        self.asked, self.answers = model, answers
+        self.model, self.answers = model, answers
 
     def on_solution_callback(self) -> None:
-        asked = self.asked
-        pairs = [pair for pair in asked.pairs if self.boolean_value(asked.chosen[pair])]
+        model = self.model
+        pairs = [pair for pair in model.pairs if self.boolean_value(model.chosen[pair])]
         say(
             self.answers,
             event="solution",
             makespan=round(self.objective_value),
             bound=_ticks(self.best_objective_bound),
             pairs=pairs,
-            starts=[self.value(asked.start(pair)) for pair in pairs],
+            starts=[self.value(model.start(pair)) for pair in pairs],
         )
 
 
@@ -63,7 +63,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     )
     solver = _solver(request, built=time.monotonic() - begin)
     solver.best_bound_callback = lambda bound: say(answers, event="bound", bound=_ticks(bound))
-    # Where chunks may wait on the way, a solution is no plan.
+    # Where chunks may wait along the path, a solution is no plan.
     status = solver.solve(model.model, None if request["waits"] else _Heard(model, answers))
     names = {cp_model.OPTIMAL: "optimal", cp_model.INFEASIBLE: "infeasible"}
     if status == cp_model.MODEL_INVALID:
@@ -97,5 +97,5 @@ def _until_abandoned(requests: IO[bytes]) -> None:
 
 if __name__ == "__main__":
     serve(sys.stdin.buffer, sys.stdout.buffer)
-    # The thread that reads on would be in the way of an orderly end.
+    # The thread that reads on would prevent an orderly end.
     os._exit(0)

@@ -1,10 +1,10 @@
 """What a model may choose in an epoch: one hop of one chunk, over a link or a hyper-edge.
 
 With ``links`` as hops, switches are devices of the model, as in section 3.1 of TE-CCL. With
-hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole way between
-two devices that store, crossed without stopping, and every link of the way is held. The paper
+hyper-edges (its appendix C) the devices that cannot store vanish: a hop is a whole path between
+two devices that store, crossed without stopping, and every link of the path is held. The paper
 lets a GPU use one hyper-edge of a switch at a time in each direction, and a switch as many as it
-has ports; holding the links of the way, one hop at a time each, says both.
+has ports; holding the links of the path, one hop at a time each, says both.
 
 Hops over links that have less bandwidth at times: how long a send takes depends on its epoch.
 
@@ -41,7 +41,7 @@ from ccl.topology import Topology
 from formulations.engines.epoch_grid.epochs import ROUNDING, EpochGrid
 
 LONGEST_PATH = 6
-"""Most links of one way through devices that cannot store: up and down a three-level tree."""
+"""Most links of one path through devices that cannot store: up and down a three-level tree."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Arcs:
         Epochs for which it holds its links, shape (n,).
     begin
         Epochs after its own from which on it holds them, shape (n,): 0, unless the grid is
-        mirrored.
+        time-reversed.
     uses
         Which hop holds which link, sparse 0/1 of shape (links, n).
-    room
+    capacity
         Chunks that may start on each link in that link's occupancy, shape (links,).
     opened
         Whether a send may start over each hop in each epoch, shape (epochs, n); later epochs are
@@ -80,7 +80,7 @@ class Arcs:
     occupancy: np.ndarray
     begin: np.ndarray
     uses: sparse.csr_array
-    room: np.ndarray
+    capacity: np.ndarray
     opened: np.ndarray | None = None
 
     def open_in(self, epochs: int) -> np.ndarray:
@@ -125,11 +125,11 @@ class Arcs:
         """Return for each link of a hop the epochs after its own over which its bytes count.
 
         A shared limit lets through in each of them an equal part of the chunk. On the later links
-        of a way they begin as many whole epochs later as it takes until their first byte can go,
+        of a path they begin as many whole epochs later as it takes until their first byte can go,
         and are no fewer than those in which bytes come to them.
         """
         grid, links = self.grid, list(self.links[hop])
-        ordered = links[::-1] if grid.mirrored else links
+        ordered = links[::-1] if grid.reverse_time else links
         if len(links) == 1:
             spans = {links[0]: range(int(self.occupancy[hop]))}
         else:
@@ -137,14 +137,14 @@ class Arcs:
                 link: range(first, first + many)
                 for link, (first, many, _) in zip(ordered, stays(grid, ordered), strict=True)
             }
-        if not grid.mirrored:
+        if not grid.reverse_time:
             return [spans[link] for link in links]
         delay = int(self.delay[hop])
         return [range(delay - spans[each].stop, delay - spans[each].start) for each in links]
 
 
 def stays(grid: EpochGrid, links: Sequence[int]) -> list[tuple[int, int, float]]:
-    """Return from which epoch on and for how many each link of a way carries a chunk.
+    """Return from which epoch on and for how many each link of a path carries a chunk.
 
     With it comes until when it is held, in µs after the chunk has started, latency apart: over
     limited links chunks are spread over whole epochs, for as long at least as bytes come to them;
@@ -177,20 +177,20 @@ def link_arcs(grid: EpochGrid) -> Arcs:
         dst=dst,
         delay=grid.delay,
         occupancy=grid.occupancy,
-        begin=(grid.delay - grid.occupancy) * grid.mirrored,
+        begin=(grid.delay - grid.occupancy) * grid.reverse_time,
         uses=sparse.csr_array(sparse.eye_array(len(links))),
-        room=grid.room,
+        capacity=grid.capacity,
     )
 
 
 def hyper_edges(grid: EpochGrid) -> Arcs:
-    """Every way between two storing devices that crosses only others is a hop."""
+    """Every path between two storing devices that crosses only others is a hop."""
     topology, tau = grid.topology, grid.epoch_duration
     routes = tuple(relay_paths(topology))
     index = topology.link_index
     held = [[index[pair] for pair in pairwise(route)] for route in routes]
     hold = np.array([_whole(grid, links) for links in held])
-    last = 0 if grid.mirrored else -1
+    last = 0 if grid.reverse_time else -1
     lag = np.array([sum(grid.alpha[links]) - grid.alpha[links[last]] for links in held])
     alpha = np.array([sum(grid.alpha[links]) for links in held])
     rows = np.concatenate([np.array(links) for links in held])
@@ -201,8 +201,8 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
     for links in held:
         crossed[links] |= len(links) > 1
     limited = np.array([grid.limited[links].any() for links in held])
-    # A later link of the way is held later by the latencies before it, so that two hops of
-    # different ways over it need that much more between them.
+    # A later link of the path is held later by the latencies before it, so that two hops of
+    # different paths over it need that much more between them.
     occupancy = np.maximum(1, np.ceil((hold + lag) / tau - ROUNDING).astype(int))
     delay = np.where(
         limited,
@@ -217,16 +217,16 @@ def hyper_edges(grid: EpochGrid) -> Arcs:
         dst=np.array([position[route[-1]] for route in routes]),
         delay=delay,
         occupancy=occupancy,
-        begin=(delay - occupancy) * grid.mirrored,
+        begin=(delay - occupancy) * grid.reverse_time,
         uses=uses,
-        room=np.where(crossed, 1, grid.room),
+        capacity=np.where(crossed, 1, grid.capacity),
     )
     return _let_through(every) if topology.limits else every
 
 
 def _whole(grid: EpochGrid, links: list[int]) -> float:
-    """Return the µs, latency apart, until a chunk has left the last link of a way."""
-    until = stays(grid, links[::-1] if grid.mirrored else links)[-1][2]
+    """Return the µs, latency apart, until a chunk has left the last link of a path."""
+    until = stays(grid, links[::-1] if grid.reverse_time else links)[-1][2]
     slowest = float(max(grid.hold[links]))
     epochs = math.ceil(slowest / grid.epoch_duration - ROUNDING)
     alike = until <= epochs * grid.epoch_duration * (1 + ROUNDING)
@@ -235,7 +235,7 @@ def _whole(grid: EpochGrid, links: list[int]) -> float:
 
 
 def _let_through(hops: Arcs) -> Arcs:
-    """Leave out the ways that cross a shared limit so often that a chunk alone is too much."""
+    """Leave out the paths that cross a shared limit so often that a chunk alone is too much."""
     topology, grid = hops.topology, hops.grid
     most = [
         1e3 * each.bandwidth * grid.epoch_duration / grid.chunk_size * (1 + ROUNDING)
@@ -264,7 +264,7 @@ def _let_through(hops: Arcs) -> Arcs:
 
 
 def no_path(name: str) -> str:
-    """Say that no way leads to the device called `name`."""
+    """Say that no path leads to the device called `name`."""
     return (
         f"no path of at most {LONGEST_PATH} links from one device that stores to the next leads "
         f"to {name} under the shared limits; link it to others more directly"
@@ -272,14 +272,14 @@ def no_path(name: str) -> str:
 
 
 def relay_paths(topology: Topology) -> Iterator[tuple[str, ...]]:
-    """Yield every way from one storing device to another over devices that cannot store."""
+    """Yield every path from one storing device to another over devices that cannot store."""
     stores = {each.name: each.stores for each in topology.devices}
 
-    def onwards(way: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        for link in topology.links_out[way[-1]]:
-            if link.dst in way:
+    def onwards(route: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        for link in topology.links_out[route[-1]]:
+            if link.dst in route:
                 continue
-            longer = (*way, link.dst)
+            longer = (*route, link.dst)
             if stores[link.dst]:
                 yield longer
             elif len(longer) <= LONGEST_PATH:
@@ -337,7 +337,7 @@ def slowed(hops: Arcs) -> Arcs:
 def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int:
     """Count the epochs that a send from `epoch` on takes; 0 where it never gets through."""
     tau, least = grid.epoch_duration, int(grid.occupancy[link])
-    room = tau / (grid.chunk_size * grid.topology.links[link].beta) * (1 + ROUNDING)
+    capacity = tau / (grid.chunk_size * grid.topology.links[link].beta) * (1 + ROUNDING)
     slowest, count = 1.0, 0
     while True:
         # After the last window the share is 1, so a part that never grows has settled.
@@ -345,7 +345,7 @@ def _epochs(grid: EpochGrid, share: np.ndarray, epoch: int, *, link: int) -> int
         count += 1
         if slowest <= 0.0 or count > LONGEST:
             return 0
-        if count >= least and count * slowest * room >= 1.0:
+        if count >= least and count * slowest * capacity >= 1.0:
             return count
 
 
@@ -359,7 +359,7 @@ def rows(row: np.ndarray, column: np.ndarray, shape: tuple[int, int], *, value: 
 
 
 def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Return what each send holds of each link in each epoch, and the room of each row.
+    """Return what each send holds of each link in each epoch, and the capacity of each row.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     -------
     tuple
         A sparse 0/1 matrix of shape (rows, n) and the chunks that each row lets through, shape
-        (rows,): ``matrix @ sends <= room``.
+        (rows,): ``matrix @ sends <= capacity``.
     """
     which, moment = spans(hops, epoch, hop)
     uses = sparse.csc_array(hops.uses)
@@ -382,7 +382,9 @@ def capacity_rows(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[Any, 
     link = uses.indices[uses.indptr[:-1][hop[which]][spread] + place]
     width = int(moment.max(initial=0)) + 1
     shape = (uses.shape[0] * width, len(epoch))
-    return rows(link * width + moment[spread], which[spread], shape), np.repeat(hops.room, width)
+    return rows(link * width + moment[spread], which[spread], shape), np.repeat(
+        hops.capacity, width
+    )
 
 
 def spans(hops: Arcs, epoch: np.ndarray, hop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -405,7 +407,7 @@ def limit_rows(
     epoch, hop
         First epoch, from 0, and hop of each send, shape (n,).
     width
-        Epochs that have rows; if not given, all in which a send could still be on its way.
+        Epochs that have rows; if not given, all in which a send could still be in flight.
 
     Returns
     -------

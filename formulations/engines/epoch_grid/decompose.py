@@ -36,7 +36,7 @@ class Commodities:
     goal, source, amount, priority
         Of each demand the position of the device that reads, the number of the commodity, how
         much it reads, and the priority of these chunks, each shape (demands,).
-    kept
+    stored
         What stays at each device from the start, shape (devices,).
     devices, links
         Images of devices and links under each element of the group, the identity first, shapes
@@ -48,7 +48,7 @@ class Commodities:
     source: np.ndarray
     amount: np.ndarray
     priority: np.ndarray
-    kept: np.ndarray
+    stored: np.ndarray
     devices: np.ndarray
     links: np.ndarray
 
@@ -68,20 +68,20 @@ def commodities(problem: Problem, unit: float, *, symmetric: bool) -> Commoditie
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     unit
         Bytes that count as 1.
     symmetric
-        Whether only one source of each orbit is kept.
+        Whether only one source of each orbit remains.
     """
     topology = problem.topology
     place = [topology.index[name] for name in topology.ranks]
-    kept = np.zeros(len(topology.devices))
+    stored = np.zeros(len(topology.devices))
     total: dict[tuple[int, int, float], float] = defaultdict(float)
     for chunk in problem.collective.chunks:
         src, dst = place[chunk.holders[0]], place[chunk.destinations[0]]
         if src == dst:
-            kept[src] += chunk.size / unit
+            stored[src] += chunk.size / unit
         else:
             total[src, dst, chunk.priority] += chunk.size / unit
     start, end = (np.array([key[i] for key in total], dtype=int) for i in range(2))
@@ -91,14 +91,16 @@ def commodities(problem: Problem, unit: float, *, symmetric: bool) -> Commoditie
     # A window takes bandwidth from one link and not from its images.
     if symmetric and not problem.windows:
         group = symmetry_of(topology)
-        alike = _alike(group.devices, kept, (start, end, priority, amount))
+        alike = _alike(group.devices, stored, (start, end, priority, amount))
         devices, links = group.devices[alike], group.links[alike]
     one = devices.min(axis=0)[start] == start
     sources, number = np.unique(start[one], return_inverse=True)
-    return Commodities(sources, end[one], number, amount[one], priority[one], kept, devices, links)
+    return Commodities(
+        sources, end[one], number, amount[one], priority[one], stored, devices, links
+    )
 
 
-def _alike(devices: np.ndarray, kept: np.ndarray, demand: tuple[np.ndarray, ...]) -> np.ndarray:
+def _alike(devices: np.ndarray, stored: np.ndarray, demand: tuple[np.ndarray, ...]) -> np.ndarray:
     """Return which elements leave the demand as it is; they are a group too."""
     src, dst, priority, amount = demand
 
@@ -106,10 +108,11 @@ def _alike(devices: np.ndarray, kept: np.ndarray, demand: tuple[np.ndarray, ...]
         table = np.stack([image[src], image[dst], priority, amount])
         return np.asarray(table[:, np.lexsort(table[:3])])
 
-    before = ordered(np.arange(len(kept)))
+    before = ordered(np.arange(len(stored)))
     return np.array(
         [
-            bool((kept[image] == kept).all()) and np.allclose(ordered(image), before, rtol=1e-12)
+            bool((stored[image] == stored).all())
+            and np.allclose(ordered(image), before, rtol=1e-12)
             for image in devices
         ]
     )
@@ -140,7 +143,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """An amount on its way.
+    """An amount in flight.
 
     Parameters
     ----------
@@ -249,7 +252,7 @@ def sends_of(walks: list[Walk], hops: Arcs, problem: Problem) -> tuple[tuple[Sen
     """Turn walks into sends of fractions of chunks; return them with the horizon.
 
     Of the chunks of one pair those with the higher priority arrive first. Within an epoch and a
-    link those with the longest way to go come first.
+    link those with the longest path to go come first.
     """
     by_pair: dict[tuple[int, int], list[Walk]] = defaultdict(list)
     for walk in walks:

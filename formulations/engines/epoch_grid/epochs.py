@@ -5,7 +5,7 @@ grid of epochs of duration tau a link has
 
 * ``occupancy``: epochs that one chunk holds it, ``ceil(hold / tau)``, at least 1;
 * ``delay``: epochs after its own in which a chunk can be sent on, ``ceil((hold + alpha) / tau)``;
-* ``room``: chunks that may start in any ``occupancy`` epochs in a row: 1 if it is more than one
+* ``capacity``: chunks that may start in any ``occupancy`` epochs in a row: 1 if it is more than one
   epoch, else as many as fit into the epoch and still arrive within the delay,
   ``floor(min(tau, delay * tau - alpha) / hold)``.
 
@@ -19,7 +19,7 @@ Decisions where the sources are silent or wrong (TE-CCL, SIGCOMM 2024):
 * A link under a shared limit that binds is slowed down by the others: what it starts in an epoch
   counts as spread over all of the epochs that it occupies, so it has left at their end. So does
   what crosses a link that has less bandwidth at times.
-* Fluid amounts need no whole number of chunks: their `room` is the real number of chunks whose
+* Fluid amounts need no whole number of chunks: their `capacity` is the real number of chunks whose
   last byte still arrives within the delay.
 
 How long a device may keep what it receives: for good, within a limit, or not at all.
@@ -95,8 +95,8 @@ class EpochGrid:
         tau, in µs.
     fluid
         None for whole chunks; for amounts, the least share of an epoch that every link must have
-        for sending: 1 keeps all bandwidth and delays a little longer, 0 the other way round.
-    mirrored
+        for sending: 1 keeps all bandwidth and delays a little longer, 0 vice versa.
+    reverse_time
         Whether plans on it will be read backwards (``formulations.engines.reverse_time``). A send
         then holds its links at the end of its delay, because read backwards it does so at the
         beginning.
@@ -113,7 +113,7 @@ class EpochGrid:
     chunk_size: float
     epoch_duration: float
     fluid: float | None = None
-    mirrored: bool = False
+    reverse_time: bool = False
     windows: tuple[Window, ...] = ()
 
     def __post_init__(self) -> None:
@@ -183,7 +183,7 @@ class EpochGrid:
         return np.array([not device(link.dst).stores for link in self.topology.links], dtype=bool)
 
     @cached_property
-    def room(self) -> np.ndarray:
+    def capacity(self) -> np.ndarray:
         """Chunks that may start in `occupancy` epochs in a row, shape (links,).
 
         Whole numbers, unless the grid is for fluid amounts.
@@ -208,7 +208,7 @@ class EpochGrid:
 def durations(
     topology: Topology, chunk_size: float, *, by: EpochBy, given: float | None = None
 ) -> list[float]:
-    """Return the epoch durations in µs that are worth trying.
+    """Return the epoch durations in µs to try.
 
     ``fastest`` and ``slowest`` are those of TE-CCL, section 5: a chunk on the quickest or on the
     slowest link, lengthened by short latencies. ``auto`` adds a whole hop, latency included, of
@@ -300,30 +300,30 @@ def _ceil(ratio: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Memory:
-    """Room of each device.
+    """Capacity of each device.
 
     Parameters
     ----------
-    room
+    capacity
         Chunks that each device may keep, inf where it is not limited, shape (devices,).
     keeps
         Whether a device is a destination of a chunk, shape (devices, chunks).
     """
 
-    room: np.ndarray
+    capacity: np.ndarray
     keeps: np.ndarray
 
     @property
     def limited(self) -> np.ndarray:
         """Positions of the devices with a limited buffer."""
-        return np.flatnonzero(np.isfinite(self.room))
+        return np.flatnonzero(np.isfinite(self.capacity))
 
 
 def memory(problem: Problem) -> Memory:
     """Read the buffers off a problem whose chunks are of one size."""
     topology, chunks = problem.topology, problem.collective.chunks
     size = problem.collective.chunk_size
-    room = np.array(
+    capacity = np.array(
         [
             np.floor(each.buffer_bytes / size * (1 + ROUNDING))
             if each.stores and each.buffer_bytes is not None
@@ -335,7 +335,7 @@ def memory(problem: Problem) -> Memory:
     for number, chunk in enumerate(chunks):
         for rank in chunk.destinations:
             keeps[topology.index[topology.ranks[rank]], number] = True
-    return Memory(room, keeps)
+    return Memory(capacity, keeps)
 
 
 def too_small(problem: Problem) -> str | None:
@@ -343,7 +343,7 @@ def too_small(problem: Problem) -> str | None:
     found = memory(problem)
     for device in found.limited.tolist():
         each, many = problem.topology.devices[device], int(found.keeps[device].sum())
-        if many > found.room[device]:
+        if many > found.capacity[device]:
             return (
                 f"{each.name} wants {many} chunks of {problem.collective.chunk_size:g} bytes and "
                 f"its buffer takes {each.buffer_bytes:g}; enlarge it"
@@ -390,7 +390,7 @@ class DurationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions(DurationOptions):
-    """The grid, with the paper's ways to make epochs longer."""
+    """The grid, with the paper's methods to make epochs longer."""
 
     epoch_multiplier: int = field(
         default=1,
@@ -458,13 +458,13 @@ class ChunkOptions(GridOptions, ProofOptions):
             "unit": "%",
             "min": 0.0,
             "help": "Gap of a model's own objective at which its solve stops; the paper takes 30. "
-            "Left empty, the gap to the bound that is asked for",
+            "Left empty, the gap to the bound requested",
         },
     )
     copy: bool = field(
         default=True,
         metadata={
-            "label": "Copy on the way",
+            "label": "Copy along the path",
             "help": "Else every destination of a chunk is sent a chunk of its own",
         },
     )

@@ -2,7 +2,7 @@
 
 Who has and who wants which chunk, as arrays for the models.
 
-What is still free on the grid of epochs, and how a move takes its share of it.
+What is still free on the grid of epochs, and how a transfer takes its share of it.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ def demand(problem: Problem) -> Demand:
 def without_copies(problem: Problem) -> Problem:
     """Return the problem in which every destination is sent a chunk of its own.
 
-    Nothing is gained there by copying on the way: it is the demand of TE-CCL's linear program,
+    Nothing is gained there by copying along the path: it is the demand of TE-CCL's linear program,
     section 4.1, and of its comparison of plans with and without copies, figure 9.
 
     Raises
     ------
     ProblemError
-        If chunks are reduced, or nothing has to move.
+        If chunks are reduced, or nothing has to be sent.
     """
     collective = problem.collective
     if collective.reduces:
         msg = (
-            f"{collective.kind} adds up on the way, which is copying read backwards; allow copies "
-            "on the way"
+            f"{collective.kind} adds up along paths, which is copying read backwards; allow "
+            "copies along the path"
         )
         raise ProblemError(msg)
     chunks = tuple(
@@ -133,7 +133,7 @@ def pruned(sends: Iterable[Send], hops: Arcs, demand: Demand) -> list[Send]:
 
 
 def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
-    """Make a schedule of pruned sends: within an epoch, those with the longest way to go first."""
+    """Make a schedule of pruned sends: within an epoch, those with the longest path to go first."""
     to_go = farthest(sends, hops)
     took = duration_of(hops)
     needed = pruned(sends, hops, demand)
@@ -143,7 +143,7 @@ def schedule(sends: Sequence[Send], hops: Arcs, demand: Demand) -> Schedule:
 
 
 def farthest(sends: Sequence[Send], hops: Arcs) -> dict[Send, float]:
-    """µs that still lie before each send's chunk on its longest way onwards in the plan."""
+    """µs that still lie before each send's chunk on its longest path onwards in the plan."""
     grid = hops.grid
     time = {
         route: float(max(grid.hold[list(links)]) + sum(grid.alpha[list(links)]))
@@ -186,7 +186,7 @@ _LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A move between storing devices: which links are held from when on, and until arrival.
+    """A transfer between storing devices: which links are held from when on, and until arrival.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class Route:
 
 
 def hop_by_hop(hops: Arcs, route: tuple[str, ...]) -> Route:
-    """Return the move along `route`, stopping at no device that cannot store."""
+    """Return the transfer along `route`, stopping at no device that cannot store."""
     grid, topology = hops.grid, hops.topology
     links = tuple(topology.link_index[pair] for pair in pairwise(route))
     *starts, delay = accumulate((int(grid.delay[link]) for link in links), initial=0)
@@ -250,7 +250,7 @@ def hop_by_hop(hops: Arcs, route: tuple[str, ...]) -> Route:
 
 
 def hyper_edge(hops: Arcs, number: int) -> Route:
-    """Return the move over the hyper-edge called `number`."""
+    """Return the transfer over the hyper-edge called `number`."""
     route, links = hops.routes[number], hops.links[number]
     held = _later(int(hops.begin[number]), int(hops.occupancy[number]), 0)
     return Route(
@@ -276,7 +276,7 @@ class Reservations:
     def __init__(self, hops: Arcs) -> None:
         topology, grid = hops.topology, hops.grid
         self.hops = hops
-        self._room = hops.room.astype(int).tolist()
+        self._capacity = hops.capacity.astype(int).tolist()
         self._taken = [[0] * _LENGTH for _ in topology.links]
         # One byte an epoch, 1 when the link is full: bytes are searched quickly.
         self._full = [bytearray(_LENGTH) for _ in topology.links]
@@ -290,24 +290,24 @@ class Reservations:
         self._share = [1e3 * each.bandwidth * tau / size for each in topology.limits]
         self._load = [[0.0] * _LENGTH for _ in topology.limits]
 
-    def first(self, way: Route, epoch: int) -> int:
-        """Return the first epoch from `epoch` on at which the way is free."""
+    def first(self, route: Route, epoch: int) -> int:
+        """Return the first epoch from `epoch` on at which the path is free."""
         while True:
-            self._reach(epoch + way.delay)
-            later = self._conflict(way, epoch)
+            self._reach(epoch + route.delay)
+            later = self._conflict(route, epoch)
             if later is None:
                 return epoch
             epoch = later
 
-    def _conflict(self, way: Route, epoch: int) -> int | None:
-        """Return an epoch before which the way cannot begin, or None if it can in `epoch`."""
-        for link, held in zip(way.links, way.held, strict=True):
+    def _conflict(self, route: Route, epoch: int) -> int | None:
+        """Return an epoch before which the path cannot begin, or None if it can in `epoch`."""
+        for link, held in zip(route.links, route.held, strict=True):
             last = self._full[link].rfind(1, epoch + held.start, epoch + held.stop)
             if last >= 0:
                 free = self._full[link].find(0, last)
                 return (len(self._full[link]) if free < 0 else free) - held.start
         loads: defaultdict[tuple[int, int], float] = defaultdict(float)
-        for link, carried in zip(way.links, way.carried, strict=True):
+        for link, carried in zip(route.links, route.carried, strict=True):
             for limit in self._limits[link]:
                 for later in carried:
                     loads[limit, epoch + later] += 1 / len(carried)
@@ -316,14 +316,14 @@ class Reservations:
                 return epoch + 1
         return None
 
-    def take(self, way: Route, epoch: int) -> None:
-        """Reserve the way from `epoch` on."""
-        for link, held in zip(way.links, way.held, strict=True):
-            taken, room = self._taken[link], self._room[link]
+    def take(self, route: Route, epoch: int) -> None:
+        """Reserve the path from `epoch` on."""
+        for link, held in zip(route.links, route.held, strict=True):
+            taken, capacity = self._taken[link], self._capacity[link]
             for when in range(epoch + held.start, epoch + held.stop):
                 taken[when] += 1
-                self._full[link][when] = taken[when] >= room
-        for link, carried in zip(way.links, way.carried, strict=True):
+                self._full[link][when] = taken[when] >= capacity
+        for link, carried in zip(route.links, route.carried, strict=True):
             for limit in self._limits[link]:
                 for when in range(epoch + carried.start, epoch + carried.stop):
                     self._load[limit][when] += 1 / len(carried)

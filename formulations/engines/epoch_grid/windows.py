@@ -7,11 +7,11 @@ so everything about the size of a model is counted without laying it out.
 A lower bound on the epochs of a grid: what must come out of a set of devices for one of others.
 
 Let m chunks be held only inside a set S and wanted by a device d outside. Each of them crosses, on
-its way to d, some hop e out of S: it starts there not before the epoch head[e] in which any of
+its path to d, some hop e out of S: it starts there not before the epoch head[e] in which any of
 them can be at src(e), and is at d at the earliest dist(dst(e), d) epochs after it arrived. So in K
 epochs e serves d with at most
 
-    room[e] * (1 + floor((K - delay[e] - dist(dst(e), d) - head[e]) / occupancy[e]))
+    capacity[e] * (1 + floor((K - delay[e] - dist(dst(e), d) - head[e]) / occupancy[e]))
 
 of them, where that is positive, and K must be so large that all hops together carry m. Other than
 bounds in µs this counts that everything rests until the next epoch begins, so it often meets the
@@ -99,7 +99,7 @@ class Windows:
         Raises
         ------
         Infeasible
-            If no way leads to a device that wants a chunk.
+            If no path leads to a device that wants a chunk.
         """
         late = np.where(self.demand.wants, self.earliest, 0.0)
         device, chunk = np.unravel_index(int(late.argmax()), late.shape)
@@ -111,12 +111,12 @@ class Windows:
     def most(self) -> np.ndarray:
         """How often a chunk may be sent over each hop at once, shape (hops,).
 
-        More than once is of use only on the way to what can neither store nor copy.
+        More than once is of use only towards what can neither store nor copy.
         """
         hops = self.hops
-        room = np.array([min(hops.room[list(links)]) for links in hops.links])
+        capacity = np.array([min(hops.capacity[list(links)]) for links in hops.links])
         again = ~(hops.stores | hops.copies)[hops.dst]
-        return np.asarray(np.where(again, room, 1))
+        return np.asarray(np.where(again, capacity, 1))
 
     def cells(self, horizon: int) -> Cells:
         """Lay out the variables of a model of `horizon` epochs."""
@@ -181,7 +181,7 @@ class _Count:
             "wanted": (wants, wants),
             "send what is held": (bought, 2 * bought),
             "switch": self._switches(),
-            "room of a link": self._capacity(),
+            "capacity of a link": self._capacity(),
             "shared limit": self._limits(),
         }
         entries = sum(each for _, each in families.values())
@@ -209,7 +209,7 @@ class _Count:
     def _capacity(self) -> tuple[int, int]:
         """Count rows that can bind: more sends may hold a link in an epoch than have room."""
         hops = self.hops
-        links = len(hops.room)
+        links = len(hops.capacity)
         width = self.horizon + int((hops.begin + hops.occupancy).max()) + 2
         count, load = np.zeros((width, links), dtype=int), np.zeros((width, links), dtype=int)
         many = np.array([len(each) for each in hops.links])[self.hop]
@@ -223,7 +223,7 @@ class _Count:
             np.subtract.at(table, (begin + hops.occupancy[hop], link), value)
             np.add.at(table, (stop + hops.occupancy[hop], link), value)
         count, load = (np.cumsum(np.cumsum(each, axis=0), axis=0) for each in (count, load))
-        binding = load > hops.room
+        binding = load > hops.capacity
         return int(binding.sum()), int(count[binding].sum())
 
     def _limits(self) -> tuple[int, int]:
@@ -318,15 +318,15 @@ def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
         return Crossing(0, 0, (), -1)
     holders = np.flatnonzero(demand.has[:, only].any(axis=1))
     head = hops.distance[holders][:, hops.src[out]].min(axis=0)
-    room = np.array([min(hops.room[list(hops.links[hop])]) for hop in out.tolist()])
+    capacity = np.array([min(hops.capacity[list(hops.links[hop])]) for hop in out.tolist()])
     wait = hops.distance[hops.dst[out]][:, goals] + (head + hops.delay[out])[:, None]
     turn = hops.occupancy[out][:, None]
 
     def enough(epochs: np.ndarray) -> np.ndarray:
         starts = np.floor((epochs - wait) / turn) + 1
-        return np.asarray((room[:, None] * np.maximum(starts, 0)).sum(axis=0) >= many[goals])
+        return np.asarray((capacity[:, None] * np.maximum(starts, 0)).sum(axis=0) >= many[goals])
 
-    # Where no way leads at all, the search for a schedule says so.
+    # Where no path leads at all, the search for a schedule says so.
     if np.isinf(wait.min(axis=0)).any():
         return Crossing(0, 0, (), -1)
     low = np.zeros(len(goals))
@@ -341,7 +341,7 @@ def _out_of(hops: Arcs, demand: Demand, inside: np.ndarray) -> Crossing:
 
 
 MOST_NAMED = 4
-"""Names that are told; the rest are counted."""
+"""Names in a text; the rest are counted."""
 
 
 @dataclass(frozen=True)
@@ -352,13 +352,13 @@ class Need:
     why: str
 
 
-def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None = None) -> str:
+def too_short(requested: int, need: Need, *, unit: str = "epoch", each: float | None = None) -> str:
     """Say that a horizon is too short.
 
     Parameters
     ----------
-    asked
-        How many were asked for.
+    requested
+        How many were requested.
     need
         How many it takes at least.
     unit
@@ -368,13 +368,13 @@ def too_short(asked: int, need: Need, *, unit: str = "epoch", each: float | None
     """
     length = "" if each is None else f" of {each:.6g} µs"
     return (
-        f"the horizon of {_counted(asked, unit)}{length} is too short: no plan takes fewer than "
-        f"{need.many} ({need.why}); allow {_counted(need.many, unit)} or more"
+        f"the horizon of {_counted(requested, unit)}{length} is too short: no plan takes fewer "
+        f"than {need.many} ({need.why}); allow {_counted(need.many, unit)} or more"
     )
 
 
 def proved_short(
-    asked: int,
+    requested: int,
     need: int,
     *,
     unit: str = "epoch",
@@ -388,9 +388,9 @@ def proved_short(
     """
     length = "" if each is None else f" of {each:.6g} µs"
     return (
-        f"the horizon of {_counted(asked, unit)}{length} is too short: the solver proved that no "
-        f"{what} takes so few under these options, although hops and bounds would let {need} do; "
-        f"allow {_counted(asked + 1, unit)} or more"
+        f"the horizon of {_counted(requested, unit)}{length} is too short: the solver proved that "
+        f"no {what} takes so few under these options, although hops and bounds would let {need} "
+        f"do; allow {_counted(requested + 1, unit)} or more"
         + (f", or more room in the buffer of {few(full)}" if full else "")
     )
 

@@ -33,7 +33,7 @@ NEAR = 10_000
 """Largest denominator of a weight that is taken for meant."""
 
 Routes = tuple[tuple[str, ...], ...]
-"""The ways between the storing devices of a tree, from the root on."""
+"""The paths between the storing devices of a tree, from the root on."""
 
 
 def trees_of(part: Part) -> tuple[Tree, ...]:
@@ -108,7 +108,7 @@ class _Peel:
         }
 
     def all(self) -> Iterator[tuple[Routes, float]]:
-        """Yield the ways of each tree and what it carries."""
+        """Yield the paths of each tree and what it carries."""
         everyone = self._first + (1 << len(self._group.others)) - 1
         root = int(self._graph.origins[self._group.root])
         while True:
@@ -186,9 +186,9 @@ class _Peel:
 
 
 def _tree(graph: FluidGraph, group: Group, routes: Routes) -> Routes:
-    """Return a tree out of the ways that data takes, parents first.
+    """Return a tree out of the paths that data takes, parents first.
 
-    Parts of the data may come to a device by several ways; one is enough for all of them. What
+    Parts of the data may come to a device by several paths; one is enough for all of them. What
     then leads to nobody who wants it is left out.
     """
     topology = graph.topology

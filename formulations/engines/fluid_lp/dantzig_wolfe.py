@@ -61,7 +61,7 @@ from formulations.solvers import cp
 from formulations.solvers.cvxpy_highs import Backend
 
 BETTER = 1e-9
-"""Share by which a column must be cheaper than its class pays to be worth adding."""
+"""Share by which a column must be cheaper than its class pays to be added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def classes_of(
         graph = without_copies(bare) if exact and load.spreads else bare
         orbits = found.items(number, load)
         if found.group.trivial:
-            # Items that share a root may not be told apart by where their root goes.
+            # Items that share a root may not be distinguished by where their root goes.
             orbits = np.arange(len(load.roots))
         for orbit in range(int(orbits.max()) + 1):
             items = np.flatnonzero(orbits == orbit)
@@ -269,7 +269,7 @@ def _class(
 
 
 class _Master:
-    """The columns that have been found, and what they say rows are worth."""
+    """The columns that have been found, and their duals of the rows."""
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ def nearest_forest(problem: Problem) -> Forest:
 def _nearest(
     topology: Topology, root: int, others: tuple[int, ...], weight: Fraction, *, reduces: bool
 ) -> Tree:
-    """Return a tree of shortest ways; switches are crossed, what stores is where ways meet."""
+    """Return a tree of shortest paths; switches are crossed, what stores is where paths meet."""
     around = topology.reversed() if reduces else topology
     start = around.ranks[root]
     came: dict[str, str] = {start: start}
@@ -116,16 +116,16 @@ def _nearest(
     for rank in others:
         name = around.ranks[rank]
         while name != start and name not in routes:
-            way = [name, came[name]]
-            while not around.device(way[-1]).stores:
-                way.append(came[way[-1]])
-            routes[name] = tuple(reversed(way))
-            name = way[-1]
+            path = [name, came[name]]
+            while not around.device(path[-1]).stores:
+                path.append(came[path[-1]])
+            routes[name] = tuple(reversed(path))
+            name = path[-1]
     order = {name: i for i, name in enumerate(queue)}
-    ways = [routes[name] for name in sorted(routes, key=order.__getitem__)]
+    paths = [routes[name] for name in sorted(routes, key=order.__getitem__)]
     if reduces:
-        ways = [way[::-1] for way in reversed(ways)]
-    return Tree(root, tuple(ways), weight)
+        paths = [path[::-1] for path in reversed(paths)]
+    return Tree(root, tuple(paths), weight)
 
 
 def carried_shares(shares: np.ndarray) -> list[float]:
@@ -246,11 +246,11 @@ def routes_of(column: Column, owner: OriginClass) -> list[list[int]] | None:
     for rank in np.flatnonzero(load.shares(owner.item, len(graph.origins))):
         vertex = int(graph.goals[rank])
         while vertex != start and vertex not in routes:
-            way = [vertex, came[vertex]]
-            while not meets[graph.device[way[-1]]]:
-                way.append(came[way[-1]])
-            routes[vertex] = way[::-1]
-            vertex = way[-1]
+            path = [vertex, came[vertex]]
+            while not meets[graph.device[path[-1]]]:
+                path.append(came[path[-1]])
+            routes[vertex] = path[::-1]
+            vertex = path[-1]
     return [graph.device[routes[each]].tolist() for each in order if each in routes]
 
 
@@ -261,10 +261,10 @@ def _images(
     names = [each.name for each in problem.topology.devices]
     trees = []
     for rank, element in zip(owner.ranks.tolist(), owner.devices.tolist(), strict=True):
-        ways = [tuple(names[element[each]] for each in way) for way in routes]
+        paths = [tuple(names[element[each]] for each in path) for path in routes]
         if owner.load.turned:
-            ways = [way[::-1] for way in reversed(ways)]
-        trees.append(Tree(rank, tuple(ways), weight))
+            paths = [path[::-1] for path in reversed(paths)]
+        trees.append(Tree(rank, tuple(paths), weight))
     return trees
 
 

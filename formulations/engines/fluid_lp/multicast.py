@@ -7,7 +7,7 @@ the capacity rows alone (`formulations.engines.fluid_lp.plain`).
 Sets: vertices v and edges e of a graph (`formulations.engines.steady_state`), groups g with a
 root o(g) and the ranks D(g) that want its data (`formulations.engines.steady_state`).
 Constants: size[g]. Variables, all >= 0, in the same unit as the sizes: w[e, g], how much of g
-crosses e; f[e, g, d], how much of what is on its way to d in D(g).
+crosses e; f[e, g, d], how much of what is in flight to d in D(g).
 
     f[., g, d] is a flow of size[g] from o(g) to d          (3.1), (3.2), (3.3)
     w[e, g] >= f[e, g, d]                                   (3.7)
@@ -17,7 +17,7 @@ that hold back a vertex v that may not copy:
 
     sum of w[., g] into v = sum of w[., g] out of v         (3.12), which makes LP (3.13)
 
-LP (3.14) counts destinations: x[a, e, g] is what crosses e on its way to a of them.
+LP (3.14) counts destinations: x[a, e, g] is what crosses e in flight to a of them.
 
     sum over a of x[a, e, g] = w[e, g],  sum over a of a x[a, e, g] = sum over d of f[e, g, d]
     sum of x[a, ., g] into v = sum of x[a, ., g] out of v, for each a             v may not copy
@@ -52,11 +52,11 @@ memories copy that want no data; LP (3.10) and the graph of duplicates are relax
 packing Steiner trees is NP-hard and they are of polynomial size. Here a group of n destinations has
 2^n - 1 labels and (3^n - 2^(n+1) + 1) / 2 splits.
 
-Decisions. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and asks for an
+Decisions. The thesis draws an edge from (v1, S1) to (v2, S2) for every S2 within S1 and requires an
 ordinary flow to each destination; such a flow of one unit from (o, D) to (d, {d}) would either
 count data once for each destination (its rows of capacity add up f of all) or, added up over
 destinations as its index sets f[., o] have it, lose at every such edge what is for S1 without S2.
-Its sums also run over "S1 within S2", the other way round than its edges, and its edges join
+Its sums also run over "S1 within S2", in the direction opposite to its edges, and its edges join
 (v1, t) and (v2, t). Here an edge keeps the label, and a label is split in two at vertices, as the
 thesis does in section 4.2 with y over partitions; in two at a time, since a partition into more is
 several of these.
@@ -124,7 +124,7 @@ class Side:
 
 
 def spread(graph: FluidGraph, groups: Sequence[Group], amounts: Amounts, *, copies: Copies) -> Side:
-    """Return the side of groups that are copied on the way.
+    """Return the side of groups that are copied along the path.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ all-to-all of a hundred.
 
 What a byte on a link costs: the secondary objective of the thesis (sections 2.4 and 3.1).
 
-Among plans of the best rate the one that moves the least weighted data is wanted: the sum over
+Among plans of the best rate the one that sends the least weighted data is wanted: the sum over
 links of bytes times cost. Costs belong to a question, not to a cluster, so they are arrays in the
 order of the links of a topology, and each has a name.
 
@@ -43,7 +43,7 @@ order of the links of a topology, and each has a name.
     The same, and 1 for each host that a link leaves or enters. The objectives in tables 6.3 to 6.8
     of the thesis count this much, by inference: with ``gpus`` alone, an all-to-all of 2 nodes
     "using only NVLink" would cost 704 and not 960, which is 112 pairs in a host at 2, 16 along a
-    rail at 4, 112 across rails at 6. A link from a GPU to a rail stands for the way GPU, PCIe
+    rail at 4, 112 across rails at 6. A link from a GPU to a rail stands for the path GPU, PCIe
     switch, port, rail there, of which the first and the last part cost 1.
 ``links``
     Every link costs 1: bytes times hops.
@@ -90,7 +90,7 @@ COST_ROW = {
     "help": "gpus: what GPUs upload and download; ports: and what hosts do; "
     "links: bytes times hops; none: any",
 }
-"""The row of a form that asks for one of them."""
+"""The row of a form that selects one of them."""
 
 
 def default_costs(topology: Topology) -> np.ndarray:
@@ -307,7 +307,7 @@ class Model:
     Raises
     ------
     ProblemError
-        If nothing has to move, or there are too many labels.
+        If nothing has to be sent, or there are too many labels.
     """
 
     def __init__(

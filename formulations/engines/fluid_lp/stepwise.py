@@ -1,30 +1,30 @@
-"""Step by step: chunks or a fluid in a network over time, every link with its own room in a step.
+"""Step by step: chunks or a fluid in a network over time, with the capacities of each step.
 
 The network has T + 1 layers of the graph of duplicates; an edge takes one step of s µs, and who
 stores may wait (`formulations.engines.steady_state`). Sets: chunks c with origin o(c) and
-destinations D(c), edges e, links l. Constants: room[l], how many chunks a link carries within a
+destinations D(c), edges e, links l. Constants: capacity[l], how many chunks a link carries within a
 step, latency counted. Variables: w[e, c], whether c crosses e, binary; f[e, c, d] >= 0.
 
     minimise    sum over e and c of cost[e] size[c] w[e, c]
     subject to  f[., c, d] is a flow of 1 from (o(c), 0) to (d, T)           d in D(c)
                 f[e, c, d] <= w[e, c]                                        e of a link
                 sum of w[., c] out of v <= 1                        v may neither copy nor store
-                sum over c, and over e of l in step t, of w[e, c] <= room[l]         each l, t
+                sum over c, and over e of l in step t, of w[e, c] <= capacity[l]         each l, t
                 sum over c, and e in L in step t, of size[c] w[e, c] <= 1000 s b(L)  each L, t
 
 which is MILP (3.8) for one chunk a rank and (3.9) for K. Decisions: the thesis has f binary and w
 free. For given binary w every f is a flow by itself, within capacities of 0 and 1, so that there is
 one of zeros and ones if there is any; here w is binary, which is far fewer. The row
-at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several ways, so
-that data could part at v and come to u in two steps, which helps where u copies and cannot store.
-With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth and has
-no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
+at v is needed beside duplicates: a vertex (v, t, u) of the thesis may lead to u by several paths,
+so that data could part at v and come to u in two steps, which helps where u copies and cannot
+store. With it a chunk leaves (v, t, u) once, however often it came. What waits uses no bandwidth
+and has no w. The rows of capacity in (3.9) read K s b(L), with w in chunks of 1 / K.
 
 `fluid_steps` is LP (3.10)[s, T], with (3.12) for the same reason: w is free, and data is groups.
 
 From a steady state to a schedule: many small chunks, one started in every step.
 
-A forest says which way data goes, not when. Cut the data into K chunks and let every chunk take
+A forest gives the path of data, not the time. Cut the data into K chunks and let every chunk take
 all trees in proportion of their weights. Chunk k = 0 .. K - 1 starts in step k, and what crosses
 the j-th link of a tree, counted from where the data comes from, does so in step k + j. With
 
@@ -147,7 +147,7 @@ class StepModel:
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """
@@ -165,7 +165,7 @@ class StepModel:
             [
                 product(graph.incidence, f) == self._ends(graph),
                 f[carrying] <= w @ chosen,
-                *self._rooms(graph, w, carrying),
+                *self._capacities(graph, w, carrying),
                 *([product(_leaving(graph, held)[:, carrying], w) <= 1] if len(held) else []),
             ],
         )
@@ -180,7 +180,7 @@ class StepModel:
             ends[graph.origins[holder], column] -= 1.0
         return ends
 
-    def _rooms(
+    def _capacities(
         self, graph: FluidGraph, w: cp.Variable, carrying: np.ndarray
     ) -> list[cp.Constraint]:
         """Return the rows of capacity, of links in chunks and of limits in their shares."""
@@ -188,15 +188,15 @@ class StepModel:
         loads = in_each_step(graph)[:, carrying]
         row = np.arange(loads.shape[0]) % many
         hops, grid = self._hops, self._hops.grid
-        room = np.where(hops.delay == 1, np.minimum(hops.room, w.shape[1]), 0.0)
+        capacity = np.where(hops.delay == 1, np.minimum(hops.capacity, w.shape[1]), 0.0)
         through = graph.rates[links:] * grid.epoch_duration * PER_MICRO / grid.chunk_size
-        most = np.concatenate([room, through + 1e-9])[row]
+        most = np.concatenate([capacity, through + 1e-9])[row]
         return [product(loads, w) @ np.ones(w.shape[1]) <= most]
 
     def _plan(self, graph: FluidGraph, flows: np.ndarray) -> Schedule:
-        """Return the sends on a way of each flow.
+        """Return the sends on a path of each flow.
 
-        A flow may be split; within w, which is whole, each of its ways can take all of it.
+        A flow may be split; within w, which is whole, each of its paths can take all of it.
         """
         into = np.argsort(graph.dst, kind="stable")
         first = np.searchsorted(graph.dst[into], np.arange(graph.vertices + 1))
@@ -329,7 +329,7 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
     ------
     ProblemError
         If K is not positive, the schedule would be too large, links have less bandwidth for a
-        time, or nothing moves.
+        time, or nothing is sent.
     """
     verify(problem, forest)
     laid = list(routes(problem, forest.unfolded(problem.topology)))
@@ -340,13 +340,13 @@ def staggered(problem: Problem, forest: Forest, *, chunks: int) -> tuple[Problem
         (
             Send(start + step, start * len(laid) + number, *links[link])
             for start in range(chunks)
-            for number, way in enumerate(laid)
-            for link, step in zip(way.links, way.steps, strict=True)
+            for number, path in enumerate(laid)
+            for link, step in zip(path.links, path.steps, strict=True)
         ),
         key=lambda send: send.epoch,
     )
     rate = Fraction(steady_makespan(problem, forest))
-    used = {link for way in laid for link in way.links}
+    used = {link for path in laid for link in path.links}
     alpha = max(problem.topology.links[link].alpha for link in used)
     schedule = Schedule(tuple(sends), float(rate / chunks) + alpha, _depth(laid) + chunks - 1)
     verify(divided, schedule)
@@ -381,13 +381,13 @@ def conversion(
 
 
 def _depth(laid: Iterable[Route]) -> int:
-    return max(max(way.steps) for way in laid) + 1
+    return max(max(path.steps) for path in laid) + 1
 
 
 def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
     """Return the problem with a chunk for each share that starts in each step."""
     collective = problem.collective
-    listed = [(collective.chunks[way.chunk], float(way.share)) for way in laid]
+    listed = [(collective.chunks[path.chunk], float(path.share)) for path in laid]
     once = tuple(replace(chunk, size=chunk.size * share / chunks) for chunk, share in listed)
     return replace(
         problem,
@@ -396,7 +396,7 @@ def _divided(problem: Problem, laid: Iterable[Route], chunks: int) -> Problem:
 
 
 def _check(problem: Problem, laid: list[Route], chunks: int) -> None:
-    sends = chunks * sum(len(way.links) for way in laid)
+    sends = chunks * sum(len(path.links) for path in laid)
     if chunks < 1:
         msg = f"a schedule of {chunks} chunks cannot be made; give 1 or more"
         raise ProblemError(msg)
@@ -489,7 +489,7 @@ def _each(groups: Sequence[Group]) -> int:
 
 
 def _spread(graph: FluidGraph, groups: Sequence[Group], copies: Copies) -> ModelEstimate:
-    """Count a side whose data is copied on the way."""
+    """Count a side whose data is copied along the path."""
     if copies == "subsets":
         return _labelled(graph, groups)
     many = sum(len(each.others) for each in groups)
@@ -529,7 +529,7 @@ def _stream(graph: FluidGraph, groups: Sequence[Group]) -> ModelEstimate:
 STEP_GROUPS = {
     "conservation": "what flows into a vertex for one destination flows out of it, or stays there",
     "usage": "a chunk crosses an edge if any flow of it does",
-    "room": "what a link or a shared limit carries in a step fits into it",
+    "capacity": "what a link or a shared limit carries in a step fits into it",
     "switch": "a chunk leaves what may neither copy nor store once",
 }
 """What the constraints say."""
@@ -547,7 +547,7 @@ def count_steps(problem: Problem, steps: int) -> ModelEstimate:
     rows = {
         "conservation": graph.vertices * pairs,
         "usage": len(carrying) * pairs,
-        "room": steps * graph.rows.shape[0],
+        "capacity": steps * graph.rows.shape[0],
         "switch": int(held.sum()) * len(chunks),
     }
     variables = len(carrying) * len(chunks) + graph.edges * pairs

@@ -46,17 +46,17 @@ the sum of exactly the contributions of S crosses e.
                                         e out of v = (v, t > 0) that adds; each S, o in S   (4.3)
                 w[e, S] <= sum over e' into v of w[e', S]   e out of v that copies and cannot add
                 sum of w[., S] out of v = sum of w[., S] into v            v can do neither
-                sum over S, and e out of v, of w[e, S] <= 1     v adds and cannot copy; v on the way
-                w[e, S] = 0 for e out of (v, 0), but for S = {v}
+                sum over S, and e out of v, of w[e, S] <= 1     v adds and cannot copy; v along the
+                path w[e, S] = 0 for e out of (v, 0), but for S = {v}
                 sum over e into (d, T) and S with o in S of w[e, S] = 1           each o, d
                 sum over S, and e in i, of size w[e, S] <= 1000 s b[i]            each i and step
 
-It is no exact program either: (4.3) asks that every contribution of S comes, and two sums that both
-contain it may be added, which is right for a maximum and wrong for a sum. For fractions it says
-nothing, which is why the thesis turns to two halves (`formulations.engines.fluid_lp.plain`).
+It is no exact program either: (4.3) requires that every contribution of S comes, and two sums that
+both contain it may be added, which is right for a maximum and wrong for a sum. For fractions it
+says nothing, which is why the thesis turns to two halves (`formulations.engines.fluid_lp.plain`).
 
 Decisions. Throughout the thesis delta+ is what enters and delta- what leaves, as (3.2) and (3.3)
-have it; read the other way round (4.3) would ask that what comes had been sent. "w[e, {o}] = 1 for
+have it; read backwards (4.3) would require that what comes had been sent. "w[e, {o}] = 1 for
 e out of o" would make every GPU send over each of its links at once; here only {o} may leave, and
 need not. The row "into = out" stands there for all that cannot add, so no memory could copy; here
 for what can neither. The flows f of (4.4) are left out: in a network over time (4.3) and the rows
@@ -281,8 +281,8 @@ class _Loop:
         )
         return model.solve(self._backend)
 
-    def _graph(self, way: int) -> FluidGraph:
-        return without_copies(self._bare[way], only=self._split[way])
+    def _graph(self, direction: int) -> FluidGraph:
+        return without_copies(self._bare[direction], only=self._split[direction])
 
     def _said(self, found: FluidSolution) -> str:
         return (
@@ -297,14 +297,14 @@ class _Loop:
         """Duplicate the switches at links that lack something, and return their names."""
         names: dict[str, None] = {}
         for each in (single for group in checks for single in group if not single.holds):
-            way = int(each.part.reduces)
-            bare = self._bare[way]
+            direction = int(each.part.reduces)
+            bare = self._bare[direction]
             lacking = np.flatnonzero(each.short > 0.1 * each.short.max())
             ends = np.unique(np.concatenate([bare.src[lacking], bare.dst[lacking]]))
-            fresh = ends[~bare.copies[ends] & ~self._split[way][ends]]
+            fresh = ends[~bare.copies[ends] & ~self._split[direction][ends]]
             # A detour may lack something far from the switch that copies.
-            chosen = fresh if len(fresh) else np.flatnonzero(~bare.copies & ~self._split[way])
-            self._split[way][chosen] = True
+            chosen = fresh if len(fresh) else np.flatnonzero(~bare.copies & ~self._split[direction])
+            self._split[direction][chosen] = True
             names.update(dict.fromkeys(bare.topology.devices[v].name for v in chosen.tolist()))
         return list(names)
 

@@ -1,4 +1,4 @@
-"""From a problem to a forest: rate, splitting, packing, and trees with the ways that they take.
+"""From a problem to a forest: rate, splitting, packing, and trees with the paths that they take.
 
 Of a reduction the network is turned round, and so are the trees at the end. An all-reduce is a
 reduce-scatter and an all-gather at once, which share the links: `combined`.
@@ -102,7 +102,7 @@ def best_forest(rate: Rate, *, watch: Watch | None = None) -> Planned:
     """Return a forest at the best rate.
 
     Where one root has all the data, as many trees as there are other GPUs are tried too: each may
-    begin at another of them, and they are kept if they are shallower.
+    begin at another of them, and they replace others if they are shallower.
     """
     load = load_of(rate)
     found = _planned(rate, load, makespan=rate.makespan, watch=watch)
@@ -184,7 +184,7 @@ def _planned(rate: Rate, load: Load, *, makespan: Fraction, watch: Watch | None)
 
 
 def trees_of(load: Load, *, watch: Watch | None = None) -> tuple[Tree, ...]:
-    """Return the trees of a load with their ways; the weights of each root add up to 1.
+    """Return the trees of a load with their paths; the weights of each root add up to 1.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def trees_of(load: Load, *, watch: Watch | None = None) -> tuple[Tree, ...]:
         If they do not fit, or a switch cannot be split.
     """
     found = split(load)
-    routes = _Routes(load.network, found.ways)
+    routes = _Routes(load.network, found.routes)
     trees = []
     for packed in pack(load, found, stop=watch):
         trees += routes.trees(packed, of=int(load.trees[packed.root]))
@@ -205,55 +205,56 @@ def turned(tree: Tree) -> Tree:
 
 
 class _Routes:
-    """Ways of connections, handed out to trees."""
+    """Paths of connections, handed out to trees."""
 
-    def __init__(self, network: Network, ways: Routes) -> None:
+    def __init__(self, network: Network, routes: Routes) -> None:
         self.names = [each.name for each in network.topology.devices]
         self.rank = network.topology.rank
         self.left = {
-            ends: deque(sorted(each, key=lambda way: len(way[0]))) for ends, each in ways.items()
+            ends: deque(sorted(each, key=lambda route: len(route[0])))
+            for ends, each in routes.items()
         }
 
     def trees(self, packed: Packed, *, of: int) -> list[Tree]:
-        """Return copies of a tree as trees with routes, copies with the same ways as one."""
+        """Return copies of a tree as trees with routes, copies with the same paths as one."""
         taken = [self._take(edge, packed.copies) for edge in packed.edges]
         copies: defaultdict[tuple[Route, ...], int] = defaultdict(int)
         done = 0
         while done < packed.copies:
-            some = min(ways[0][1] for ways in taken)
-            copies[tuple(ways[0][0] for ways in taken)] += some
+            some = min(routes[0][1] for routes in taken)
+            copies[tuple(routes[0][0] for routes in taken)] += some
             done += some
-            for ways in taken:
-                way, many = ways[0]
+            for routes in taken:
+                route, many = routes[0]
                 if many == some:
-                    ways.popleft()
+                    routes.popleft()
                 else:
-                    ways[0] = way, many - some
+                    routes[0] = route, many - some
         root = self.rank[self.names[packed.root]]
         return [
-            Tree(root, tuple(self._named(way) for way in ways), Fraction(many, of))
-            for ways, many in copies.items()
+            Tree(root, tuple(self._named(route) for route in routes), Fraction(many, of))
+            for routes, many in copies.items()
         ]
 
-    def _named(self, way: Route) -> tuple[str, ...]:
-        return tuple(self.names[device] for device in way)
+    def _named(self, route: Route) -> tuple[str, ...]:
+        return tuple(self.names[device] for device in route)
 
     def _take(self, edge: tuple[int, int], copies: int) -> deque[tuple[Route, int]]:
-        """Take ways for all copies, one for all if there is one, and the shortest of these."""
+        """Take paths for all copies, one for all if there is one, and the shortest of these."""
         left = self.left[edge]
-        for place, (way, many) in enumerate(left):
+        for place, (route, many) in enumerate(left):
             if many >= copies:
-                left[place] = way, many - copies
-                return deque([(way, copies)])
+                left[place] = route, many - copies
+                return deque([(route, copies)])
         taken: deque[tuple[Route, int]] = deque()
         while copies > 0:
-            way, many = left.popleft()
+            route, many = left.popleft()
             some = min(many, copies)
             copies -= some
             if some:
-                taken.append((way, some))
+                taken.append((route, some))
             if many > some:
-                left.appendleft((way, many - some))
+                left.appendleft((route, many - some))
         return taken
 
 

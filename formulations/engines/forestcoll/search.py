@@ -19,9 +19,9 @@ Source: Zhao et al., ForestColl, sections 4.2 and 4.5, appendices C.1 and C.4, w
 A problem as a graph with whole capacities, and what trees of relays cannot take.
 
 Trees start at a root and reach every GPU; switches and NICs pass on what one GPU sends another and
-copy nothing, even those that could: where a cut decides the rate, copying on the way gains nothing.
-A reduction is the same on the reversed cluster (`formulations.engines.forestcoll.plans` turns it
-back).
+copy nothing, even those that could: where a cut decides the rate, copying along the path gains
+nothing. A reduction is the same on the reversed cluster (`formulations.engines.forestcoll.plans`
+turns it back).
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ SYMMETRIC = 400
 """GPUs from which on looking for orbits is quicker than a flow for every GPU."""
 
 MOST_CUTS = 8
-"""Most of the smallest bottleneck cuts that are told; in words and drawings more say no more."""
+"""Most of the smallest bottleneck cuts in a report; more would not help a reader."""
 
 BYTES = 1000
 """Bytes in a microsecond at 1 GB/s."""

@@ -1,6 +1,6 @@
-"""Switches split off: connections between GPUs alone, with the ways that they take.
+"""Switches split off: connections between GPUs alone, with the paths that they take.
 
-Capacities are in trees. A flow to every GPU, as large as all trees together, is kept while
+Capacities are in trees. A flow to every GPU, as large as all trees together, persists while
 capacity is taken from u -> w and w -> t and given to u -> t, until the switch w has none left
 (`formulations.engines.kernels.packing`); so the spanning trees that fit the cluster still fit.
 What cannot be split off now never can, because cuts only become narrower, so one try of every pair
@@ -13,7 +13,7 @@ Which pairs are tried first decides how deep the trees become, and how local:
 * its capacity is first spread evenly, so that a GPU reaches many others directly; what is left
   goes, one tree at a time, to those that it does not reach yet;
 * then what would go back to a device is dropped, as long as all trees fit without it, and only
-  what is left takes detours: between devices that have a shorter way, at a switch between hosts
+  what is left takes detours: between devices that have a shorter path, at a switch between hosts
   from a host back to itself, down and up again.
 
 Source: ForestColl, section 4.3 and appendix C.2; the order is ours.
@@ -48,7 +48,7 @@ Route = tuple[int, ...]
 """Numbers of devices, from one that stores over switches to the next that stores."""
 
 Routes = dict[tuple[int, int], list[tuple[Route, int]]]
-"""For each connection the ways that it takes, and how many trees take each."""
+"""For each connection the paths that it takes, and how many trees take each."""
 
 _ALL = 2**62
 
@@ -95,9 +95,9 @@ class Connections:
         Where the arcs of each device begin, shape (devices + 1,).
     capacity
         Trees, shape (arcs,).
-    room
+    residual
         What each arc can still take after a flow to each of `Network.sinks`, shape (sinks, arcs).
-    ways
+    paths
         Over which switches they go.
     """
 
@@ -106,8 +106,8 @@ class Connections:
     rev: Ints
     first: Ints
     capacity: Ints
-    room: Ints
-    ways: Routes
+    residual: Ints
+    routes: Routes
 
 
 def split(load: Load) -> Connections:
@@ -124,11 +124,11 @@ def split(load: Load) -> Connections:
     kept = np.flatnonzero(capacity)
     src, dst, capacity = network.src[kept], network.dst[kept], capacity[kept]
     arcs = arcs_of(len(load.trees), src, dst, roots=network.gpus)
-    room = flows_to(
+    residual = flows_to(
         arcs.first, arcs.head, arcs.rev, arcs.of_links(capacity), load.trees, network.sinks, 1
     )
-    if (room[:, 0] < 0).any():
-        msg = f"the trees asked for do not fit {network.topology}; ask for fewer"
+    if (residual[:, 0] < 0).any():
+        msg = f"the requested trees do not fit {network.topology}; ask for fewer"
         raise SolveError(msg)
     count = len(load.trees)
     tail = np.repeat(np.arange(count), np.diff(arcs.first[:-1]))
@@ -137,21 +137,27 @@ def split(load: Load) -> Connections:
         count,
         tail[inner] * count + arcs.head[inner],
         capacity=arcs.of_links(capacity)[inner],
-        room=room[:, inner],
+        residual=residual[:, inner],
     )
-    ways = _Log(src, dst, capacity)
+    routes = _Log(src, dst, capacity)
     place = _Place.of(network)
     left = set(range(count)) - set(network.gpus.tolist())
     while left:
         hub = min(left, key=lambda each: (place.level[each], _pairs(found, each), each))
         left.remove(hub)
-        found = _split_off(network, found, hub, steps=_Steps(place, ways, load.bundle))
+        found = _split_off(network, found, hub, steps=_Steps(place, routes, load.bundle))
     return Connections(
-        found.tail, found.head, found.rev, found.first, found.capacity, found.room, ways.routes()
+        found.tail,
+        found.head,
+        found.rev,
+        found.first,
+        found.capacity,
+        found.residual,
+        routes.routes(),
     )
 
 
-def _graph(count: int, keys: Ints, *, capacity: Ints, room: Ints) -> Connections:
+def _graph(count: int, keys: Ints, *, capacity: Ints, residual: Ints) -> Connections:
     """Return the graph of arcs by their keys, tail times devices plus head, in order."""
     tail, head = keys // count, keys % count
     return Connections(
@@ -160,8 +166,8 @@ def _graph(count: int, keys: Ints, *, capacity: Ints, room: Ints) -> Connections
         rev=np.searchsorted(keys, head * count + tail),
         first=np.searchsorted(tail, np.arange(count + 1)),
         capacity=capacity,
-        room=room,
-        ways={},
+        residual=residual,
+        routes={},
     )
 
 
@@ -204,9 +210,9 @@ def _merged(found: Connections, more: Ints, *, gone: int) -> Connections:
     place = np.searchsorted(keys, before)
     capacity = np.zeros(len(keys), dtype=np.int64)
     capacity[place] = found.capacity[old]
-    room = np.zeros((len(found.room), len(keys)), dtype=np.int64)
-    room[:, place] = found.room[:, old]
-    return _graph(count, keys, capacity=capacity, room=room)
+    residual = np.zeros((len(found.residual), len(keys)), dtype=np.int64)
+    residual[:, place] = found.residual[:, old]
+    return _graph(count, keys, capacity=capacity, residual=residual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +220,7 @@ class _Steps:
     """What every split needs and leaves behind."""
 
     place: _Place
-    ways: _Log
+    routes: _Log
     bundle: int
 
 
@@ -226,7 +232,7 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
     into, out = (each[np.argsort(steps.place.order[each])] for each in (into, out))
     if len(out) == 0 or len(into) == 0:
         return _merged(found, np.zeros(0, np.int64), gone=hub)
-    numbers = len(found.room) * (len(found.tail) + 2 * len(into) * len(out))
+    numbers = len(found.residual) * (len(found.tail) + 2 * len(into) * len(out))
     if numbers > NUMBERS:
         name = network.topology.devices[hub].name
         msg = f"it takes {numbers:,} numbers to split {name} off, of {NUMBERS:,}; take {OTHERS}"
@@ -245,9 +251,9 @@ def _split_off(network: Network, found: Connections, hub: int, *, steps: _Steps)
         i, j = _listed(late, most, known=known)
         most, over = most[i, j], across[i, j]
         table = np.stack([ins[i], outs[j], over, most], axis=1)
-        done = split_off(found.first, found.head, found.rev, capacity, found.room, table, hub)
+        done = split_off(found.first, found.head, found.rev, capacity, found.residual, table, hub)
         for k in np.flatnonzero(done).tolist():
-            steps.ways.join(int(into[i[k]]), hub, int(out[j[k]]), int(done[k]))
+            steps.routes.join(int(into[i[k]]), hub, int(out[j[k]]), int(done[k]))
         return bool(done.any())
 
     while tried(
@@ -325,38 +331,38 @@ def _listed(late: Ints, most: Ints, *, known: Ints) -> tuple[Ints, Ints]:
 
 
 class _Log:
-    """Which way every unit of capacity takes."""
+    """The path that every unit of capacity takes."""
 
     def __init__(self, src: Ints, dst: Ints, capacity: Ints) -> None:
-        self._ways: defaultdict[tuple[int, int], deque[tuple[Route, int]]] = defaultdict(deque)
+        self._routes: defaultdict[tuple[int, int], deque[tuple[Route, int]]] = defaultdict(deque)
         for ends in zip(src.tolist(), dst.tolist(), capacity.tolist(), strict=True):
-            self._ways[ends[:2]].append((ends[:2], ends[2]))
+            self._routes[ends[:2]].append((ends[:2], ends[2]))
 
     def join(self, u: int, w: int, t: int, amount: int) -> None:
         """Let some of what goes from u to w and from w to t go from u to t."""
         while amount > 0:
-            (first, some), (then, other) = self._ways[u, w][0], self._ways[w, t][0]
+            (first, some), (then, other) = self._routes[u, w][0], self._routes[w, t][0]
             part = min(amount, some, other)
-            for ends, way, rest in (((u, w), first, some - part), ((w, t), then, other - part)):
-                self._ways[ends].popleft()
+            for ends, route, rest in (((u, w), first, some - part), ((w, t), then, other - part)):
+                self._routes[ends].popleft()
                 if rest:
-                    self._ways[ends].appendleft((way, rest))
+                    self._routes[ends].appendleft((route, rest))
             if u != t:
-                self._ways[u, t].append((_short(first + then[1:]), part))
+                self._routes[u, t].append((_short(first + then[1:]), part))
             amount -= part
 
     def routes(self) -> Routes:
-        """Return the ways of all that is left."""
-        return {ends: list(ways) for ends, ways in self._ways.items() if ways}
+        """Return the paths of all that is left."""
+        return {ends: list(routes) for ends, routes in self._routes.items() if routes}
 
 
-def _short(way: Route) -> Route:
-    """Leave out what a way goes round in between."""
-    at = {device: place for place, device in enumerate(way)}
+def _short(route: Route) -> Route:
+    """Leave out what a path goes round in between."""
+    at = {device: place for place, device in enumerate(route)}
     short, place = [], 0
-    while place < len(way):
-        short.append(way[place])
-        place = at[way[place]] + 1
+    while place < len(route):
+        short.append(route[place])
+        place = at[route[place]] + 1
     return tuple(short)
 
 
@@ -423,7 +429,7 @@ class _Packing:
             head=head[order].astype(np.int64),
             rev=place[found.rev[order]],
             capacity=found.capacity[order],
-            room=np.ascontiguousarray(found.room[:, order]),
+            residual=np.ascontiguousarray(found.residual[:, order]),
         )
         self.tail = tail[order]
         self.left = load.trees[self.gpus]
@@ -432,7 +438,7 @@ class _Packing:
         self.partial = self._places(0)
 
     def _places(self, count: int) -> Partial:
-        many, sinks, arcs = len(self.gpus), len(self.graph.room), len(self.graph.head)
+        many, sinks, arcs = len(self.gpus), len(self.graph.residual), len(self.graph.head)
         return Partial(
             copies=np.zeros(count, dtype=np.int64),
             reached=np.zeros((count, many), dtype=bool),
@@ -454,7 +460,7 @@ class _Packing:
     def trees(self, stop: Callable[[int, int], None] | None) -> Iterator[Packed]:
         """Yield all trees."""
         roots = np.flatnonzero(self.left)
-        together = max(1, _NUMBERS // (len(self.gpus) * len(self.graph.room)))
+        together = max(1, _NUMBERS // (len(self.gpus) * len(self.graph.residual)))
         for first in range(0, len(roots), together):
             group = roots[first : first + together].tolist()
             self.partial = self._places(len(group) + _PLACES)

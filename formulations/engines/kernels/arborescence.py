@@ -1,13 +1,13 @@
 """Cheapest out-trees of every root at once, compiled; `tree_columns.multicast` calls it.
 
 `_contract` is the algorithm of Edmonds on a dense matrix in the order of Gabow, Galil, Spencer and
-Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest way into its end; where
+Tarjan (Combinatorica 6, 1986): a path grows backwards along the cheapest path into its end; where
 it meets itself the cycle becomes one vertex. No root is needed for that. Every set S that was ever
-a vertex has a price, what its cheapest way in costs once the prices of the sets inside are taken
+a vertex has a price, what its cheapest path in costs once the prices of the sets inside are taken
 off, and a cheapest out-tree of any root costs the sum of the prices of the sets without it. So the
 sets are found once in O(n^2), and `_expand` reads off a tree for each root in O(n).
 
-Cheapest ways over relays, compiled; `formulations.engines.tree_columns.task` calls it.
+Cheapest paths over relays, compiled; `formulations.engines.tree_columns.task` calls it.
 
 Vertices are devices that a tree may branch at; between them data crosses relays, which only pass
 on. Distances between relays are found once, then those from and to vertices are sums.
@@ -23,7 +23,7 @@ import numpy as np
 from formulations.engines.kernels.arrays import allocating, inner, kernel
 
 FAR = 1e30
-"""The cost of a way that does not exist."""
+"""The cost of a path that does not exist."""
 
 
 class Adjacency(NamedTuple):
@@ -51,52 +51,52 @@ class Adjacency(NamedTuple):
 
 
 @kernel
-def closure(ways, length):
-    """Return the costs of the cheapest ways, and what `unfold` needs to write them out.
+def closure(paths, length):
+    """Return the costs of the cheapest paths, and what `unfold` needs to write them out.
 
     Returns
     -------
     tuple
-        Cost of the way into each vertex from each other, shape (n, n), target first; cost from
-        each vertex to each relay, shape (n, r); of the way from relay to relay the last link and
+        Cost of the path into each vertex from each other, shape (n, n), target first; cost from
+        each vertex to each relay, shape (n, r); of the path from relay to relay the last link and
         the relay before it, shape (2, r, r).
     """
-    many, relays = len(ways.out_first) - 1, len(ways.on_first) - 1
+    many, relays = len(paths.out_first) - 1, len(paths.on_first) - 1
     between = np.full((relays, relays), FAR)
     before = np.full((2, relays, relays), -1, np.int32)
-    for k in range(ways.out.shape[1]):
-        relay = ways.out[0, k]
+    for k in range(paths.out.shape[1]):
+        relay = paths.out[0, k]
         if between[relay, relay] > 0:
-            _reach(ways, length, relay, between[relay], before[:, relay])
+            _reach(paths, length, relay, between[relay], before[:, relay])
     near = np.full((many, relays), FAR)
     for vertex in range(many):
-        for k in range(ways.out_first[vertex], ways.out_first[vertex + 1]):
-            relay, cost = ways.out[0, k], length[ways.out[1, k]]
+        for k in range(paths.out_first[vertex], paths.out_first[vertex + 1]):
+            relay, cost = paths.out[0, k], length[paths.out[1, k]]
             for other in range(relays):
                 near[vertex, other] = min(near[vertex, other], cost + between[relay, other])
     costs = np.full((many, many), FAR)
     for vertex in range(many):
-        for k in range(ways.into_first[vertex], ways.into_first[vertex + 1]):
-            relay, cost = ways.into[0, k], length[ways.into[1, k]]
+        for k in range(paths.into_first[vertex], paths.into_first[vertex + 1]):
+            relay, cost = paths.into[0, k], length[paths.into[1, k]]
             for source in range(many):
                 costs[vertex, source] = min(costs[vertex, source], near[source, relay] + cost)
-    for k in range(ways.direct.shape[1]):
-        src, dst, link = ways.direct[:, k]
+    for k in range(paths.direct.shape[1]):
+        src, dst, link = paths.direct[:, k]
         costs[dst, src] = min(costs[dst, src], length[link])
     return costs, near, before
 
 
 @allocating
-def _reach(ways, length, start, cost, before):
-    """Find the cheapest ways from one relay to all others."""
+def _reach(paths, length, start, cost, before):
+    """Find the cheapest paths from one relay to all others."""
     cost[start] = 0.0
     heap = [(0.0, start)]
     while len(heap) > 0:
         here, relay = heapq.heappop(heap)
         if here > cost[relay]:
             continue
-        for k in range(ways.on_first[relay], ways.on_first[relay + 1]):
-            other, link = ways.on[0, k], ways.on[1, k]
+        for k in range(paths.on_first[relay], paths.on_first[relay + 1]):
+            other, link = paths.on[0, k], paths.on[1, k]
             if here + length[link] < cost[other]:
                 cost[other] = here + length[link]
                 before[0, other], before[1, other] = link, relay
@@ -104,8 +104,8 @@ def _reach(ways, length, start, cost, before):
 
 
 @kernel
-def unfold(ways, length, costs, near, before, parents):
-    """Return the links of the way into each vertex of a tree: flat, and where each begins.
+def unfold(paths, length, costs, near, before, parents):
+    """Return the links of the path into each vertex of a tree: flat, and where each begins.
 
     `parents` is -1 where a vertex has none.
     """
@@ -115,7 +115,7 @@ def unfold(ways, length, costs, near, before, parents):
     for vertex in range(many):
         end = first[vertex]
         if parents[vertex] >= 0:
-            back = _way(ways, length, costs, near, before, parents[vertex], vertex)
+            back = _path(paths, length, costs, near, before, parents[vertex], vertex)
             if end + len(back) > len(flat):
                 flat = np.concatenate((flat, np.empty(len(flat) + len(back), np.int32)))
             for k in range(len(back)):
@@ -126,38 +126,38 @@ def unfold(ways, length, costs, near, before, parents):
 
 
 @allocating
-def _way(ways, length, costs, near, before, src, dst):
-    """Return the links of the cheapest way from one vertex to another, the last one first."""
+def _path(paths, length, costs, near, before, src, dst):
+    """Return the links of the cheapest path from one vertex to another, the last one first."""
     back = [np.int64(0) for _ in range(0)]
-    for k in range(ways.direct.shape[1]):
-        link = ways.direct[2, k]
-        joins = ways.direct[0, k] == src and ways.direct[1, k] == dst
+    for k in range(paths.direct.shape[1]):
+        link = paths.direct[2, k]
+        joins = paths.direct[0, k] == src and paths.direct[1, k] == dst
         if joins and length[link] <= costs[dst, src]:
             back.append(np.int64(link))
             return back
     last, least = -1, FAR
-    for k in range(ways.into_first[dst], ways.into_first[dst + 1]):
-        cost = near[src, ways.into[0, k]] + length[ways.into[1, k]]
+    for k in range(paths.into_first[dst], paths.into_first[dst + 1]):
+        cost = near[src, paths.into[0, k]] + length[paths.into[1, k]]
         if cost < least:
             last, least = k, cost
-    relay = ways.into[0, last]
-    back.append(np.int64(ways.into[1, last]))
+    relay = paths.into[0, last]
+    back.append(np.int64(paths.into[1, last]))
     start, least = -1, FAR
-    for k in range(ways.out_first[src], ways.out_first[src + 1]):
-        cost = _total(before, length, ways.out[0, k], relay) + length[ways.out[1, k]]
+    for k in range(paths.out_first[src], paths.out_first[src + 1]):
+        cost = _total(before, length, paths.out[0, k], relay) + length[paths.out[1, k]]
         if cost < least:
             start, least = k, cost
-    origin = ways.out[0, start]
+    origin = paths.out[0, start]
     while relay != origin:
         back.append(np.int64(before[0, origin, relay]))
         relay = before[1, origin, relay]
-    back.append(np.int64(ways.out[1, start]))
+    back.append(np.int64(paths.out[1, start]))
     return back
 
 
 @inner
 def _total(before, length, origin, relay):
-    """Return the cost of the way between two relays."""
+    """Return the cost of the path between two relays."""
     total = 0.0
     while relay != origin:
         if before[0, origin, relay] < 0:
@@ -174,7 +174,7 @@ def arborescences(costs, members, roots):
     Parameters
     ----------
     costs
-        Of the way into each vertex from each other, shape (n, n).
+        Of the path into each vertex from each other, shape (n, n).
     members
         Vertices that every tree reaches, shape (k,); the roots are among them.
     roots
@@ -183,7 +183,7 @@ def arborescences(costs, members, roots):
     Returns
     -------
     np.ndarray
-        Shape (r, n). A parent of a member that no tree can reach is one from which no way leads.
+        Shape (r, n). A parent of a member that no tree can reach is one from which no path leads.
     """
     place = np.full(len(costs), -1, np.int64)
     for k in range(len(members)):
@@ -203,9 +203,9 @@ def arborescences(costs, members, roots):
 def shallow(costs, members, roots, steps, rounds):
     """Return trees that are cheap and not deep: parents of each, as `arborescences` does.
 
-    A way that leaves a vertex costs `steps` more, one for each root, for every hop from the root
+    A path that leaves a vertex costs `steps` more, one for each root, for every hop from the root
     to that vertex. How many those are is known from the tree before, so trees are sought `rounds`
-    times, and the best of them is kept.
+    times, and the best of them counts.
     """
     many = len(members)
     place = np.full(len(costs), -1, np.int64)
@@ -239,7 +239,7 @@ def shallow(costs, members, roots, steps, rounds):
 
 @allocating
 def _hops(costs, root):
-    """Return how many ways lead from the root to each vertex at least."""
+    """Return how many paths lead from the root to each vertex at least."""
     many = len(costs)
     depth = np.full(many, float(many))
     depth[root] = 0.0
@@ -268,7 +268,7 @@ def _among(costs, members):
 
 @allocating
 def _contract(costs):
-    """Return the laminar sets: parent, cheapest way in, first child and next sibling of each.
+    """Return the laminar sets: parent, cheapest path in, first child and next sibling of each.
 
     The numbers of the vertices come first; `costs` is used up.
     """
@@ -388,7 +388,7 @@ def _depths(parent):
 def breadth(costs, roots):
     """Return of each root the cheapest of its out-trees with the fewest hops to every vertex.
 
-    Each vertex takes the cheapest way from one that is a hop nearer. Parents as `arborescences`
+    Each vertex takes the cheapest path from one that is a hop nearer. Parents as `arborescences`
     returns them, shape (r, n).
     """
     many = len(costs)

@@ -4,7 +4,7 @@
 
 How functions become searches: those that Python calls, and those that only these call.
 
-All are compiled by numba. A `kernel` is kept on disk and is compiled outside every time limit
+All are compiled by numba. A `kernel` is cached on disk and is compiled outside every time limit
 (`formulations.core.preparing`); functions that only kernels call have no doors from Python, which
 take as long to compile as they do. For a constant numba compiles a function once more than for a
 variable, so constants are handed on as numbers of numpy.
@@ -83,25 +83,26 @@ NEVER = np.inf
 
 
 class Net(NamedTuple):
-    """Moves for the kernel; n moves, m crossings, r resources, v devices, k sizes of chunks.
+    """Transfers for the kernel: n, with m crossings; r resources, v devices, k sizes of chunks.
 
     Parameters
     ----------
     src, dst, first, link, resource, beta, lead, drag, parts, latency, slowest
-        As in `formulations.engines.list_scheduling.timed.Moves`, with the resource of each link.
+        As in `formulations.engines.list_scheduling.timed.Transfers`, with the resource of each
+        link.
     out
-        Where the moves of each device begin, shape (v + 1,): they are sorted by `src`.
+        Where the transfers of each device begin, shape (v + 1,): they are sorted by `src`.
     users, user_first
-        Moves that cross each resource: flat, and where each begins.
+        Transfers that cross each resource: flat, and where each begins.
     early, early_first
-        How long before a resource is free moves may start: the different values of each.
+        How long before a resource is free transfers may start: the different values of each.
     far
-        Quickest way in µs from device to device, for each size, shape (k, v, v).
+        Quickest path in µs from device to device, for each size, shape (k, v, v).
     hop
-        First move of the quickest way, -1 where there is none, shape (k, v, v).
+        First transfer of the quickest path, -1 where there is none, shape (k, v, v).
     caps, cap_first
         Shared limits that each resource is under: flat, and where each begins.
-    room
+    capacity
         Bytes per µs of each shared limit.
     under, under_first
         Resources under each shared limit: flat, and where each begins.
@@ -127,7 +128,7 @@ class Net(NamedTuple):
     hop: np.ndarray
     caps: np.ndarray
     cap_first: np.ndarray
-    room: np.ndarray
+    capacity: np.ndarray
     under: np.ndarray
     under_first: np.ndarray
 
@@ -163,25 +164,25 @@ class Weights(NamedTuple):
     Parameters
     ----------
     slack
-        Share of its own time by which a move may be later than what is expected.
+        Share of its own time by which a transfer may be later than what is expected.
     tail, few, many
-        Weight of the way still to go after the move, of how few hold the chunk, and of how many
-        it helps.
+        Weight of the path still to go after the transfer, of how few hold the chunk, and of how
+        many it helps.
     chance
-        Weight of `of_chunk` and `of_move`.
+        Weight of `of_chunk` and `of_transfer`.
     choosy
-        Whether of all moves that are possible those go first that help most; else by chance.
+        Whether of all transfers that are possible those go first that help most; else by chance.
     narrow
-        Whether a move to a device that lacks the chunk is judged by what it helps that device
+        Whether a transfer to a device that lacks the chunk is judged by what it helps that device
         alone; quicker where there are many.
-    of_chunk, of_move
+    of_chunk, of_transfer
         Random numbers, shapes (c,) and (n,).
     limit
         µs after which the pass is given up.
     scale
         µs of a long hop, by which times are measured.
     steps
-        How often it may be asked whether a move helps a destination until the pass is given up.
+        How often a pass may test whether a transfer helps a destination until the pass is given up.
     """
 
     slack: float
@@ -192,7 +193,7 @@ class Weights(NamedTuple):
     choosy: bool
     narrow: bool
     of_chunk: np.ndarray
-    of_move: np.ndarray
+    of_transfer: np.ndarray
     limit: float
     scale: float
     steps: float
@@ -217,7 +218,7 @@ class State(NamedTuple):
     together: np.ndarray
     mark: np.ndarray
     tally: np.ndarray
-    move: np.ndarray
+    transfer: np.ndarray
     chunk: np.ndarray
     start: np.ndarray
     group: np.ndarray
@@ -237,7 +238,7 @@ def begin(net: Net, work: Work) -> State:
         np.zeros(devices, np.int64),
         np.zeros(chunks, np.int64),
         work.free.copy(),
-        np.zeros(len(net.room)),
+        np.zeros(len(net.capacity)),
         np.zeros(len(net.user_first) - 1),
         np.zeros(net.link.max() + 1, np.int64),
         np.zeros(len(net.src), np.int64),

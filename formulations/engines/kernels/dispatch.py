@@ -1,15 +1,16 @@
 """List scheduling in continuous time: one pass of events, compiled.
 
 An event is that a chunk has arrived at a device, or that a link is free again. At an event every
-move that has become possible is looked at, in an order that chance and the weights decide, and
+transfer that has become possible is looked at, in an order that chance and the weights decide, and
 takes the chunk that helps most. A chunk that u sends to v helps a destination d that lacks it if
-it would be there earlier, by the quickest way on from v, than by what is expected now: from the
-device ``own[c, d]``, once it holds the chunk and the first move of its quickest way is free. What
-is sent is committed: links are busy, v will have the chunk, expectations follow. Where the device
-before a link copies, other moves that begin in the same way go along in the same transmission.
+it would be there earlier, by the quickest path on from v, than by what is expected now: from the
+device ``own[c, d]``, once it holds the chunk and the first transfer of its quickest path is free.
+What is sent is committed: links are busy, v will have the chunk, expectations follow. Where the
+device before a link copies, other transfers that begin alike go along in the same
+transmission.
 
-Moves and their times are those of `formulations.engines.list_scheduling.timed`, events and what is
-busy those of `formulations.engines.kernels.dispatch`.
+Transfers and their times are those of `formulations.engines.list_scheduling.timed`, events and what
+is busy those of `formulations.engines.kernels.dispatch`.
 
 The functions here are compiled by numba and know only arrays;
 `formulations.engines.list_scheduling.multistart` calls them.
@@ -18,21 +19,21 @@ Events of methods in continuous time, compiled: what comes free, arrives or is t
 
 An event is that a chunk has arrived at a device, or that a link is free again. Links are merged
 into resources, of which each serves one chunk at a time; without symmetry a link is a resource. A
-shared limit that binds is filled up by the moves under it at the rates of their links.
+shared limit that binds is filled up by the transfers under it at the rates of their links.
 
 `formulations.engines.kernels.dispatch` and `formulations.engines.kernels.dispatch` decide what is
 sent.
 
 One trial of matching links with chunks, compiled: whatever is free takes something at once.
 
-At an event every move that has become possible is looked at, the quickest first and equal ones in
-random order. If all that it crosses is free, it takes one of the chunks that its source holds and
-its destination wants and has not been sent: one that fewest devices have or, as asked for, any
+At an event every transfer that has become possible is looked at, the quickest first and equal ones
+in random order. If all that it crosses is free, it takes one of the chunks that its source holds
+and its destination wants and has not been sent: one that fewest devices have or, as requested, any
 of them with the same chance. No chunk goes to a device that does not want it.
 
-Moves and their times are those of `formulations.engines.list_scheduling.timed`, events and what is
-busy those of `formulations.engines.kernels.dispatch`; `formulations.engines.list_scheduling.search`
-calls this.
+Transfers and their times are those of `formulations.engines.list_scheduling.timed`, events and what
+is busy those of `formulations.engines.kernels.dispatch`;
+`formulations.engines.list_scheduling.search` calls this.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def first_events(net, work, state):
 
 @allocating
 def happened(net, work, state, events, looked, until):
-    """Take the events of this moment; fill in the moves that they touch and count them."""
+    """Take the events of this moment; fill in the transfers that they touch and count them."""
     devices = work.wants.shape[1]
     resources = len(net.user_first) - 1
     state.tally[3] += 1
@@ -92,22 +93,22 @@ def happened(net, work, state, events, looked, until):
             chunk, device = divmod(what - resources, devices)
             state.held[device, state.holds[device]] = chunk
             state.holds[device] += 1
-            for move in range(net.out[device], net.out[device + 1]):
-                if state.mark[move] != turn:
-                    state.mark[move] = turn
-                    looked[many] = move
+            for transfer in range(net.out[device], net.out[device + 1]):
+                if state.mark[transfer] != turn:
+                    state.mark[transfer] = turn
+                    looked[many] = transfer
                     many += 1
     return many
 
 
 @inner
 def _touch(net, state, looked, many, resource):
-    """Add the moves over a resource to those that are looked at."""
+    """Add the transfers over a resource to those that are looked at."""
     for place in range(net.user_first[resource], net.user_first[resource + 1]):
-        move = net.users[place]
-        if state.mark[move] != state.tally[3]:
-            state.mark[move] = state.tally[3]
-            looked[many] = move
+        transfer = net.users[place]
+        if state.mark[transfer] != state.tally[3]:
+            state.mark[transfer] = state.tally[3]
+            looked[many] = transfer
             many += 1
     return many
 
@@ -125,10 +126,10 @@ def _released(net, state, looked, many, resource):
 
 
 @inner
-def idle(net, work, state, move, chunk, now, moment):
-    """Whether all that the move crosses is free in time."""
+def idle(net, work, state, transfer, chunk, now, moment):
+    """Whether all that the transfer crosses is free in time."""
     nbytes = work.nbytes[chunk]
-    for place in range(net.first[move], net.first[move + 1]):
+    for place in range(net.first[transfer], net.first[transfer + 1]):
         resource = net.resource[place]
         begin = now + net.lead[place] + nbytes * net.drag[place]
         if state.free[resource] > begin + moment:
@@ -140,23 +141,23 @@ def idle(net, work, state, move, chunk, now, moment):
 
 @inner
 def let_through(net, state, place):
-    """Whether the shared limits of a crossing have room for it."""
+    """Test whether the shared limits of a crossing have capacity left for it."""
     resource = net.resource[place]
     for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
         limit = net.caps[cap]
-        if state.load[limit] + 1 / net.beta[place] > net.room[limit] * (1 + SAME):
+        if state.load[limit] + 1 / net.beta[place] > net.capacity[limit] * (1 + SAME):
             return False
     return True
 
 
 @allocating
-def occupy(net, work, state, events, move, chunk, now):
-    """Send a chunk: what the move crosses is busy; note it and return when it is there."""
+def occupy(net, work, state, events, transfer, chunk, now):
+    """Send a chunk: what the transfer crosses is busy; note it and return when it is there."""
     devices = work.wants.shape[1]
     resources = len(net.user_first) - 1
-    nbytes, dst = work.nbytes[chunk], net.dst[move]
+    nbytes, dst = work.nbytes[chunk], net.dst[transfer]
     group = state.tally[2]
-    for place in range(net.first[move], net.first[move + 1]):
+    for place in range(net.first[transfer], net.first[transfer + 1]):
         resource = net.resource[place]
         if state.together[net.link[place]] == group:
             continue
@@ -169,12 +170,12 @@ def occupy(net, work, state, events, move, chunk, now):
             heapq.heappush(events, (state.free[resource], -1 - resource))
             for cap in range(net.cap_first[resource], net.cap_first[resource + 1]):
                 state.load[net.caps[cap]] += 1 / net.beta[place]
-    arrival = now + net.latency[move] + nbytes * net.slowest[move]
+    arrival = now + net.latency[transfer] + nbytes * net.slowest[transfer]
     state.there[chunk, dst] = arrival
     state.spread[chunk] += 1
     heapq.heappush(events, (arrival, resources + chunk * devices + dst))
     sent = state.tally[0]
-    state.move[sent], state.chunk[sent] = move, chunk
+    state.transfer[sent], state.chunk[sent] = transfer, chunk
     state.start[sent], state.group[sent] = now, group
     state.tally[0] += 1
     return arrival
@@ -182,7 +183,7 @@ def occupy(net, work, state, events, move, chunk, now):
 
 @allocating
 def watch(net, state, events, resource):
-    """Note the moments from which on moves over a resource may start."""
+    """Note the moments from which on transfers over a resource may start."""
     for place in range(net.early_first[resource], net.early_first[resource + 1]):
         heapq.heappush(events, (max(0.0, state.free[resource] - net.early[place]), resource))
 
@@ -233,41 +234,41 @@ def dispatch(net: Net, work: Work, weights: Weights, state: State) -> float:
 
 @inner
 def _all(net, looked):
-    for move in range(len(net.src)):
-        looked[move] = move
+    for transfer in range(len(net.src)):
+        looked[transfer] = transfer
     return len(net.src)
 
 
 @allocating
 def _look(net, work, state, weights, events, looked, now, eager):
-    """Let the moves that are possible take what helps most."""
+    """Let the transfers that are possible take what helps most."""
     keys = np.empty(len(looked))
     state.tally[4] += len(looked)
     many = 0
-    for move in looked:
-        if state.holds[net.src[move]] == 0:
+    for transfer in looked:
+        if state.holds[net.src[transfer]] == 0:
             continue
-        keys[many] = weights.of_move[move]
+        keys[many] = weights.of_transfer[transfer]
         if weights.choosy:
-            chunk, score = _choose(net, work, state, weights, move, now, eager)
+            chunk, score = _choose(net, work, state, weights, transfer, now, eager)
             if chunk < 0:
                 continue
             keys[many] = -score
-        looked[many] = move
+        looked[many] = transfer
         many += 1
     for i in np.argsort(keys[:many]):
-        move = looked[i]
-        chunk, _ = _choose(net, work, state, weights, move, now, eager)
+        transfer = looked[i]
+        chunk, _ = _choose(net, work, state, weights, transfer, now, eager)
         if chunk >= 0:
             state.tally[2] += 1
-            _commit(net, work, state, events, move, chunk, now)
-            _along(net, work, state, weights, events, move, chunk, now)
+            _commit(net, work, state, events, transfer, chunk, now)
+            _along(net, work, state, weights, events, transfer, chunk, now)
 
 
 @inner
-def _choose(net, work, state, weights, move, now, eager):
+def _choose(net, work, state, weights, transfer, now, eager):
     """Return the chunk that it helps most to send, or -1."""
-    device = net.src[move]
+    device = net.src[transfer]
     chunk = -1
     top = -NEVER
     place = 0
@@ -281,15 +282,15 @@ def _choose(net, work, state, weights, move, now, eager):
             state.held[device, place] = state.held[device, state.holds[device]]
             continue
         place += 1
-        if state.there[each, net.dst[move]] < NEVER:
+        if state.there[each, net.dst[transfer]] < NEVER:
             continue
         if work.kind[each] != known:
             known = work.kind[each]
-            free = idle(net, work, state, move, each, now, weights.scale * SAME)
+            free = idle(net, work, state, transfer, each, now, weights.scale * SAME)
             if not free and len(net.far) == 1:
                 break  # nor is it for any other chunk of the size
         if free:
-            score = _score(net, work, state, weights, move, each, now, eager)
+            score = _score(net, work, state, weights, transfer, each, now, eager)
             if score > top:
                 top = score
                 chunk = each
@@ -298,11 +299,11 @@ def _choose(net, work, state, weights, move, now, eager):
 
 
 @inner
-def _ready(net, state, work, move, chunk):
-    """When all that the move crosses is free."""
+def _ready(net, state, work, transfer, chunk):
+    """When all that the transfer crosses is free."""
     when = 0.0
     nbytes = work.nbytes[chunk]
-    for place in range(net.first[move], net.first[move + 1]):
+    for place in range(net.first[transfer], net.first[transfer + 1]):
         begin = state.free[net.resource[place]] - net.lead[place] - nbytes * net.drag[place]
         when = max(when, begin)
     return when
@@ -338,9 +339,9 @@ def _look_round(net, work, state, chunk, device, now):
 
 
 @inner
-def _score(net, work, state, weights, move, chunk, now, eager):
+def _score(net, work, state, weights, transfer, chunk, now, eager):
     """How much it helps to send the chunk now, or -inf if it does not."""
-    kind, dst = work.kind[chunk], net.dst[move]
+    kind, dst = work.kind[chunk], net.dst[transfer]
     tail = -1.0
     helped = 0
     alone = weights.narrow and work.wants[chunk, dst]
@@ -348,7 +349,7 @@ def _score(net, work, state, weights, move, chunk, now, eager):
     state.tally[4] += many
     for place in range(many):
         device = dst if alone else state.todo[chunk, place]
-        if _helps(net, work, state, weights, move, chunk, device, now, eager):
+        if _helps(net, work, state, weights, transfer, chunk, device, now, eager):
             helped += 1
             if not alone:
                 tail = max(tail, net.far[kind, dst, device])
@@ -356,14 +357,14 @@ def _score(net, work, state, weights, move, chunk, now, eager):
         return -NEVER
     score = weights.tail * tail / weights.scale - weights.few * state.spread[chunk]
     score += weights.many * helped + 1e6 * work.rank[chunk]
-    return score + weights.chance * (weights.of_chunk[chunk] + weights.of_move[move])
+    return score + weights.chance * (weights.of_chunk[chunk] + weights.of_transfer[transfer])
 
 
 @inner
-def _helps(net, work, state, weights, move, chunk, device, now, eager):
+def _helps(net, work, state, weights, transfer, chunk, device, now, eager):
     """Whether a destination would have the chunk earlier than is expected now."""
-    kind, src, dst = work.kind[chunk], net.src[move], net.dst[move]
-    took = net.latency[move] + work.nbytes[chunk] * net.slowest[move]
+    kind, src, dst = work.kind[chunk], net.src[transfer], net.dst[transfer]
+    took = net.latency[transfer] + work.nbytes[chunk] * net.slowest[transfer]
     mine = now + took + net.far[kind, dst, device]
     moment = weights.scale * SAME
     if mine == NEVER:
@@ -381,10 +382,10 @@ def _helps(net, work, state, weights, move, chunk, device, now, eager):
 
 
 @allocating
-def _commit(net, work, state, events, move, chunk, now):
+def _commit(net, work, state, events, transfer, chunk, now):
     """Send it: what it crosses is busy, and expectations follow."""
-    kind, dst = work.kind[chunk], net.dst[move]
-    arrival = occupy(net, work, state, events, move, chunk, now)
+    kind, dst = work.kind[chunk], net.dst[transfer]
+    arrival = occupy(net, work, state, events, transfer, chunk, now)
     place = 0
     while place < state.lacking[chunk]:
         device = state.todo[chunk, place]
@@ -400,29 +401,29 @@ def _commit(net, work, state, events, move, chunk, now):
 
 @allocating
 def _along(net, work, state, weights, events, first, chunk, now):
-    """Send the same chunk along on moves that part where devices copy."""
+    """Send the same chunk along on transfers that part where devices copy."""
     device = net.src[first]
     start = net.link[net.first[first]]
     # Never; the constant False would compile all that follows once more.
     eager = now < 0.0
-    for move in range(net.out[device], net.out[device + 1]):
+    for transfer in range(net.out[device], net.out[device + 1]):
         if state.lacking[chunk] == 0:
             return
-        if net.link[net.first[move]] != start or state.there[chunk, net.dst[move]] < NEVER:
+        if net.link[net.first[transfer]] != start or state.there[chunk, net.dst[transfer]] < NEVER:
             continue
-        if _joins(net, work, state, move, chunk, now, weights.scale * SAME):
-            score = _score(net, work, state, weights, move, chunk, now, eager)
+        if _joins(net, work, state, transfer, chunk, now, weights.scale * SAME):
+            score = _score(net, work, state, weights, transfer, chunk, now, eager)
             if score > -NEVER:
-                _commit(net, work, state, events, move, chunk, now)
+                _commit(net, work, state, events, transfer, chunk, now)
 
 
 @inner
-def _joins(net, work, state, move, chunk, now, moment):
-    """Whether a move can leave the transmission that is under way at a device that copies."""
+def _joins(net, work, state, transfer, chunk, now, moment):
+    """Whether a transfer can leave the transmission that is in progress at a device that copies."""
     group = state.tally[2]
     nbytes = work.nbytes[chunk]
     shared = True
-    for place in range(net.first[move], net.first[move + 1]):
+    for place in range(net.first[transfer], net.first[transfer + 1]):
         resource = net.resource[place]
         begin = now + net.lead[place] + nbytes * net.drag[place]
         if state.together[net.link[place]] == group:
@@ -446,11 +447,11 @@ class Rules(NamedTuple):
     seed
         Of its random numbers.
     pace
-        Place of each move among the different durations, the quickest 0, shape (n,).
+        Place of each transfer among the different durations, the quickest 0, shape (n,).
     rarest
         Whether what fewest devices have goes first.
     wait
-        Chance that a move which is not among the quickest lets its turn pass.
+        Chance that a transfer which is not among the quickest lets its turn pass.
     step
         µs after which it is looked at again.
     limit
@@ -491,24 +492,24 @@ def match(net: Net, work: Work, rules: Rules, state: State) -> float:
         keys = rules.pace[looked[:many]] + np.random.random(many)  # noqa: NPY002
         state.tally[4] += many
         for place in np.argsort(keys):
-            move = looked[place]
-            chunk = _drawn(net, work, state, move, rules.rarest, now, moment)
+            transfer = looked[place]
+            chunk = _drawn(net, work, state, transfer, rules.rarest, now, moment)
             if chunk < 0:
                 continue
-            if rules.pace[move] > 0 and np.random.random() < rules.wait:  # noqa: NPY002
-                heapq.heappush(events, (now + rules.step, net.resource[net.first[move]]))
+            if rules.pace[transfer] > 0 and np.random.random() < rules.wait:  # noqa: NPY002
+                heapq.heappush(events, (now + rules.step, net.resource[net.first[transfer]]))
                 continue
             state.tally[1] -= 1
             state.tally[2] += 1
             state.lacking[chunk] -= 1
-            occupy(net, work, state, events, move, chunk, now)
+            occupy(net, work, state, events, transfer, chunk, now)
     return end_of(work, state)
 
 
 @inner
-def _drawn(net, work, state, move, rarest, now, moment):
-    """Return a chunk that the move can take, -1 if there is none."""
-    src, dst = net.src[move], net.dst[move]
+def _drawn(net, work, state, transfer, rarest, now, moment):
+    """Return a chunk that the transfer can take, -1 if there is none."""
+    src, dst = net.src[transfer], net.dst[transfer]
     chunk, equal, known, free = -1, 0, -1, False
     state.tally[4] += state.holds[src]
     place = 0
@@ -524,7 +525,7 @@ def _drawn(net, work, state, move, rarest, now, moment):
             continue
         if work.kind[each] != known:
             known = work.kind[each]
-            free = idle(net, work, state, move, each, now, moment)
+            free = idle(net, work, state, transfer, each, now, moment)
         if not free:
             continue
         if chunk >= 0 and rarest and state.spread[each] != state.spread[chunk]:

@@ -5,8 +5,8 @@ are doubles, whole only up to 2**53, and its graph is made anew for each capacit
 flows share one graph.
 
 A graph is given by its arcs, sorted by their tails: those of vertex v are ``first[v]`` to
-``first[v + 1]``; arc a leads to ``head[a]``, its opposite is ``rev[a]``, ``room[a]`` is what it can
-still take. The last vertex is the source.
+``first[v + 1]``; arc a leads to ``head[a]``, its opposite is ``rev[a]``, ``residual[a]`` is what it
+can still take. The last vertex is the source.
 
 `formulations.engines.forestcoll.search` says what is computed here and why.
 
@@ -23,8 +23,8 @@ from formulations.engines.kernels.arrays import allocating, inner, kernel
 
 
 @inner
-def _levels(first, head, rev, room, sink, level, queue):
-    """Set the distance of each vertex to the sink over arcs with room, -1 where there is no way."""
+def _levels(first, head, rev, residual, sink, level, queue):
+    """Set the distance of each vertex to the sink over residual arcs, -1 without a path."""
     level[:] = -1
     level[sink] = 0
     queue[0] = sink
@@ -34,7 +34,7 @@ def _levels(first, head, rev, room, sink, level, queue):
         low += 1
         for arc in range(first[vertex], first[vertex + 1]):
             before = head[arc]
-            if level[before] < 0 and room[rev[arc]] > 0:
+            if level[before] < 0 and residual[rev[arc]] > 0:
                 level[before] = level[vertex] + 1
                 queue[high] = before
                 high += 1
@@ -42,23 +42,23 @@ def _levels(first, head, rev, room, sink, level, queue):
 
 
 @inner
-def _push(head, rev, room, path, steps):
+def _push(head, rev, residual, path, steps):
     """Push what the arcs of a path can take; return how much, and where the first full arc is."""
-    least = room[path[0]]
+    least = residual[path[0]]
     for step in range(1, steps):
-        least = min(least, room[path[step]])
+        least = min(least, residual[path[step]])
     where = -1
     for step in range(steps):
-        room[path[step]] -= least
-        room[rev[path[step]]] += least
-        if where < 0 and room[path[step]] == 0:
+        residual[path[step]] -= least
+        residual[rev[path[step]]] += least
+        if where < 0 and residual[path[step]] == 0:
             where = step
     return least, where
 
 
 @allocating
-def maxflow(first, head, rev, room, sink):
-    """Push a maximum flow from the last vertex to `sink`, change `room`, and return its value."""
+def maxflow(first, head, rev, residual, sink):
+    """Push a maximum flow from the last vertex to `sink`, change `residual`, return its value."""
     many = len(first) - 1
     level = np.empty(many, np.int32)
     queue = np.empty(many, np.int32)
@@ -66,17 +66,17 @@ def maxflow(first, head, rev, room, sink):
     now = np.empty(many, np.int32)
     source = many - 1
     total = np.int64(0)
-    while _levels(first, head, rev, room, sink, level, queue):
+    while _levels(first, head, rev, residual, sink, level, queue):
         now[:] = first[:many]
         vertex, steps = source, 0
         while True:
             if vertex == sink:
-                least, steps = _push(head, rev, room, path, steps)
+                least, steps = _push(head, rev, residual, path, steps)
                 total += least
                 vertex = head[rev[path[steps]]]
             while now[vertex] < first[vertex + 1]:
                 arc = now[vertex]
-                if room[arc] > 0 and level[head[arc]] == level[vertex] - 1:
+                if residual[arc] > 0 and level[head[arc]] == level[vertex] - 1:
                     break
                 now[vertex] += 1
             if now[vertex] < first[vertex + 1]:
@@ -93,22 +93,22 @@ def maxflow(first, head, rev, room, sink):
 
 
 @inner
-def _filled(first, head, capacity, weight, sink, above, below, room):
-    """Set room for the rate ``above / below`` with one sink; return what should reach it."""
+def _filled(first, head, capacity, weight, sink, above, below, residual):
+    """Set residuals for the rate ``above / below`` with one sink; return what should reach it."""
     source = len(first) - 2
     for arc in range(first[source]):
-        room[arc] = capacity[arc] * below
+        residual[arc] = capacity[arc] * below
     wanted = np.int64(0)
     for arc in range(first[source], first[source + 1]):
         gpu = head[arc]
-        room[arc] = 0 if gpu == sink else weight[gpu] * above
-        wanted += room[arc]
+        residual[arc] = 0 if gpu == sink else weight[gpu] * above
+        wanted += residual[arc]
     return wanted
 
 
 @inner
-def _reached(first, head, room, start, inside, queue):
-    """Add to `inside` all that can be reached from a vertex over arcs with room."""
+def _reached(first, head, residual, start, inside, queue):
+    """Add to `inside` all that can be reached from a vertex over residual arcs."""
     inside[start] = True
     queue[0] = start
     low, high = 0, 1
@@ -117,7 +117,7 @@ def _reached(first, head, room, start, inside, queue):
         low += 1
         for arc in range(first[vertex], first[vertex + 1]):
             after = head[arc]
-            if room[arc] > 0 and not inside[after]:
+            if residual[arc] > 0 and not inside[after]:
                 inside[after] = True
                 queue[high] = after
                 high += 1
@@ -134,18 +134,18 @@ def newton(first, head, rev, capacity, weight, sinks, above, below):
         the number of flows.
     """
     many = len(first) - 1
-    room = np.empty(len(head), np.int64)
+    residual = np.empty(len(head), np.int64)
     inside = np.empty(many, np.bool_)
     queue = np.empty(many, np.int32)
     last, flows = -1, 0
     for sink in sinks:
         while True:
-            wanted = _filled(first, head, capacity, weight, sink, above, below, room)
+            wanted = _filled(first, head, capacity, weight, sink, above, below, residual)
             flows += 1
-            if maxflow(first, head, rev, room, sink) == wanted:
+            if maxflow(first, head, rev, residual, sink) == wanted:
                 break
             inside[:] = False
-            _reached(first, head, room, many - 1, inside, queue)
+            _reached(first, head, residual, many - 1, inside, queue)
             leaving, held = np.int64(0), np.int64(0)
             for vertex in range(many - 1):
                 if inside[vertex]:
@@ -165,19 +165,19 @@ def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
     The first is the largest, the others are the smallest ones around single roots, at most `most`.
     """
     many = len(first) - 1
-    room = np.empty(len(head), np.int64)
+    residual = np.empty(len(head), np.int64)
     queue = np.empty(many, np.int32)
     level = np.empty(many, np.int32)
-    _filled(first, head, capacity, weight, sink, above, below, room)
-    maxflow(first, head, rev, room, sink)
-    _levels(first, head, rev, room, sink, level, queue)
+    _filled(first, head, capacity, weight, sink, above, below, residual)
+    maxflow(first, head, rev, residual, sink)
+    _levels(first, head, rev, residual, sink, level, queue)
     sides = np.zeros((most + 1, many), np.bool_)
     sides[0] = level < 0
     size = np.zeros(many, np.int64)
     for root in range(many - 1):
         if weight[root] > 0 and sides[0, root]:
             sides[1] = False
-            _reached(first, head, room, root, sides[1], queue)
+            _reached(first, head, residual, root, sides[1], queue)
             size[root] = np.sum(sides[1])
     least = many
     for root in range(many - 1):
@@ -188,7 +188,7 @@ def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
         # Two smallest sides are the same or have no root in common.
         if size[root] == least and count <= most:
             sides[count] = False
-            _reached(first, head, room, root, sides[count], queue)
+            _reached(first, head, residual, root, sides[count], queue)
             size[sides[count]] = 0
             count += 1
     return sides[:count]
@@ -196,11 +196,11 @@ def tight_sides(first, head, rev, capacity, weight, sink, above, below, most):
 
 @kernel
 def carries(first, head, rev, capacity, weight, sinks, many):
-    """Say whether `many` trees of each unit of weight reach every sink."""
-    room = np.empty(len(head), np.int64)
+    """Test whether `many` trees of each unit of weight reach every sink."""
+    residual = np.empty(len(head), np.int64)
     for sink in sinks:
-        wanted = _filled(first, head, capacity, weight, sink, many, np.int64(1), room)
-        if maxflow(first, head, rev, room, sink) < wanted:
+        wanted = _filled(first, head, capacity, weight, sink, many, np.int64(1), residual)
+        if maxflow(first, head, rev, residual, sink) < wanted:
             return False
     return True
 
@@ -212,20 +212,20 @@ def flows_to(first, head, rev, capacity, weight, sinks, many):
     The arcs of the source are left out. A row begins with -1 where the flow falls short.
     """
     source = len(first) - 2
-    room = np.empty(len(head), np.int64)
+    residual = np.empty(len(head), np.int64)
     found = np.empty((len(sinks), first[source]), np.int64)
     for i in range(len(sinks)):
-        wanted = _filled(first, head, capacity, weight, sinks[i], many, np.int64(1), room)
-        if maxflow(first, head, rev, room, sinks[i]) < wanted:
+        wanted = _filled(first, head, capacity, weight, sinks[i], many, np.int64(1), residual)
+        if maxflow(first, head, rev, residual, sinks[i]) < wanted:
             found[i, 0] = -1
         else:
-            found[i] = room[: first[source]]
+            found[i] = residual[: first[source]]
     return found
 
 
 @kernel
 def inverse(matrix, prime):
-    """Return the inverse of a square matrix modulo a prime below 2**31; empty if there is none."""
+    """Return the inverse of a square matrix modulo a prime below 2**31; empty if it has none."""
     many = len(matrix)
     left = matrix.copy()
     right = np.zeros((many, many), np.int64)

@@ -12,14 +12,14 @@ around: from a to b on other arcs, or from a back to the tree (units that starte
 and are now spared, start at b instead). If the largest such flow is short, y goes down by what is
 lacking. What remains is the largest y (ForestColl, theorem 12, takes one flow from scratch).
 
-Arcs are as in `formulations.engines.kernels.packing`; ``room[sink, arc]`` is what each can still
-take after the flow to a sink.
+Arcs are as in `formulations.engines.kernels.packing`; ``residual[sink, arc]`` is what each can
+still take after the flow to a sink.
 
 Splitting off at one switch while a flow to every GPU stays as large as it is: inner loop.
 
-For each sink there is a flow, kept as what every arc can still take, ``room[sink, arc]``: capacity
-minus the flow of the arc plus that of its opposite, ``rev[arc]``. Arcs are sorted by tail, those
-of vertex v are ``first[v]`` to ``first[v + 1]``.
+For each sink there is a flow, stored as what every arc can still take, ``residual[sink, arc]``:
+capacity minus the flow of the arc plus that of its opposite, ``rev[arc]``. Arcs are sorted by tail,
+those of vertex v are ``first[v]`` to ``first[v + 1]``.
 
 To split off y units of u -> w -> t means to take them from both arcs and give them to u -> t. Say
 one sink's flow has f on u -> w and g on w -> t. What passes both moves to the new arc; the rest
@@ -44,14 +44,14 @@ NONE, ONE = np.int64(-1), np.int64(1)
 class Graph(NamedTuple):
     """Arcs sorted by tail, what each can carry, and what it can still take for each sink.
 
-    `first`, `head`, `rev` and `room` are as above; `capacity` is what no tree has taken yet.
+    `first`, `head`, `rev` and `residual` are as above; `capacity` is what no tree has taken yet.
     """
 
     first: np.ndarray
     head: np.ndarray
     rev: np.ndarray
     capacity: np.ndarray
-    room: np.ndarray
+    residual: np.ndarray
 
 
 class Partial(NamedTuple):
@@ -102,8 +102,8 @@ def _note(search, vertex, step, high):
 
 
 @inner
-def _way(graph, room, partial, sink, start, goal, tree, search):
-    """Find a shortest way from `start` to `goal` or to the units of a tree (-1: to none).
+def _path(graph, residual, partial, sink, start, goal, tree, search):
+    """Find a shortest path from `start` to `goal` or to the units of a tree (-1: to none).
 
     Returns the vertex where it ends: `goal`, or where units of `tree` start; -1 if there is none.
     """
@@ -127,7 +127,7 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
             return vertex
         for arc in range(graph.first[vertex], graph.first[vertex + 1]):
             after = graph.head[arc]
-            if room[arc] > 0 and search.mark[after] != turn:
+            if residual[arc] > 0 and search.mark[after] != turn:
                 high = _note(search, after, arc, high)
                 if after == goal:
                     return goal
@@ -138,8 +138,8 @@ def _way(graph, room, partial, sink, start, goal, tree, search):
 
 
 @inner
-def _push(graph, room, partial, sink, end, most, search):
-    """Push at most `most` along the way that was found to `end`; return the amount."""
+def _push(graph, residual, partial, sink, end, most, search):
+    """Push at most `most` along the path that was found to `end`; return the amount."""
     many = len(graph.first) - 1
     amount = most
     for doing in range(2):
@@ -148,10 +148,10 @@ def _push(graph, room, partial, sink, end, most, search):
             step = search.back[vertex]
             if step >= 0:
                 if doing:
-                    room[step] -= amount
-                    room[graph.rev[step]] += amount
+                    residual[step] -= amount
+                    residual[graph.rev[step]] += amount
                 else:
-                    amount = min(amount, room[step])
+                    amount = min(amount, residual[step])
                 vertex = graph.head[graph.rev[step]]
             else:
                 other = -2 - step
@@ -167,33 +167,33 @@ def _push(graph, room, partial, sink, end, most, search):
 
 @inner
 def _fit(graph, partial, tree, arc, sink, amount, moved, search):
-    """Make room for `amount` of an arc in one sink's flow; return how much of it there is.
+    """Free `amount` of an arc in one sink's flow; return how much of it there is.
 
     ``moved[sink]`` is set to the units that have to start at the end of the arc.
     """
-    room, capacity = graph.room[sink], graph.capacity[arc]
+    residual, capacity = graph.residual[sink], graph.capacity[arc]
     moved[sink] = 0
-    flow = max(np.int64(0), capacity - room[arc])
+    flow = max(np.int64(0), capacity - residual[arc])
     need = flow - capacity + amount
     if need <= 0:
         return amount
     a, b = graph.head[graph.rev[arc]], graph.head[arc]
     # The arc and its own flow stay out of the search.
-    room[arc] -= capacity - flow
-    room[graph.rev[arc]] -= flow
+    residual[arc] -= capacity - flow
+    residual[graph.rev[arc]] -= flow
     while need > 0:
-        end = _way(graph, room, partial, sink, a, b, tree, search)
+        end = _path(graph, residual, partial, sink, a, b, tree, search)
         if end < 0:
             break
         most = need if end == b else min(need, partial.starts[sink, end, tree])
-        pushed = _push(graph, room, partial, sink, end, most, search)
+        pushed = _push(graph, residual, partial, sink, end, most, search)
         if end != b:
             partial.starts[sink, end, tree] -= pushed
             moved[sink] += pushed
         flow -= pushed
         need -= pushed
-    room[arc] += capacity - flow
-    room[graph.rev[arc]] += flow
+    residual[arc] += capacity - flow
+    residual[graph.rev[arc]] += flow
     return amount - need
 
 
@@ -201,24 +201,24 @@ def _fit(graph, partial, tree, arc, sink, amount, moved, search):
 def _settle(graph, partial, tree, arc, amount, moved):
     """Let no more than `amount` units of each sink start at the end of the arc."""
     a = graph.head[graph.rev[arc]]
-    for sink in range(len(graph.room)):
+    for sink in range(len(graph.residual)):
         more = moved[sink] - amount
         if more > 0:
-            graph.room[sink, arc] -= more
-            graph.room[sink, graph.rev[arc]] += more
+            graph.residual[sink, arc] -= more
+            graph.residual[sink, graph.rev[arc]] += more
             partial.starts[sink, a, tree] += more
             moved[sink] = amount
 
 
 @inner
 def _most(graph, partial, tree, arc, least, moved, search):
-    """Return how many copies of an arc can be added; make room for them if that is `least`.
+    """Return how many copies of an arc can be added; free capacity for them if that is `least`.
 
     If it is less, a negative number says how many there can be at most; 0: none.
-    ``search.turn[1]`` is the sink that refused last: it refuses most often, and is asked first.
+    ``search.turn[1]`` is the sink that refused last: it refuses most often, and comes first.
     """
     amount = min(partial.copies[tree], graph.capacity[arc])
-    many = len(graph.room)
+    many = len(graph.residual)
     first, done = search.turn[1], -1
     for number in range(many):
         if amount < least:
@@ -258,33 +258,33 @@ def _divide(partial, tree, rest, amount, moved):
 
 @inner
 def _add(graph, partial, tree, arc, moved, row, search):
-    """Add an arc to all copies of a tree, for which room has been made."""
+    """Add an arc to all copies of a tree, for which capacity has been freed."""
     a, b = graph.head[graph.rev[arc]], graph.head[arc]
     amount = partial.copies[tree]
     graph.capacity[arc] -= amount
-    for sink in range(len(graph.room)):
-        graph.room[sink, arc] -= amount
+    for sink in range(len(graph.residual)):
+        graph.residual[sink, arc] -= amount
         partial.starts[sink, b, tree] += moved[sink]
     partial.reached[tree, b] = True
     partial.depth[tree, b] = partial.depth[tree, a] + 1
     partial.parent[tree, b] = arc
-    # What was on its way to b is there.
+    # What was in flight to b is there.
     sink = row[b]
     if sink < 0:
         return
     partial.starts[sink, b, tree] = 0
     need = amount - moved[sink]
     while need > 0:
-        end = _way(graph, graph.room[sink], partial, sink, b, NONE, tree, search)
+        end = _path(graph, graph.residual[sink], partial, sink, b, NONE, tree, search)
         most = min(need, partial.starts[sink, end, tree])
-        pushed = _push(graph, graph.room[sink], partial, sink, end, most, search)
+        pushed = _push(graph, graph.residual[sink], partial, sink, end, most, search)
         partial.starts[sink, end, tree] -= pushed
         need -= pushed
 
 
 @inner
 def _choose(graph, partial, tree, deepest, moved, search):
-    """Find an arc to add, for all copies if there is one, and near the root; make room for it.
+    """Find an arc to add, for all copies if there is one, and near the root; free capacity for it.
 
     Returns
     -------
@@ -348,7 +348,7 @@ def grow(graph, partial, tree, row, deepest):
         np.empty(size, np.int64),
         np.zeros(2, np.int64),
     )
-    moved = np.zeros(len(graph.room), np.int64)
+    moved = np.zeros(len(graph.residual), np.int64)
     rest = -1
     while not np.all(partial.reached[tree]):
         for place in range(len(partial.copies)):
@@ -367,13 +367,13 @@ def grow(graph, partial, tree, row, deepest):
 
 
 @inner
-def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, turn):
-    """Push at most `need` along a shortest way from a start to a goal.
+def _augment(first, head, rev, residual, starts, goals, need, back, mark, queue, turn):
+    """Push at most `need` along a shortest path from a start to a goal.
 
     Returns
     -------
     tuple
-        The amount (0: there is no way), the start and the goal.
+        The amount (0: there is no path), the start and the goal.
     """
     low, high = 0, 0
     for start in starts:
@@ -388,7 +388,7 @@ def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, tur
         low += 1
         for arc in range(first[vertex], first[vertex + 1]):
             after = head[arc]
-            if room[arc] > 0 and mark[after] != turn:
+            if residual[arc] > 0 and mark[after] != turn:
                 mark[after] = turn
                 back[after] = arc
                 queue[high] = after
@@ -400,33 +400,33 @@ def _augment(first, head, rev, room, starts, goals, need, back, mark, queue, tur
         return np.int64(0), -1, -1
     amount, vertex = need, goal
     while back[vertex] >= 0:
-        amount = min(amount, room[back[vertex]])
+        amount = min(amount, residual[back[vertex]])
         vertex = head[rev[back[vertex]]]
     start, vertex = vertex, goal
     while back[vertex] >= 0:
-        room[back[vertex]] -= amount
-        room[rev[back[vertex]]] += amount
+        residual[back[vertex]] -= amount
+        residual[rev[back[vertex]]] += amount
         vertex = head[rev[back[vertex]]]
     return amount, start, goal
 
 
 @allocating
-def _splitting_fit(first, head, rev, capacity, room, pair, amount, back, mark, queue, turn):
+def _splitting_fit(first, head, rev, capacity, residual, pair, amount, back, mark, queue, turn):
     """Reroute one sink's flow until `amount` can be split off; return how much of it can."""
     into, out, u, w, t = pair
-    f = max(np.int64(0), capacity[into] - room[into])
-    g = max(np.int64(0), capacity[out] - room[out])
+    f = max(np.int64(0), capacity[into] - residual[into])
+    g = max(np.int64(0), capacity[out] - residual[out])
     lower = f - g > capacity[into] - amount
     need = f - g - capacity[into] + amount if lower else amount - capacity[out] - f + g
     if need <= 0:
         return amount
-    _hold(rev, capacity, room, into, out, f, g, -1)
+    _hold(rev, capacity, residual, into, out, f, g, -1)
     ends, hub = np.array([u, t]), np.array([w, w])
     while need > 0:
         turn[0] += 1
         sources, goals = (ends, hub) if lower else (hub, ends)
         pushed, start, goal = _augment(
-            first, head, rev, room, sources, goals, need, back, mark, queue, turn[0]
+            first, head, rev, residual, sources, goals, need, back, mark, queue, turn[0]
         )
         if pushed == 0:
             break
@@ -440,43 +440,43 @@ def _splitting_fit(first, head, rev, capacity, room, pair, amount, back, mark, q
             f += pushed
         else:
             g -= pushed
-    _hold(rev, capacity, room, into, out, f, g, 1)
+    _hold(rev, capacity, residual, into, out, f, g, 1)
     return amount - need
 
 
 @inner
-def _hold(rev, capacity, room, into, out, f, g, sign):
+def _hold(rev, capacity, residual, into, out, f, g, sign):
     """Take the two arcs and their own flow out of the graph (-1), or put them back (1)."""
     if out == rev[into]:
-        room[into] = (capacity[into] - f + g) if sign > 0 else 0
-        room[out] = (capacity[out] - g + f) if sign > 0 else 0
+        residual[into] = (capacity[into] - f + g) if sign > 0 else 0
+        residual[out] = (capacity[out] - g + f) if sign > 0 else 0
         return
-    room[into] += sign * (capacity[into] - f)
-    room[rev[into]] += sign * f
-    room[out] += sign * (capacity[out] - g)
-    room[rev[out]] += sign * g
+    residual[into] += sign * (capacity[into] - f)
+    residual[rev[into]] += sign * f
+    residual[out] += sign * (capacity[out] - g)
+    residual[rev[out]] += sign * g
 
 
 @inner
-def _apply(rev, capacity, room, into, out, across, amount):
+def _apply(rev, capacity, residual, into, out, across, amount):
     """Move one sink's flow to the new arc where the old ones get too narrow."""
     if out == rev[into]:
-        room[into] -= amount
-        room[out] -= amount
+        residual[into] -= amount
+        residual[out] -= amount
         return
-    f, g = capacity[into] - room[into], capacity[out] - room[out]
+    f, g = capacity[into] - residual[into], capacity[out] - residual[out]
     moved = max(np.int64(0), f - (capacity[into] - amount), g - (capacity[out] - amount))
-    room[into] += moved - amount
-    room[rev[into]] -= moved
-    room[out] += moved - amount
-    room[rev[out]] -= moved
-    room[across] += amount - moved
-    room[rev[across]] += moved
+    residual[into] += moved - amount
+    residual[rev[into]] -= moved
+    residual[out] += moved - amount
+    residual[rev[out]] -= moved
+    residual[across] += amount - moved
+    residual[rev[across]] += moved
 
 
 @kernel
-def split_off(first, head, rev, capacity, room, pairs, hub):
-    """Split off at `hub`, pair after pair, as much of each as can be; change capacity and room.
+def split_off(first, head, rev, capacity, residual, pairs, hub):
+    """Split off at `hub`, pair after pair, as much of each as can be; change capacity and residual.
 
     Parameters
     ----------
@@ -502,19 +502,19 @@ def split_off(first, head, rev, capacity, room, pairs, hub):
         if amount <= 0:
             continue
         pair = (into, out, head[rev[into]], hub, head[out])
-        for number in range(len(room)):
+        for number in range(len(residual)):
             # The sink that refused last refuses most often.
-            sink = (number + strict) % len(room)
+            sink = (number + strict) % len(residual)
             amount = _splitting_fit(
-                first, head, rev, capacity, room[sink], pair, amount, back, mark, queue, turn
+                first, head, rev, capacity, residual[sink], pair, amount, back, mark, queue, turn
             )
             if amount == 0:
                 strict = sink
                 break
         if amount == 0:
             continue
-        for sink in range(len(room)):
-            _apply(rev, capacity, room[sink], into, out, across, amount)
+        for sink in range(len(residual)):
+            _apply(rev, capacity, residual[sink], into, out, across, amount)
         capacity[into] -= amount
         capacity[out] -= amount
         if across >= 0:

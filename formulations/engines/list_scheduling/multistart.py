@@ -11,8 +11,8 @@ and two representatives that never meet in an orbit of links never meet on a lin
 images. What is found for representatives is lifted by taking all images.
 
 That needs that no element but the identity leaves a link that is used where it is: else two images
-of one chunk would be on it at once. Moves over such links are left out, as are moves that cross
-two links of one orbit while they are held. A plan that needs them is not found here; the full
+of one chunk would be on it at once. Transfers over such links are left out, as are transfers that
+cross two links of one orbit while they are held. A plan that needs them is not found here; the full
 problem has it.
 """
 
@@ -30,7 +30,7 @@ from ccl.topology import binding_limits
 from formulations.core.refusals import numbers
 from formulations.engines.kernels.arrays import Net, State, Weights, Work, begin
 from formulations.engines.kernels.dispatch import dispatch
-from formulations.engines.list_scheduling.timed import Moves, TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Task:
 
     Parameters
     ----------
-    moves
-        Ways between devices.
+    transfers
+        Paths between devices.
     nbytes
         Bytes of each chunk, shape (c,).
     there
@@ -55,7 +55,7 @@ class Task:
         Larger is sent before smaller, shape (c,).
     """
 
-    moves: Moves
+    transfers: Transfers
     nbytes: np.ndarray
     there: np.ndarray
     wants: np.ndarray
@@ -66,34 +66,34 @@ class Task:
 
 def net_of(task: Task) -> Net:
     """Return the arrays of the kernel."""
-    moves = task.moves
-    resource = task.resource[moves.link]
+    transfers = task.transfers
+    resource = task.resource[transfers.link]
     many = len(task.free)
     order = np.argsort(resource, kind="stable")
     user_first = np.searchsorted(resource[order], np.arange(many + 1))
     sizes = np.unique(task.nbytes)
     far, hop = [], []
     for nbytes in sizes:
-        near, via = _quickest(moves, moves.delay(float(nbytes)))
+        near, via = _quickest(transfers, transfers.delay(float(nbytes)))
         far.append(near)
         hop.append(via)
-    early, early_first = _early(moves, resource, sizes, many)
-    caps, cap_first, room, under, under_first = _limits(task)
-    devices = len(moves.topology.devices)
+    early, early_first = _early(transfers, resource, sizes, many)
+    caps, cap_first, capacity, under, under_first = _limits(task)
+    devices = len(transfers.topology.devices)
     return Net(
-        src=moves.src,
-        dst=moves.dst,
-        first=moves.first,
-        link=moves.link,
+        src=transfers.src,
+        dst=transfers.dst,
+        first=transfers.first,
+        link=transfers.link,
         resource=resource,
-        beta=moves.beta,
-        lead=moves.lead,
-        drag=moves.drag,
-        parts=moves.parts,
-        latency=moves.latency,
-        slowest=moves.slowest,
-        out=np.searchsorted(moves.src, np.arange(devices + 1)),
-        users=moves.of_link[order],
+        beta=transfers.beta,
+        lead=transfers.lead,
+        drag=transfers.drag,
+        parts=transfers.parts,
+        latency=transfers.latency,
+        slowest=transfers.slowest,
+        out=np.searchsorted(transfers.src, np.arange(devices + 1)),
+        users=transfers.of_link[order],
         user_first=user_first,
         early=early,
         early_first=early_first,
@@ -101,39 +101,40 @@ def net_of(task: Task) -> Net:
         hop=np.array(hop),
         caps=caps,
         cap_first=cap_first,
-        room=room,
+        capacity=capacity,
         under=under,
         under_first=under_first,
     )
 
 
-def _quickest(moves: Moves, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quickest ways in µs, and their first moves, both shape (devices, devices)."""
-    devices = len(moves.topology.devices)
-    order = np.lexsort((cost, moves.dst, moves.src))
-    pair = moves.src[order] * devices + moves.dst[order]
+def _quickest(transfers: Transfers, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the quickest paths in µs, and their first transfers, both shape (devices, devices)."""
+    devices = len(transfers.topology.devices)
+    order = np.lexsort((cost, transfers.dst, transfers.src))
+    pair = transfers.src[order] * devices + transfers.dst[order]
     best = order[np.unique(pair, return_index=True)[1]]
     shape = (devices, devices)
-    graph = csr_array((cost[best], (moves.src[best], moves.dst[best])), shape=shape)
+    graph = csr_array((cost[best], (transfers.src[best], transfers.dst[best])), shape=shape)
     far = np.asarray(dijkstra(graph))
     hop = np.full(shape, -1, dtype=np.int64)
-    # Of each device's moves the one that lies on the way; the nearest neighbour of equal ones.
+    # Of each device's transfers the one that lies along the path; the nearest neighbour of equal
+    # ones.
     reach = np.full(shape, np.inf)
-    for move in best[np.argsort(cost[best], kind="stable")].tolist():
-        src, dst = moves.src[move], moves.dst[move]
-        through = cost[move] + far[dst]
+    for transfer in best[np.argsort(cost[best], kind="stable")].tolist():
+        src, dst = transfers.src[transfer], transfers.dst[transfer]
+        through = cost[transfer] + far[dst]
         nearer = through < reach[src] * (1 - 1e-12)
         reach[src][nearer] = through[nearer]
-        hop[src][nearer] = move
+        hop[src][nearer] = transfer
     np.fill_diagonal(hop, -1)
     return far, hop
 
 
 def _early(
-    moves: Moves, resource: np.ndarray, sizes: np.ndarray, many: int
+    transfers: Transfers, resource: np.ndarray, sizes: np.ndarray, many: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return how long before each resource is free moves over it may start: flat, and begins."""
-    lead = np.concatenate([moves.lead + nbytes * moves.drag for nbytes in sizes])
+    """Return how long before a resource is free transfers over it may start: flat, and begins."""
+    lead = np.concatenate([transfers.lead + nbytes * transfers.drag for nbytes in sizes])
     which = np.tile(resource, len(sizes))
     pairs = np.unique(np.column_stack([which, np.round(lead, 12)]), axis=0)
     return pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(many + 1))
@@ -141,16 +142,16 @@ def _early(
 
 def _limits(task: Task) -> tuple[np.ndarray, ...]:
     """Return the shared limits that bind, by resource and by limit."""
-    topology = task.moves.topology
+    topology = task.transfers.topology
     caps: list[list[int]] = [[] for _ in task.free]
     under: list[list[int]] = []
-    room: list[float] = []
+    capacity: list[float] = []
     for limit in binding_limits(topology):
         under.append(task.resource[numbers(topology, limit)].tolist())
         for resource in under[-1]:
-            caps[resource].append(len(room))
-        room.append(1e3 * limit.bandwidth)
-    return (*_flat(caps), np.array(room, dtype=float), *_flat(under))
+            caps[resource].append(len(capacity))
+        capacity.append(1e3 * limit.bandwidth)
+    return (*_flat(caps), np.array(capacity, dtype=float), *_flat(under))
 
 
 def _flat(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -174,10 +175,10 @@ FIXED: tuple[Deciding, ...] = (
 """Weights of the first passes."""
 
 WIDE = 100
-"""Destinations of a chunk above which moves are judged by the nearest alone."""
+"""Destinations of a chunk above which transfers are judged by the nearest alone."""
 
 CHOOSY = 0.25
-"""Share of passes that look for the best move instead of any; they take longer."""
+"""Share of passes that look for the best transfer instead of any; they take longer."""
 
 
 def passes(
@@ -190,7 +191,7 @@ def passes(
     steps: float = np.inf,
     needed: bool = True,
     over: Callable[[], bool],
-) -> Iterator[tuple[TimedMoves, float]]:
+) -> Iterator[tuple[TimedTransfers, float]]:
     """Run passes and yield each plan that is better than those before, with its makespan in µs.
 
     Parameters
@@ -216,7 +217,7 @@ def passes(
     net = net_of(task)
     sizes, kind = np.unique(task.nbytes, return_inverse=True)
     work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
-    scale = float(task.moves.delay(float(sizes[-1])).max())
+    scale = float(task.transfers.delay(float(sizes[-1])).max())
     best, good = limit, FIXED[0]
     spent = 0.0
     for turn in range(most):
@@ -235,9 +236,11 @@ def passes(
                 return
 
 
-def _sent(state: State) -> TimedMoves:
+def _sent(state: State) -> TimedTransfers:
     many = int(state.tally[0])
-    return TimedMoves(state.move[:many], state.chunk[:many], state.start[:many], state.group[:many])
+    return TimedTransfers(
+        state.transfer[:many], state.chunk[:many], state.start[:many], state.group[:many]
+    )
 
 
 def _weights(
@@ -258,7 +261,7 @@ def _weights(
         choosy=bool(chance.random() < CHOOSY),
         narrow=int(task.wants.sum(axis=1).max()) > WIDE,
         of_chunk=chance.random(len(task.nbytes)),
-        of_move=chance.random(len(task.moves)),
+        of_transfer=chance.random(len(task.transfers)),
         limit=limit[0],
         steps=limit[1],
         scale=limit[2],
@@ -274,16 +277,16 @@ def _deciding(turn: int, good: Deciding, chance: np.random.Generator) -> tuple[D
     return (FIXED[chance.integers(len(FIXED))] if chance.random() < 0.3 else good), part
 
 
-def _needed(task: Task, plan: TimedMoves) -> TimedMoves:
+def _needed(task: Task, plan: TimedTransfers) -> TimedTransfers:
     """Leave out what brought a chunk to where nobody used it."""
-    moves, kept = task.moves, np.zeros(len(plan), dtype=bool)
+    transfers, stored = task.transfers, np.zeros(len(plan), dtype=bool)
     used = task.wants.copy()
-    src, dst = moves.src[plan.move].tolist(), moves.dst[plan.move].tolist()
+    src, dst = transfers.src[plan.transfer].tolist(), transfers.dst[plan.transfer].tolist()
     for place in range(len(plan) - 1, -1, -1):
         chunk = plan.chunk[place]
         if used[chunk, dst[place]]:
-            kept[place] = used[chunk, src[place]] = True
-    return plan if kept.all() else plan.chosen(np.flatnonzero(kept))
+            stored[place] = used[chunk, src[place]] = True
+    return plan if stored.all() else plan.chosen(np.flatnonzero(stored))
 
 
 @dataclass(frozen=True)
@@ -293,27 +296,27 @@ class Quotient:
     Parameters
     ----------
     task
-        The task; its moves are some of the full one's.
+        The task; its transfers are some of the full one's.
     chunks
         Image of each representative under each element, shape (order, representatives).
     full
-        The moves of the full task.
+        The transfers of the full task.
     links
         Image of each link under each element, shape (order, links).
     """
 
     task: Task
     chunks: np.ndarray
-    full: Moves
+    full: Transfers
     links: np.ndarray
 
-    def lifted(self, timed: TimedMoves) -> TimedMoves:
+    def lifted(self, timed: TimedTransfers) -> TimedTransfers:
         """Return all images of a plan of the representatives."""
         order = len(self.chunks)
-        used, which = np.unique(timed.move, return_inverse=True)
-        images = _images(self.full, self.links, _chosen(self.task.moves, used))
+        used, which = np.unique(timed.transfer, return_inverse=True)
+        images = _images(self.full, self.links, _chosen(self.task.transfers, used))
         many = int(timed.group.max(initial=0)) + 1
-        return TimedMoves(
+        return TimedTransfers(
             images[:, which.ravel()].ravel(),
             self.chunks[:, timed.chunk].ravel(),
             np.tile(timed.start, order),
@@ -322,7 +325,7 @@ class Quotient:
 
 
 def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | None:
-    """Reduce a task; None if moves that are left out may be needed.
+    """Reduce a task; None if transfers that are left out may be needed.
 
     Parameters
     ----------
@@ -339,10 +342,10 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
     fixed = (links[1:] == np.arange(links.shape[1])).any(axis=0)
     names = symmetry.orbits(links)
     orbit = np.searchsorted(np.unique(names), names)
-    kept = np.flatnonzero(~_unfit(full, orbit, fixed))
-    if not len(kept):
+    stored = np.flatnonzero(~_unfit(full, orbit, fixed))
+    if not len(stored):
         return None
-    moves = _chosen(full.moves, kept)
+    transfers = _chosen(full.transfers, stored)
     representatives = np.unique(symmetry.orbits(images))
     if (images[1:, representatives] == representatives).any():
         return None
@@ -350,7 +353,7 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
     np.maximum.at(free, orbit, full.free)
     task = replace(
         full,
-        moves=moves,
+        transfers=transfers,
         nbytes=full.nbytes[representatives],
         there=full.there[representatives],
         wants=full.wants[representatives],
@@ -358,7 +361,7 @@ def quotient(full: Task, symmetry: Symmetry, images: np.ndarray) -> Quotient | N
         resource=orbit,
         free=free,
     )
-    return Quotient(task, images[:, representatives], full.moves, links)
+    return Quotient(task, images[:, representatives], full.transfers, links)
 
 
 def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
@@ -374,49 +377,49 @@ def _alike(full: Task, symmetry: Symmetry, images: np.ndarray) -> bool:
 
 
 def _unfit(full: Task, orbit: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """Whether each move crosses a fixed link, or an orbit twice at once."""
-    moves = full.moves
-    unfit = np.zeros(len(moves), dtype=bool)
-    np.logical_or.at(unfit, moves.of_link, fixed[moves.link])
-    crossed = orbit[moves.link]
+    """Whether each transfer crosses a fixed link, or an orbit twice at once."""
+    transfers = full.transfers
+    unfit = np.zeros(len(transfers), dtype=bool)
+    np.logical_or.at(unfit, transfers.of_link, fixed[transfers.link])
+    crossed = orbit[transfers.link]
     nbytes = float(full.nbytes.max())
-    lead = moves.lead + nbytes * moves.drag
-    for step in range(1, int(np.diff(moves.first).max(initial=1))):
-        same = moves.of_link[:-step] == moves.of_link[step:]
+    lead = transfers.lead + nbytes * transfers.drag
+    for step in range(1, int(np.diff(transfers.first).max(initial=1))):
+        same = transfers.of_link[:-step] == transfers.of_link[step:]
         twice = same & (crossed[:-step] == crossed[step:])
         apart = np.abs(lead[step:] - lead[:-step])
-        clash = twice & (apart < nbytes * moves.beta[step:])
-        unfit[moves.of_link[:-step][clash]] = True
+        clash = twice & (apart < nbytes * transfers.beta[step:])
+        unfit[transfers.of_link[:-step][clash]] = True
     return unfit
 
 
-def _chosen(moves: Moves, kept: np.ndarray) -> Moves:
-    """Return some of the moves."""
-    crossed = np.diff(moves.first)[kept]
+def _chosen(transfers: Transfers, stored: np.ndarray) -> Transfers:
+    """Return some of the transfers."""
+    crossed = np.diff(transfers.first)[stored]
     first = np.concatenate([[0], np.cumsum(crossed)])
-    place = np.repeat(moves.first[kept] - first[:-1], crossed) + np.arange(first[-1])
+    place = np.repeat(transfers.first[stored] - first[:-1], crossed) + np.arange(first[-1])
     return replace(
-        moves,
-        routes=tuple(moves.routes[number] for number in kept.tolist()),
-        src=moves.src[kept],
-        dst=moves.dst[kept],
+        transfers,
+        routes=tuple(transfers.routes[number] for number in stored.tolist()),
+        src=transfers.src[stored],
+        dst=transfers.dst[stored],
         first=first,
-        link=moves.link[place],
-        beta=moves.beta[place],
-        lead=moves.lead[place],
-        drag=moves.drag[place],
-        parts=moves.parts[place],
-        latency=moves.latency[kept],
-        slowest=moves.slowest[kept],
+        link=transfers.link[place],
+        beta=transfers.beta[place],
+        lead=transfers.lead[place],
+        drag=transfers.drag[place],
+        parts=transfers.parts[place],
+        latency=transfers.latency[stored],
+        slowest=transfers.slowest[stored],
     )
 
 
-def _images(moves: Moves, links: np.ndarray, part: Moves) -> np.ndarray:
-    """Return the image of some moves under each element among all moves, shape (order, part)."""
+def _images(transfers: Transfers, links: np.ndarray, part: Transfers) -> np.ndarray:
+    """Return the image of some transfers under each element among all, shape (order, part)."""
     chance = np.random.default_rng(0)
     code: np.ndarray = chance.integers(1, 1 << 62, size=(links.shape[1],), dtype=np.int64)
-    # A way is known by its links whatever their order, as no two ways have the same ones.
-    names = _sums(code[moves.link], moves.first)
+    # A path is known by its links whatever their order, as no two paths have the same ones.
+    names = _sums(code[transfers.link], transfers.first)
     order = np.argsort(names)
     images = np.empty((len(links), len(part)), dtype=np.int64)
     for element, mapped in enumerate(links):
@@ -426,6 +429,6 @@ def _images(moves: Moves, links: np.ndarray, part: Moves) -> np.ndarray:
 
 
 def _sums(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Add up the values of each move."""
+    """Add up the values of each transfer."""
     total: np.ndarray = np.concatenate([[0], np.cumsum(values)])
     return np.asarray(total[first[1:]] - total[first[:-1]])

@@ -1,6 +1,6 @@
 """List scheduling of any collective: symmetric plans first, reductions backwards, sums in two.
 
-A collective without sums is planned as it is. A sum to one rank is planned as the mirrored
+A collective without sums is planned as it is. A sum to one rank is planned as the time-reversed
 spreading on reversed links (`formulations.engines.reverse_time`) and read backwards. A sum that
 several ranks want is added up first and spread from there; the spreading begins chunk by chunk as
 soon as its sum is there, and link by link as soon as the adding up is done with it, so the two
@@ -35,19 +35,19 @@ from formulations.engines.kernels.arrays import State, Work, begin
 from formulations.engines.kernels.dispatch import Rules, match
 from formulations.engines.list_scheduling.multistart import Quotient, Task, net_of, passes, quotient
 from formulations.engines.list_scheduling.timed import (
-    Moves,
-    TimedMoves,
+    TimedTransfers,
+    Transfers,
     backwards,
     ends,
     in_epochs,
-    mirrored,
-    moves_of,
     one_after,
+    reverse_transfers,
+    transfers_of,
 )
 from formulations.engines.reverse_time import Half, adding, halves
 
 LARGE = 20_000
-"""Moves of a plan above which only the best of each search is verified and replayed."""
+"""Transfers of a plan above which only the best of each search is verified and replayed."""
 
 WORK = 40_000_000
 """Steps that all passes of one search may come to, some ten seconds."""
@@ -65,13 +65,13 @@ class Side:
 
     Parameters
     ----------
-    moves
+    transfers
         What can be sent.
     collective
         What has to be.
     """
 
-    moves: Moves
+    transfers: Transfers
     collective: Collective
 
     @cached_property
@@ -81,7 +81,7 @@ class Side:
 
     def task(self, *, after: After | None = None) -> Task:
         """Return what has to be done from the beginning, or after something else."""
-        topology = self.moves.topology
+        topology = self.transfers.topology
         place = np.array([topology.index[name] for name in topology.ranks])
         shape = len(self.nbytes), len(topology.devices)
         there = np.full(shape, np.inf)
@@ -95,7 +95,7 @@ class Side:
             there = np.where(np.isfinite(there), after.done[:, None], np.inf)
             free = after.free
         return Task(
-            moves=self.moves,
+            transfers=self.transfers,
             nbytes=self.nbytes,
             there=there,
             wants=wants,
@@ -116,7 +116,7 @@ class Side:
         """Groups that leave the collective as it is, with the images of its chunks."""
         found: list[tuple[Symmetry, np.ndarray]] = []
         for links in (False, True):
-            symmetry = symmetry_of(self.moves.topology, links=links)
+            symmetry = symmetry_of(self.transfers.topology, links=links)
             images = symmetry.chunks(self.collective) if symmetry.order > 1 else None
             if images is not None and all(symmetry.order != each.order for each, _ in found):
                 found.append((symmetry, images))
@@ -141,28 +141,28 @@ class Offers:
     ----------
     run
         Where they are offered.
-    moves
+    transfers
         What they are made of.
     held
         A large plan that has not been offered yet.
     """
 
     run: Run
-    moves: Moves
-    held: TimedMoves | None = None
+    transfers: Transfers
+    held: TimedTransfers | None = None
 
-    def take(self, plan: TimedMoves) -> bool:
+    def take(self, plan: TimedTransfers) -> bool:
         """Take a plan; return whether what was offered so far is good enough."""
         if len(plan) > LARGE:
             self.held = plan
             return False
-        return self.run.offer(in_epochs(self.run.problem, self.moves, plan))
+        return self.run.offer(in_epochs(self.run.problem, self.transfers, plan))
 
     def last(self) -> None:
         """Offer what is still held."""
         if self.held is not None:
             self.run.report("verifying and replaying the plan")
-            self.run.offer(in_epochs(self.run.problem, self.moves, self.held))
+            self.run.offer(in_epochs(self.run.problem, self.transfers, self.held))
             self.held = None
 
 
@@ -192,7 +192,7 @@ class Finder:
         side: Side,
         *,
         goal: float,
-        found: Callable[[TimedMoves], bool],
+        found: Callable[[TimedTransfers], bool],
         after: After | None = None,
         final: bool = True,
     ) -> None:
@@ -203,7 +203,7 @@ class Finder:
         task = side.task(after=after)
         reduced = (
             list(side.reduced(task))
-            if self.symmetry and not binding_limits(side.moves.topology)
+            if self.symmetry and not binding_limits(side.transfers.topology)
             else []
         )
         known = self.run.best if final else None
@@ -223,7 +223,7 @@ class Finder:
 
     def _passes(
         self, each: Quotient | None, task: Task, *, goal: float, limit: float, turn: int
-    ) -> Iterator[tuple[TimedMoves, float]]:
+    ) -> Iterator[tuple[TimedTransfers, float]]:
         chosen = task if each is None else each.task
         found = passes(
             chosen,
@@ -240,9 +240,9 @@ class Finder:
 
 
 def _steps(task: Task) -> float:
-    """Estimate how often a pass asks whether a move helps a destination."""
+    """Estimate how often a pass tests whether a transfer helps a destination."""
     wanted = task.wants.sum(axis=1).astype(float)
-    degree = len(task.moves) / max(1, len(np.unique(task.moves.src)))
+    degree = len(task.transfers) / max(1, len(np.unique(task.transfers.src)))
     return float((wanted**2).sum() * degree)
 
 
@@ -256,93 +256,100 @@ def answer(finder: Finder) -> None:
     run = finder.run
     collective = run.problem.collective
     if not collective.reduces:
-        moves = moves_of(run.problem.topology)
-        offers = Offers(run, moves)
-        side = Side(moves, collective)
+        transfers = transfers_of(run.problem.topology)
+        offers = Offers(run, transfers)
+        side = Side(transfers, collective)
         finder.plans(side, goal=run.bounds[0].makespan, found=offers.take)
     else:
-        moves = moves_of(adding(run.problem).topology)
-        offers = Offers(run, moves)
+        transfers = transfers_of(adding(run.problem).topology)
+        offers = Offers(run, transfers)
         head, tail = halves(collective)
-        added = None if head is None else _added(finder, moves, head, offers, alone=tail is None)
+        added = (
+            None if head is None else _added(finder, transfers, head, offers, alone=tail is None)
+        )
         if tail is not None and (head is None or added is not None):
-            _spread(finder, moves, tail, offers, added=added)
+            _spread(finder, transfers, tail, offers, added=added)
     offers.last()
 
 
 def _added(
-    finder: Finder, moves: Moves, head: Half, offers: Offers, *, alone: bool
-) -> TimedMoves | None:
+    finder: Finder, transfers: Transfers, head: Half, offers: Offers, *, alone: bool
+) -> TimedTransfers | None:
     """Plan what adds up, backwards; offer it if that is all, and return the best plan."""
     run, best = finder.run, None
-    back = mirrored(moves_of(moves.topology.reversed()))
+    back = reverse_transfers(transfers_of(transfers.topology.reversed()))
     numbers = np.array(head.numbers)
     side = Side(back, head.collective.reversed())
 
-    def keep(plan: TimedMoves) -> bool:
+    def keep(plan: TimedTransfers) -> bool:
         nonlocal best
-        turned, _ = backwards(moves, back, plan, side.nbytes)
+        turned, _ = backwards(transfers, back, plan, side.nbytes)
         best = replace(turned, chunk=numbers[turned.chunk])
         return alone and offers.take(best)
 
-    goal = run.bounds[0].makespan if alone else _least(moves, head.collective)
+    goal = run.bounds[0].makespan if alone else _least(transfers, head.collective)
     finder.plans(side, goal=goal, found=keep, final=alone)
     return best
 
 
 def _spread(
-    finder: Finder, moves: Moves, tail: Half, offers: Offers, *, added: TimedMoves | None
+    finder: Finder,
+    transfers: Transfers,
+    tail: Half,
+    offers: Offers,
+    *,
+    added: TimedTransfers | None,
 ) -> None:
     """Plan what spreads, as it would be alone and put behind, then among what adds up."""
     run, best = finder.run, None
     numbers = np.array(tail.numbers)
-    side = Side(moves, tail.collective)
+    side = Side(transfers, tail.collective)
 
-    def keep(plan: TimedMoves) -> bool:
+    def keep(plan: TimedTransfers) -> bool:
         nonlocal best
         best = replace(plan, chunk=numbers[plan.chunk])
         return False
 
-    def join(plan: TimedMoves) -> bool:
+    def join(plan: TimedTransfers) -> bool:
         return offers.take(one_after(added, replace(plan, chunk=numbers[plan.chunk])))
 
     after = None
     if added is not None:
         sizes = np.array([chunk.size for chunk in run.problem.collective.chunks])
-        stop = float(ends(moves, added, sizes).max())
-        finder.plans(side, goal=_least(moves, tail.collective), found=keep, final=False)
+        stop = float(ends(transfers, added, sizes).max())
+        finder.plans(side, goal=_least(transfers, tail.collective), found=keep, final=False)
         if best is not None and offers.take(
             one_after(added, replace(best, start=best.start + stop))
         ):
             return
-        after = _after(moves, added, tail, sizes)
+        after = _after(transfers, added, tail, sizes)
     finder.plans(side, goal=run.bounds[0].makespan, found=join, after=after)
 
 
-def _least(moves: Moves, collective: Collective) -> float:
+def _least(transfers: Transfers, collective: Collective) -> float:
     """Return a lower bound in µs on a part."""
-    return lower_bounds(Problem(moves.topology, collective), whole_chunks=True)[0].makespan
+    return lower_bounds(Problem(transfers.topology, collective), whole_chunks=True)[0].makespan
 
 
-def _after(moves: Moves, added: TimedMoves, tail: Half, sizes: np.ndarray) -> After:
+def _after(transfers: Transfers, added: TimedTransfers, tail: Half, sizes: np.ndarray) -> After:
     """Return when each chunk of the tail can begin and each link is free."""
-    there = ends(moves, added, sizes)
+    there = ends(transfers, added, sizes)
     done = np.zeros(len(sizes))
     np.maximum.at(done, added.chunk, there)
-    free = np.zeros(len(moves.topology.links))
-    crossed = np.diff(moves.first)[added.move]
+    free = np.zeros(len(transfers.topology.links))
+    crossed = np.diff(transfers.first)[added.transfer]
     which = np.repeat(np.arange(len(added)), crossed)
-    base = np.repeat(moves.first[added.move] - (np.cumsum(crossed) - crossed), crossed)
+    base = np.repeat(transfers.first[added.transfer] - (np.cumsum(crossed) - crossed), crossed)
     place = base + np.arange(len(which))
     nbytes = sizes[added.chunk][which]
-    held = moves.drag[place] + moves.beta[place]
-    gone = added.start[which] + moves.lead[place] + nbytes * held
-    np.maximum.at(free, moves.link[place], gone)
+    held = transfers.drag[place] + transfers.beta[place]
+    gone = added.start[which] + transfers.lead[place] + nbytes * held
+    np.maximum.at(free, transfers.link[place], gone)
     return After(done[np.array(tail.numbers)], free)
 
 
 MATCH_WORK = 20_000_000
-"""Moves and chunks that all trials of one search may look at, a few seconds."""
+"""Transfers and chunks that all trials of one search may look at, a few seconds."""
 
 SAME = 1e-9
 """Durations within this share of the longest are the same."""
@@ -368,7 +375,7 @@ class Matcher(Finder):
         side: Side,
         *,
         goal: float,
-        found: Callable[[TimedMoves], bool],
+        found: Callable[[TimedTransfers], bool],
         after: After | None = None,
         final: bool = True,
     ) -> None:
@@ -377,7 +384,7 @@ class Matcher(Finder):
         If they are `final`, they also have to be better than what the run has already.
         """
         task = side.task(after=after)
-        symmetric = self.symmetry and not binding_limits(side.moves.topology)
+        symmetric = self.symmetry and not binding_limits(side.transfers.topology)
         known = self.run.best if final else None
         best = np.inf if known is None else known.makespan
         for each in [*(side.reduced(task) if symmetric else []), None]:
@@ -396,21 +403,21 @@ class Matcher(Finder):
 
     def _trials(
         self, task: Task, limit: float, *, whole: bool
-    ) -> Iterator[tuple[TimedMoves, float]]:
+    ) -> Iterator[tuple[TimedTransfers, float]]:
         """Yield each plan that is better than those before, with its makespan in µs.
 
-        What symmetry leaves of a task may have no plan: a way over two links that it exchanges
+        What symmetry leaves of a task may have no plan: a path over two links that it exchanges
         would need one of them twice at a time.
 
         Raises
         ------
         Infeasible
-            If no ways lead where chunks of the `whole` task have to be.
+            If no paths lead where chunks of the `whole` task have to be.
         """
         net = net_of(task)
         sizes, kind = np.unique(task.nbytes, return_inverse=True)
         work = Work(task.nbytes, kind.ravel(), task.rank, task.there, task.wants, task.free)
-        delay = task.moves.delay(float(sizes[-1]))
+        delay = task.transfers.delay(float(sizes[-1]))
         scale, spent = float(delay.max()), 0.0
         pace = np.unique(np.round(delay / scale / SAME), return_inverse=True)[1].ravel()
         for turn in range(self.passes):
@@ -440,9 +447,11 @@ class Matcher(Finder):
 def _missed(task: Task, state: State) -> str:
     """Return the name of a device that wants a chunk and never had it."""
     lacking = np.argwhere(task.wants & ~np.isfinite(state.there))
-    return task.moves.topology.devices[int(lacking[0][1])].name
+    return task.transfers.topology.devices[int(lacking[0][1])].name
 
 
-def _sent(state: State) -> TimedMoves:
+def _sent(state: State) -> TimedTransfers:
     many = int(state.tally[0])
-    return TimedMoves(state.move[:many], state.chunk[:many], state.start[:many], state.group[:many])
+    return TimedTransfers(
+        state.transfer[:many], state.chunk[:many], state.start[:many], state.group[:many]
+    )

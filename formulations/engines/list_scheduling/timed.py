@@ -1,32 +1,32 @@
-"""From moves in continuous time to a schedule in epochs, and back to front for reductions.
+"""From transfers in continuous time to a schedule in epochs, and back to front for reductions.
 
-A plan in continuous time says when each move starts. The schedule keeps the order of the moves on
-every link and what each of them waits for, and gives each the first epoch from which on it can
-go; the replay then forgets the epochs and is as early as the plan was, or earlier. So the epoch
-duration is a matter of taste where no shared limit binds: it is that of the quickest hop. Where
-one binds, a schedule spreads sends evenly over their epochs, and short epochs lose less.
+A plan in continuous time says when each transfer starts. The schedule keeps the order of the
+transfers on every link and what each of them waits for, and gives each the first epoch from which
+on it can go; the replay then forgets the epochs and is as early as the plan was, or earlier. So the
+epoch duration is a matter of taste where no shared limit binds: it is that of the quickest hop.
+Where one binds, a schedule spreads sends evenly over their epochs, and short epochs lose less.
 
-Moves of one transmission (a chunk that parts at devices that copy) share their epoch.
+Transfers of one transmission (a chunk that parts at devices that copy) share their epoch.
 
-What can be sent, in continuous time: every way between two devices that store, as arrays.
+What can be sent, in continuous time: every path between two devices that store, as arrays.
 
-A move crosses one link, or several through devices that cannot store, which let it through as it
-comes. A chunk of n bytes that starts a move at time t
+A transfer crosses one link, or several through devices that cannot store, which let it through as
+it comes. A chunk of n bytes that starts a transfer at time t
 
 * holds its j-th link from ``t + lead[j] + n * drag[j]`` on for ``n * beta[j]``;
 * is there at ``t + latency + n * slowest``, the sum of alphas plus the slowest transmission.
 
 ``lead`` is the sum of the alphas before the link. A link that is faster than one before it waits
-until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the way by what
+until it can send without a pause (`ccl.plans.Send.via`): ``drag`` grows along the path by what
 each link is faster than the one before it, and ``slowest`` is that of the last link plus its beta.
-So it is the beta of the slowest link, or more where a way gets faster and then slower again.
+So it is the beta of the slowest link, or more where a path gets faster and then slower again.
 
 Read backwards in time all this is the same, save that each alpha is then passed before its link is
 held and not after: plans that will be read backwards (reductions,
-`formulations.engines.reverse_time`) are made on reversed links with `mirrored` moves.
+`formulations.engines.reverse_time`) are made on reversed links with `reverse_transfers` transfers.
 
 All methods in continuous time (list scheduling, constraint programming, their quotients) choose
-among these moves and from nothing else.
+among these transfers and from nothing else.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ from ccl.topology import Topology, binding_limits
 from formulations.core.refusals import betas, numbers
 from formulations.engines.epoch_grid.arcs import no_path, relay_paths
 
-MOST_MOVES = 3_000_000
-"""Most moves that are listed; more take more memory and time than there is."""
+MOST_TRANSFERS = 3_000_000
+"""Most transfers that are listed; more take more memory and time than there is."""
 
 
 @dataclass(frozen=True)
-class Moves:
-    """Moves as arrays; n moves, m links crossed by all of them together.
+class Transfers:
+    """Transfers as arrays; n transfers, m links crossed by all of them together.
 
     Parameters
     ----------
     topology
         Devices and links are numbered as there.
     routes
-        Device names along each move, n of them.
+        Device names along each transfer, n of them.
     src, dst
         Numbers of the devices at its ends, each shape (n,).
     first
-        Where the links of each move begin in the arrays of shape (m,), shape (n + 1,).
+        Where the links of each transfer begin in the arrays of shape (m,), shape (n + 1,).
     link
         Numbers of the links, shape (m,).
     beta
         µs per byte of each, the tightest shared limit that it is under counted, shape (m,).
     lead, drag
-        When each link is held after the move starts: µs, and µs per byte, shape (m,).
+        When each link is held after the transfer starts: µs, and µs per byte, shape (m,).
     parts
-        Whether the device before the link copies, so that a move that comes with another up to
+        Whether the device before the link copies, so that a transfer that comes with another up to
         there may part from it, shape (m,).
     latency, slowest
         µs, and µs per byte, until the chunk is there, each shape (n,).
@@ -95,33 +95,33 @@ class Moves:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Return what kernels know of moves: their links and what these take."""
+        """Return what kernels know of transfers: their links and what these take."""
         return (
             *(self.first, self.link, self.beta, self.lead, self.drag),
             *(self.latency, self.slowest),
         )
 
     def delay(self, nbytes: float) -> np.ndarray:
-        """µs that each move of a chunk of `nbytes` takes, shape (n,)."""
+        """µs that each transfer of a chunk of `nbytes` takes, shape (n,)."""
         return np.asarray(self.latency + nbytes * self.slowest)
 
     @cached_property
     def of_link(self) -> np.ndarray:
-        """The move that each entry of the arrays of shape (m,) belongs to."""
+        """The transfer that each entry of the arrays of shape (m,) belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
 
-def moves_of(topology: Topology) -> Moves:
-    """List the moves of a topology, sorted by the devices that they leave.
+def transfers_of(topology: Topology) -> Transfers:
+    """List the transfers of a topology, sorted by the devices that they leave.
 
-    A way that crosses a shared limit so often that one chunk on it is too much is left out.
+    A path that crosses a shared limit so often that one chunk on it is too much is left out.
 
     Raises
     ------
     SolveError
         If there are too many.
     Infeasible
-        If there are none.
+        If no path joins two devices.
     """
     routes = _routes(topology)
     crossed = [len(route) - 1 for route in routes]
@@ -139,7 +139,7 @@ def moves_of(topology: Topology) -> Moves:
     until = np.cumsum(alpha[link]) - alpha[link]
     lead = until - np.repeat(until[starts], crossed)
     drag = _drags(beta, first)
-    return Moves(
+    return Transfers(
         topology=topology,
         routes=tuple(routes),
         src=np.array([index[route[0]] for route in routes], dtype=np.int64),
@@ -156,23 +156,23 @@ def moves_of(topology: Topology) -> Moves:
 
 
 def _drags(beta: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return how much later each link begins than alphas ask for, in µs per byte, shape (m,)."""
+    """Return how much later each link begins than alphas require, in µs per byte, shape (m,)."""
     faster = np.maximum(0.0, -np.diff(beta, prepend=0.0))
     faster[first[:-1]] = 0.0
     drag = np.cumsum(faster)
-    # What came before the first link of a move is not its own.
+    # What came before the first link of a transfer is not its own.
     return np.asarray(drag - np.repeat(drag[first[:-1]], np.diff(first)))
 
 
 def _routes(topology: Topology) -> list[tuple[str, ...]]:
-    """List the ways of the moves, not too many and not none."""
+    """List the paths of the transfers, not too many and not none."""
     routes: list[tuple[str, ...]] = []
     for route in filter(passable(topology), relay_paths(topology)):
         routes.append(route)
-        if len(routes) > MOST_MOVES:
+        if len(routes) > MOST_TRANSFERS:
             msg = (
-                f"{topology} has more than {MOST_MOVES:,} paths from GPU to GPU over its switches; "
-                "draw fewer levels of switches or join parallel ones"
+                f"{topology} has more than {MOST_TRANSFERS:,} paths from GPU to GPU over its "
+                "switches; draw fewer levels of switches or join parallel ones"
             )
             raise SolveError(msg)
     if not routes:
@@ -181,7 +181,7 @@ def _routes(topology: Topology) -> list[tuple[str, ...]]:
 
 
 def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
-    """Return what says whether shared limits let a chunk through on all links of a way at once."""
+    """Return what says whether shared limits let a chunk through on all links of a path at once."""
     rate = 1e-3 / betas(topology)
     index = topology.link_index
     limits = [
@@ -198,28 +198,29 @@ def passable(topology: Topology) -> Callable[[tuple[str, ...]], bool]:
     return fits
 
 
-def mirrored(moves: Moves) -> Moves:
-    """Return the same moves for plans that will be read backwards.
+def reverse_transfers(transfers: Transfers) -> Transfers:
+    """Return the same transfers for plans that will be read backwards.
 
-    Read backwards, a move that starts at t and is there at ``t + d`` is a send that starts at
-    ``T - t - d``, and a link that the move holds until u is one that the send holds from ``T - u``
-    on. With n bytes, latencies ``a[j]`` and drags ``D[j]`` of the send, that is
+    Read backwards, a transfer that starts at t and is there at ``t + d`` is a send that starts at
+    ``T - t - d``, and a link that the transfer holds until u is one that the send holds from ``T -
+    u`` on. With n bytes, latencies ``a[j]`` and drags ``D[j]`` of the send, that is
 
         T - t - d + (sum of a[i] for i < j) + n D[j],     d = (sum of a) + n slowest,
 
-    so the move begins to hold it ``(sum of a[i] for i >= j) + n (slowest - D[j] - beta[j])`` after
-    t. The last bracket is the drag of the move itself, as ``D[j] + beta[j]`` grows along the send
-    by what each link is slower than the one before it: only the alpha of the link is added.
+    so the transfer begins to hold it ``(sum of a[i] for i >= j) + n (slowest - D[j] - beta[j])``
+    after t. The last bracket is the drag of the transfer itself, as ``D[j] + beta[j]`` grows along
+    the send by what each link is slower than the one before it: only the alpha of the link is
+    added.
     """
-    alpha = np.array([each.alpha for each in moves.topology.links])
-    return replace(moves, lead=moves.lead + alpha[moves.link])
+    alpha = np.array([each.alpha for each in transfers.topology.links])
+    return replace(transfers, lead=transfers.lead + alpha[transfers.link])
 
 
 FINE = 16
 """Epochs of the quickest hop where a shared limit binds."""
 
 MOST_LOADS = 8_000_000
-"""Epochs of all limits together that are kept in mind; where hops differ too much, epochs are
+"""Epochs of all limits together that are considered; where hops differ too much, epochs are
 longer."""
 
 LEAST = 4096
@@ -229,49 +230,53 @@ MOST_EPOCHS = 2.0**50
 """Of a plan: so many still are whole numbers in floating point."""
 
 SAME = 1e-9
-"""Shares of an epoch that are none."""
+"""Shares of an epoch that count as zero."""
 
 
 @dataclass(frozen=True)
-class TimedMoves:
-    """What a method in continuous time found; n moves.
+class TimedTransfers:
+    """What a method in continuous time found; n transfers.
 
     Parameters
     ----------
-    move, chunk
+    transfer, chunk
         Numbers, each shape (n,).
     start
         µs, shape (n,).
     group
-        Number of the transmission; moves of one have the same, shape (n,).
+        Number of the transmission; transfers of one have the same, shape (n,).
     """
 
-    move: np.ndarray
+    transfer: np.ndarray
     chunk: np.ndarray
     start: np.ndarray
     group: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.move)
+        return len(self.transfer)
 
-    def chosen(self, which: np.ndarray) -> TimedMoves:
+    def chosen(self, which: np.ndarray) -> TimedTransfers:
         """Return those at some places."""
-        return TimedMoves(self.move[which], self.chunk[which], self.start[which], self.group[which])
+        return TimedTransfers(
+            self.transfer[which], self.chunk[which], self.start[which], self.group[which]
+        )
 
 
-def ends(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
-    """µs at which each move is there, shape (n,); `sizes` are the bytes of all chunks."""
-    took = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
+def ends(transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray) -> np.ndarray:
+    """µs at which each transfer is there, shape (n,); `sizes` are the bytes of all chunks."""
+    took = (
+        transfers.latency[timed.transfer] + sizes[timed.chunk] * transfers.slowest[timed.transfer]
+    )
     return np.asarray(timed.start + took)
 
 
-def one_after(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
+def one_after(first: TimedTransfers | None, second: TimedTransfers) -> TimedTransfers:
     """Return both as one plan; their starts stay."""
     if first is None:
         return second
     later = int(first.group.max(initial=0)) + 1
-    return TimedMoves(
-        np.concatenate([first.move, second.move]),
+    return TimedTransfers(
+        np.concatenate([first.transfer, second.transfer]),
         np.concatenate([first.chunk, second.chunk]),
         np.concatenate([first.start, second.start]),
         np.concatenate([first.group, second.group + later]),
@@ -279,62 +284,76 @@ def one_after(first: TimedMoves | None, second: TimedMoves) -> TimedMoves:
 
 
 def backwards(
-    moves: Moves, back: Moves, timed: TimedMoves, sizes: np.ndarray
-) -> tuple[TimedMoves, float]:
-    """Read moves on a reversed topology backwards: they end at the makespan that is returned.
+    transfers: Transfers, back: Transfers, timed: TimedTransfers, sizes: np.ndarray
+) -> tuple[TimedTransfers, float]:
+    """Read transfers on a reversed topology backwards: they end at the makespan that is returned.
 
     Parameters
     ----------
-    moves, back
+    transfers, back
         Those of the topology and of the reversed one, on which `timed` was planned.
     """
     stop = ends(back, timed, sizes)
     last = float(stop.max(initial=0.0))
-    order = {route: number for number, route in enumerate(moves.routes)}
-    same = np.array([order[back.routes[move][::-1]] for move in timed.move.tolist()], dtype=int)
-    return TimedMoves(same, timed.chunk, last - stop, timed.group), last
+    order = {route: number for number, route in enumerate(transfers.routes)}
+    same = np.array(
+        [order[back.routes[transfer][::-1]] for transfer in timed.transfer.tolist()], dtype=int
+    )
+    return TimedTransfers(same, timed.chunk, last - stop, timed.group), last
 
 
 def in_epochs(
-    problem: Problem, moves: Moves, timed: TimedMoves, *, epoch_duration: float | None = None
+    problem: Problem,
+    transfers: Transfers,
+    timed: TimedTransfers,
+    *,
+    epoch_duration: float | None = None,
 ) -> Schedule:
     """Return the schedule that keeps the order and the dependences of `timed`.
 
     The epoch duration in µs is chosen unless given.
     """
     sizes = np.array([chunk.size for chunk in problem.collective.chunks])
-    tau = epoch_duration or quickest_hop(problem, moves, timed, sizes)
-    timed = _parted(problem, moves, timed)
-    placed = timed.chosen(_ordered(moves, timed, sizes))
-    lag, drags = _aligned(moves, placed)
+    tau = epoch_duration or quickest_hop(problem, transfers, timed, sizes)
+    timed = _parted(problem, transfers, timed)
+    placed = timed.chosen(_ordered(transfers, timed, sizes))
+    lag, drags = _aligned(transfers, placed)
     meets = any(
         (each.copies or each.reduces) and not each.stores for each in problem.topology.devices
     )
-    caps, cap_first, room = _limits(problem)
+    caps, cap_first, capacity = _limits(problem)
     from formulations.engines.kernels.placing import place  # noqa: PLC0415  it loads numba
 
     epochs, horizon = place(
-        (moves.src, moves.dst, moves.first, moves.link, moves.beta, moves.lead, moves.drag),
-        (placed.move, placed.chunk, placed.group, lag, drags),
-        (sizes, moves.latency, moves.slowest, meets),
-        (caps, cap_first, room),
+        (
+            transfers.src,
+            transfers.dst,
+            transfers.first,
+            transfers.link,
+            transfers.beta,
+            transfers.lead,
+            transfers.drag,
+        ),
+        (placed.transfer, placed.chunk, placed.group, lag, drags),
+        (sizes, transfers.latency, transfers.slowest, meets),
+        (caps, cap_first, capacity),
         (len(problem.topology.links), len(problem.topology.devices), tau),
     )
     by_epoch = np.argsort(epochs, kind="stable")
-    routes = moves.routes
+    routes = transfers.routes
     sends = tuple(
-        Send(epoch, chunk, routes[move][0], routes[move][-1], via=routes[move][1:-1])
-        for epoch, chunk, move in zip(
+        Send(epoch, chunk, routes[transfer][0], routes[transfer][-1], via=routes[transfer][1:-1])
+        for epoch, chunk, transfer in zip(
             epochs[by_epoch].tolist(),
             placed.chunk[by_epoch].tolist(),
-            placed.move[by_epoch].tolist(),
+            placed.transfer[by_epoch].tolist(),
             strict=True,
         )
     )
     return Schedule(sends, tau, int(horizon))
 
 
-def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
+def _parted(problem: Problem, transfers: Transfers, timed: TimedTransfers) -> TimedTransfers:
     """Part transmissions that are too much for a shared limit by themselves."""
     limits = [
         (numbers(problem.topology, limit), limit.bandwidth)
@@ -349,9 +368,11 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
     after = int(group.max(initial=0)) + 1
     for turns in members.values():
         rate: dict[int, float] = {}
-        for move in timed.move[turns].tolist():
-            span = slice(moves.first[move], moves.first[move + 1])
-            rate |= dict(zip(moves.link[span].tolist(), 1e-3 / moves.beta[span], strict=True))
+        for transfer in timed.transfer[turns].tolist():
+            span = slice(transfers.first[transfer], transfers.first[transfer + 1])
+            rate |= dict(
+                zip(transfers.link[span].tolist(), 1e-3 / transfers.beta[span], strict=True)
+            )
         loads = [(sum(rate.get(link, 0.0) for link in links), most) for links, most in limits]
         if any(load > most * (1 + SAME) for load, most in loads):
             group[turns] = range(after, after + len(turns))
@@ -359,15 +380,17 @@ def _parted(problem: Problem, moves: Moves, timed: TimedMoves) -> TimedMoves:
     return replace(timed, group=group)
 
 
-def quickest_hop(problem: Problem, moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> float:
+def quickest_hop(
+    problem: Problem, transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray
+) -> float:
     """µs of an epoch: the quickest hop of the plan, or a part of it where a limit binds."""
-    hop = moves.latency[timed.move] + sizes[timed.chunk] * moves.slowest[timed.move]
+    hop = transfers.latency[timed.transfer] + sizes[timed.chunk] * transfers.slowest[timed.transfer]
     least = float(hop.sum()) / MOST_EPOCHS
     limits = binding_limits(problem.topology)
     if not limits:
         return max(float(hop.min()), least)
     caps = len(limits) + len({ends for limit in limits for ends in limit.links})
-    longest = float(ends(moves, timed, sizes).max())
+    longest = float(ends(transfers, timed, sizes).max())
     return max(float(hop.min()) / FINE, longest / max(LEAST, MOST_LOADS // caps), least)
 
 
@@ -378,44 +401,44 @@ def _limits(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     topology = problem.topology
     caps: list[list[int]] = [[] for _ in topology.links]
-    room: list[float] = []
+    capacity: list[float] = []
     under: set[int] = set()
     for limit in binding_limits(topology):
         for link in numbers(topology, limit):
-            caps[link].append(len(room))
+            caps[link].append(len(capacity))
             under.add(link)
-        room.append(1e3 * limit.bandwidth)
+        capacity.append(1e3 * limit.bandwidth)
     for link in sorted(under):
-        caps[link].append(len(room))
-        room.append(1e3 * topology.links[link].bandwidth)
+        caps[link].append(len(capacity))
+        capacity.append(1e3 * topology.links[link].bandwidth)
     first = np.cumsum([0, *map(len, caps)])
     flat = np.array([cap for each in caps for cap in each], dtype=np.int64)
-    return flat, first.astype(np.int64), np.array(room, dtype=float)
+    return flat, first.astype(np.int64), np.array(capacity, dtype=float)
 
 
-def _aligned(moves: Moves, timed: TimedMoves) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much later than the first each move of a sum starts, in µs and µs per byte.
+def _aligned(transfers: Transfers, timed: TimedTransfers) -> tuple[np.ndarray, np.ndarray]:
+    """Return how much later than the first each transfer of a sum starts, in µs and µs per byte.
 
-    What is added up on the way has several sources; all arrive at once, so the longest way starts
-    first.
+    What is added up along the path has several sources; all arrive at once, so the longest path
+    starts first.
     """
     _, which = np.unique(timed.group, return_inverse=True)
-    src = moves.src[timed.move]
+    src = transfers.src[timed.transfer]
     least, most = (np.zeros(int(which.max(initial=0)) + 1) for _ in range(2))
     least[:] = np.inf
     np.minimum.at(least, which, src)
     np.maximum.at(most, which, src)
     joins = (least < most)[which]
     found = []
-    for took in (moves.latency[timed.move], moves.slowest[timed.move]):
+    for took in (transfers.latency[timed.transfer], transfers.slowest[timed.transfer]):
         longest = np.zeros(len(least))
         np.maximum.at(longest, which, took)
         found.append(np.where(joins, longest[which] - took, 0.0))
     return found[0], found[1]
 
 
-def _ordered(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
-    """Return the places of the moves in the order of the plan, those of one transmission together.
+def _ordered(transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray) -> np.ndarray:
+    """Return the places of the transfers in the plan's order, those of one transmission together.
 
     That is the order of their starts, unless a link serves one before another that starts earlier.
     """
@@ -424,42 +447,46 @@ def _ordered(moves: Moves, timed: TimedMoves, sizes: np.ndarray) -> np.ndarray:
     np.maximum.at(latest, which, timed.start)
     turn = np.empty(len(latest), dtype=np.int64)
     turn[np.argsort(latest, kind="stable")] = np.arange(len(latest))
-    ahead, behind = _served(moves, timed, sizes, turn[which])
+    ahead, behind = _served(transfers, timed, sizes, turn[which])
     if (ahead > behind).any():
-        edges = [(ahead, behind), _relied(moves, timed, sizes, turn[which])]
+        edges = [(ahead, behind), _relied(transfers, timed, sizes, turn[which])]
         before, after = (np.concatenate(each) for each in zip(*edges, strict=True))
         turn = _in_line(before, after, len(latest))[turn]
     return np.lexsort((timed.start, turn[which]))
 
 
 def _served(
-    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+    transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray, turn: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the turns of what links serve one after the other: of the first and of the second."""
-    many = np.diff(moves.first)[timed.move]
+    many = np.diff(transfers.first)[timed.transfer]
     of = np.repeat(np.arange(len(timed)), many)
-    place = np.arange(len(of)) + np.repeat(moves.first[timed.move] - np.cumsum(many) + many, many)
-    link = moves.link[place]
-    begin = timed.start[of] + moves.lead[place] + sizes[timed.chunk[of]] * moves.drag[place]
+    place = np.arange(len(of)) + np.repeat(
+        transfers.first[timed.transfer] - np.cumsum(many) + many, many
+    )
+    link = transfers.link[place]
+    begin = timed.start[of] + transfers.lead[place] + sizes[timed.chunk[of]] * transfers.drag[place]
     order = np.lexsort((begin, link))
     next_to = (link[order][1:] == link[order][:-1]) & (turn[of[order]][1:] != turn[of[order]][:-1])
     return turn[of[order]][:-1][next_to], turn[of[order]][1:][next_to]
 
 
 def _relied(
-    moves: Moves, timed: TimedMoves, sizes: np.ndarray, turn: np.ndarray
+    transfers: Transfers, timed: TimedTransfers, sizes: np.ndarray, turn: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the turns of what brings a chunk and of what sends it on, when it is there by then."""
-    stop = ends(moves, timed, sizes) - SAME * float(ends(moves, timed, sizes).max(initial=0.0))
+    stop = ends(transfers, timed, sizes) - SAME * float(
+        ends(transfers, timed, sizes).max(initial=0.0)
+    )
     came: dict[tuple[int, int], list[int]] = {}
     for number, key in enumerate(
-        zip(timed.chunk.tolist(), moves.dst[timed.move].tolist(), strict=True)
+        zip(timed.chunk.tolist(), transfers.dst[timed.transfer].tolist(), strict=True)
     ):
         came.setdefault(key, []).append(number)
     found = [
         (turn[each], turn[number])
         for number, key in enumerate(
-            zip(timed.chunk.tolist(), moves.src[timed.move].tolist(), strict=True)
+            zip(timed.chunk.tolist(), transfers.src[timed.transfer].tolist(), strict=True)
         )
         for each in came.get(key, ())
         if stop[each] <= timed.start[number]

@@ -5,12 +5,12 @@ amounts. Otherwise each item of a load becomes one more device, linked from its 
 wants it with bandwidths that stand for the bytes, and the symmetries of that larger cluster are
 what is wanted.
 
-What a problem moves, as loads that a group of symmetries may act on.
+The data of a problem, as loads that a group of symmetries may act on.
 
-A load is data of many roots that is alike in kind: it *spreads* (copies may be made on the way) or
-goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow together:
-who gets which byte is decided afterwards, so an all-to-all has as many flows as GPUs and not as
-pairs. What is added up or collected spreads or is dealt out on the reversed cluster.
+A load is data of many roots that is alike in kind: it *spreads* (copies may be made along the path)
+or goes in *pairs* (from one rank to one other, where no copy helps). Pairs of one root flow
+together: who gets which byte is decided afterwards, so an all-to-all has as many flows as GPUs and
+not as pairs. What is added up or collected spreads or is dealt out on the reversed cluster.
 
 Big clusters have no `Problem`: an all-gather of 100,000 GPUs would list 10^10 destinations.
 `Uniform` says the same in four words.
@@ -32,7 +32,7 @@ from ccl.problem import Problem
 from ccl.symmetry import Group, automorphisms
 from ccl.topology import Link, Topology, device
 from formulations.engines.steady_state import FluidGraph, demands_of, refusal
-from formulations.engines.steady_state import Group as Wish
+from formulations.engines.steady_state import Group as Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Load:
     nbytes
         What each rank that an item goes to receives of it at most, in bytes, shape (items,).
     spreads
-        Whether what goes to several ranks may be copied on the way; else each gets its own.
+        Whether what goes to several ranks may be copied along the path; else each gets its own.
     turned
         Whether it flows on the reversed cluster.
     wants
@@ -148,14 +148,14 @@ def _shared(nbytes: float, ranks: int) -> tuple[Load, ...]:
     return tuple(Load(roots, each, spreads=True, turned=turn, free=True) for turn in (True, False))
 
 
-def _pair(wish: Wish) -> tuple[int, int]:
-    return wish.root, wish.others[0]
+def _pair(demand: Demand) -> tuple[int, int]:
+    return demand.root, demand.others[0]
 
 
-def _copied(wishes: Sequence[Wish], ranks: int, *, turned: bool) -> Iterable[Load]:
+def _copied(demands: Sequence[Demand], ranks: int, *, turned: bool) -> Iterable[Load]:
     """Yield one load of what goes to everybody, and one of what goes to some."""
-    some = [each for each in wishes if 1 < len(each.others) < ranks - 1]
-    every = [each for each in wishes if 1 < len(each.others) == ranks - 1]
+    some = [each for each in demands if 1 < len(each.others) < ranks - 1]
+    every = [each for each in demands if 1 < len(each.others) == ranks - 1]
     for listed, all_want in ((every, True), (some, False)):
         if listed:
             roots = np.array([each.root for each in listed])
@@ -192,7 +192,7 @@ class Acting:
     group
         Of the cluster, or of a larger one whose first devices and links are the cluster's.
     first
-        Number of the first device of each load's items, or None where an item moves as its root.
+        Number of the first device of each load's items, or None where an item maps as its root.
     """
 
     topology: Topology
@@ -282,7 +282,7 @@ def acting(topology: Topology, loads: Sequence[Load], *, costs: np.ndarray | Non
 
 
 def keeps(group: Group, loads: Sequence[Load], costs: np.ndarray | None) -> bool:
-    """Whether a group of the cluster keeps what the loads ask for, and the costs.
+    """Whether a group of the cluster preserves the loads and the costs.
 
     Where not every rank gets the same only the trivial group is known to.
     """

@@ -69,13 +69,13 @@ class OrbitSolution:
         Dual of each orbit: by how much of itself R falls for a little more bandwidth of all of
         its rows, where that is unique; they add up to 1. Shape (orbits,).
     loads
-        What the problem moves.
+        The data that the problem sends.
     acting
         The group.
     blocks
         The rows of the program, root by root.
     usage, flows
-        W of each block, and F of each of its ways; see `formulations.engines.orbit_lp.program`.
+        W of each block, and F of each of its paths; see `formulations.engines.orbit_lp.program`.
     """
 
     makespan: float
@@ -123,7 +123,7 @@ def solve_orbits(
     Parameters
     ----------
     problem
-        What is asked.
+        The problem.
     group
         Symmetries of the cluster to use; found where none are given.
     copies
@@ -188,7 +188,7 @@ def orbit_program(
     ----------
     classes
         In place of costs: a number for each link, shape (links,). Links of different numbers are
-        told apart, as those of one number will be given more or less bandwidth.
+        distinguished, as those of one number will be given more or less bandwidth.
     """
     topology, loads = problem.topology, loads_of(problem)
     if group is None:
@@ -339,18 +339,18 @@ class Lift:
         return _pushed(values, block.graph.moved(self._element(block, item))[1])
 
     def flow(self, load: int, item: int, *, rank: int) -> np.ndarray:
-        """Return what is on its way from an item's root to a rank, shape (edges,)."""
+        """Return what is in flight from an item's root to a rank, shape (edges,)."""
         place, block = self._block(load, item)
         element = self._element(block, item)
         gpus = self.solution.acting.gpus
         source = int(np.flatnonzero(element == gpus[rank])[0])
         orbit = block.acting.group.orbits()
         number = next(
-            i for i, way in enumerate(block.ways) if orbit[gpus[way.rank]] == orbit[source]
+            i for i, route in enumerate(block.routes) if orbit[gpus[route.rank]] == orbit[source]
         )
-        way: Route = block.ways[number]
-        inner = self._carried(block.acting, int(gpus[way.rank]), target=source)
-        values = _spread(way.edges, self.solution.flows[place][number])
+        route: Route = block.routes[number]
+        inner = self._carried(block.acting, int(gpus[route.rank]), target=source)
+        values = _spread(route.edges, self.solution.flows[place][number])
         return _pushed(values, block.graph.moved(element[inner])[1])
 
     def paths(self) -> Iterator[tuple[int, int, Paths]]:

@@ -8,7 +8,7 @@
                                                                        its right hand side
 
 and then, with R held at its least, the least sum of cost[a] W[a]. R counts in a unit of time in
-which it is near 1; `scale` is 1 but where sensitivities ask what a little more bandwidth would do.
+which it is near 1; `scale` is 1 but for sensitivities to a little more bandwidth.
 
 Source: the thesis, LP (4.2) without its axis of time, and section 3.1 for the order of the two
 objectives.
@@ -20,17 +20,17 @@ n[o] items long; a, the orbits of edges under A_o, the elements that fix o; d, o
 orbit of A_o on those that want o's data; a', the orbits of edges under A_od.
 
 Variables: W[o, a], share of o's data that *each* edge of a carries; F[o, d, a'], share of what is
-on its way to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
+in flight to d. Rows, for every orbit I of A_od on vertices, with |a'| edges and |I| vertices:
 
     sum over a' of |a'| / |I| ([head(a') = I] - [tail(a') = I]) F[o, d, a']
         = [d in I] - [o in I]                                                conservation
-    F[o, d, a'] <= W[o, a] where a contains a'                               what is on its way
+    F[o, d, a'] <= W[o, a] where a contains a'                               what is in flight
     sum over o of n[o] nbytes[o] (sum over a of edges of a in i) W[o, a] / (|i| b[i]) <= R
 
 with i the orbits of A on capacity rows. Pairs need no F: W itself is conserved, with what each
 rank gets as demand.
 
-Edges into o and out of d are left out, and those on no way from o to d: with duplicates that is
+Edges into o and out of d are left out, and those on no path from o to d: with duplicates that is
 half of them.
 
 An optimum can be averaged over A and is then constant on orbits, so nothing is lost; with any
@@ -59,7 +59,7 @@ from formulations.solvers.cvxpy_highs import Backend
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """What is on its way from an item's root to one destination, or of pairs to all of them.
+    """What is in flight from an item's root to one destination, or of pairs to all of them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Block:
         Orbit a of each edge of the graph, -1 where none is needed.
     count
         Edges of each a.
-    ways
+    paths
         One for each orbit of destinations; of pairs a single one.
     """
 
@@ -126,12 +126,12 @@ class Block:
     acting: Acting
     edges: np.ndarray
     count: np.ndarray
-    ways: tuple[Route, ...]
+    routes: tuple[Route, ...]
 
     @property
     def columns(self) -> int:
         """Number of its variables."""
-        return len(self.count) + sum(len(each.part) for each in self.ways if self.spreads)
+        return len(self.count) + sum(len(each.part) for each in self.routes if self.spreads)
 
     def busy(self, rows: np.ndarray) -> sparse.csr_array:
         """Return us that each orbit of capacity rows is busy with one of each variable.
@@ -187,13 +187,13 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
         origin = int(graph.origins[load.roots[item]])
         shares = load.shares(item, len(acting.gpus))
         if load.spreads:
-            ways = list(_ways(origin, shares, graph=graph, fixing=fixing))
-            some = np.any([each.edges >= 0 for each in ways], axis=0)
-            # Images of the ways use the other edges of the same orbits.
+            routes = list(_routes(origin, shares, graph=graph, fixing=fixing))
+            some = np.any([each.edges >= 0 for each in routes], axis=0)
+            # Images of the paths use the other edges of the same orbits.
             used = np.isin(edges, edges[some])
         else:
-            ways = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
-            used = ways[0].edges >= 0
+            routes = [_dealt(origin, shares, graph=graph, fixing=fixing, orbits=(vertices, edges))]
+            used = routes[0].edges >= 0
         edges = _renumbered(edges, used)
         yield Block(
             load=number,
@@ -207,12 +207,14 @@ def blocks_of(number: int, load: Load, *, graph: FluidGraph, acting: Acting) -> 
             acting=fixing,
             edges=edges,
             count=np.bincount(edges[used]),
-            ways=tuple(replace(each, part=_inside(each.edges, edges)) for each in ways),
+            routes=tuple(replace(each, part=_inside(each.edges, edges)) for each in routes),
         )
 
 
-def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting) -> Iterator[Route]:
-    """Yield one way for each orbit of destinations of an item that spreads."""
+def _routes(
+    origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting
+) -> Iterator[Route]:
+    """Yield one path for each orbit of destinations of an item that spreads."""
     wanting = np.flatnonzero(shares)
     _, first = np.unique(fixing.ranks[wanting], return_index=True)
     for rank in wanting[first].tolist():
@@ -223,7 +225,7 @@ def _ways(origin: int, shares: np.ndarray, *, graph: FluidGraph, fixing: Acting)
         keep = (graph.dst != origin) & (graph.src != goal)
         keep &= _reached(graph.src, graph.dst, vertices, keep=keep, start=origin)[graph.src]
         keep &= _reached(graph.dst, graph.src, vertices, keep=keep, start=goal)[graph.dst]
-        yield _way(
+        yield _route(
             acting, rank, graph=graph, orbits=(vertices, _renumbered(edges, keep)), demand=demand
         )
 
@@ -242,10 +244,10 @@ def _dealt(
     demand[origin] -= shares.sum()
     vertices, edges = orbits
     kept = _renumbered(edges, graph.dst != origin)
-    return _way(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
+    return _route(fixing, -1, graph=graph, orbits=(vertices, kept), demand=demand)
 
 
-def _way(
+def _route(
     acting: Acting,
     rank: int,
     *,
@@ -289,7 +291,7 @@ def _reached(
 
 
 def _renumbered(edges: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """Return the orbits of edges numbered among those that are kept, -1 for the others."""
+    """Return the orbits of edges numbered among those that remain, -1 for the others."""
     found = np.full(len(edges), -1)
     found[keep] = numbered(edges[keep])
     return found
@@ -359,12 +361,12 @@ class OrbitProgram:
             self.rules.append(np.array([*roots.values()], dtype=float) @ self.share == 1)
         goal: Any = self.least
         self._phase = [cp.Parameter(nonneg=True, value=value) for value in (1.0, 0.0, FREE)]
-        self._worth = 1.0
+        self._value = 1.0
         if costs is not None:
             # One model for both objectives, so that it is compiled once.
             cost = np.concatenate([each.cost(costs) for each in blocks])
-            self._worth = max(float(cost.max()), 1e-300)
-            goal = self._phase[0] * goal + self._phase[1] * ((cost / self._worth) @ self.usage)
+            self._value = max(float(cost.max()), 1e-300)
+            goal = self._phase[0] * goal + self._phase[1] * ((cost / self._value) @ self.usage)
             self.rules.append(self.least <= self._phase[2])
         self.model = cp.Problem(cp.Minimize(goal), self.rules)
 
@@ -401,7 +403,7 @@ class OrbitProgram:
             If the time limit, in seconds, came first.
         """
         self._set(0.0, 1.0, time / self.unit * (1 + SLACK))
-        return self._solved(backend, time_limit) * self._worth
+        return self._solved(backend, time_limit) * self._value
 
     def _solved(self, backend: Backend, time_limit: float | None) -> float:
         large = not self.flow.size and self.usage.size > MANY
@@ -413,46 +415,46 @@ class OrbitProgram:
             parameter.value = value
 
     def values(self) -> list[tuple[np.ndarray, list[np.ndarray]]]:
-        """Return W of each block, and F of each of its ways."""
+        """Return W of each block, and F of each of its paths."""
         found, usage, flow = [], 0, 0
         for block in self.blocks:
             mine = np.asarray(self.usage.value)[usage : usage + len(block.count)]
             usage += len(block.count)
             flows = []
-            for way in block.ways if block.spreads else ():
-                flows.append(np.asarray(self.flow.value)[flow : flow + len(way.part)])
-                flow += len(way.part)
+            for route in block.routes if block.spreads else ():
+                flows.append(np.asarray(self.flow.value)[flow : flow + len(route.part)])
+                flow += len(route.part)
             found.append((mine, flows))
         return found
 
     def _balance(self) -> list[Any]:
         """Conservation: of F, or of W where nothing is copied."""
-        on_flow = [way.balance for each in self.blocks if each.spreads for way in each.ways]
+        on_flow = [route.balance for each in self.blocks if each.spreads for route in each.routes]
         rules = []
         if on_flow:
             demand = self._demands([each for each in self.blocks if each.spreads])
             rules.append(sparse.csr_array(sparse.block_diag(on_flow)) @ self.flow == demand)
         if any(not each.spreads for each in self.blocks):
             empty = [
-                sparse.csr_array((0, len(each.count))) if each.spreads else each.ways[0].balance
+                sparse.csr_array((0, len(each.count))) if each.spreads else each.routes[0].balance
                 for each in self.blocks
             ]
             dealt = [each for each in self.blocks if not each.spreads]
-            demand = np.concatenate([each.ways[0].demand for each in dealt])
+            demand = np.concatenate([each.routes[0].demand for each in dealt])
             rules.append(sparse.csr_array(sparse.block_diag(empty)) @ self.usage == demand)
         return rules
 
     def _demands(self, blocks: Sequence[Block]) -> Any:
         """Return the right hand sides of conservation of F, of free roots times their shares."""
         fixed = np.concatenate(
-            [way.demand * (each.free < 0) for each in blocks for way in each.ways]
+            [route.demand * (each.free < 0) for each in blocks for route in each.routes]
         )
         if not self.roots:
             return fixed
         parts = [
-            sparse.csr_array(np.outer(way.demand, np.array(self.roots) == each.free))
+            sparse.csr_array(np.outer(route.demand, np.array(self.roots) == each.free))
             for each in blocks
-            for way in each.ways
+            for route in each.routes
         ]
         return fixed + sparse.csr_array(sparse.vstack(parts)) @ self.share
 
@@ -462,7 +464,7 @@ class OrbitProgram:
             return []
         place, first = [], 0
         for block in self.blocks:
-            place += [way.part + first for way in block.ways if block.spreads]
+            place += [route.part + first for route in block.routes if block.spreads]
             first += len(block.count)
         column = np.concatenate(place)
         chosen = sparse.csr_array(
@@ -473,4 +475,4 @@ class OrbitProgram:
 
 
 def _flows(block: Block) -> int:
-    return sum(len(each.part) for each in block.ways) if block.spreads else 0
+    return sum(len(each.part) for each in block.routes) if block.spreads else 0

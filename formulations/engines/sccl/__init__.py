@@ -20,7 +20,7 @@ __all__ = ["Point", "front", "pareto"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return what loads compiled functions, once it is asked for."""
+    """Return what loads compiled functions, once it is requested."""
     if name in __all__:
         from formulations.engines.sccl import sweep  # noqa: PLC0415
 

@@ -2,8 +2,8 @@
 
 From steps to µs and back: what is sent in which step, thrifty, in order and on time.
 
-A plan in steps is a `TimedMoves` whose starts are the numbers of the steps. SCCL lets every step
-begin when the one before has ended everywhere. Here sends keep the order of the steps on every
+A plan in steps is a `TimedTransfers` whose starts are the numbers of the steps. SCCL lets every
+step begin when the one before has ended everywhere. Here sends keep the order of the steps on every
 link and wait for nothing else than what they send and the links that they cross: the replay of a
 schedule does the same.
 """
@@ -25,37 +25,37 @@ from ccl.errors import SolveError
 from ccl.result import ModelSize
 from formulations.engines.cp_sat.search import Effort, TimedChild
 from formulations.engines.list_scheduling.multistart import Task
-from formulations.engines.list_scheduling.timed import TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers
 from formulations.engines.sccl.instance import Instance
 
 
-def thrifty(task: Task, plan: TimedMoves) -> TimedMoves:
+def thrifty(task: Task, plan: TimedTransfers) -> TimedTransfers:
     """Leave out the sends of a plan in steps that bring nobody what it needs."""
-    moves = task.moves
-    kept: list[int] = []
+    transfers = task.transfers
+    stored: list[int] = []
     used: set[tuple[int, int]] = set()
     for turn in np.argsort(-plan.start, kind="stable").tolist():
-        chunk, move = int(plan.chunk[turn]), int(plan.move[turn])
-        dst = int(moves.dst[move])
+        chunk, transfer = int(plan.chunk[turn]), int(plan.transfer[turn])
+        dst = int(transfers.dst[transfer])
         if task.wants[chunk, dst] or (chunk, dst) in used:
-            used.add((chunk, int(moves.src[move])))
-            kept.append(turn)
-    return plan.chosen(np.array(sorted(kept), dtype=np.int64))
+            used.add((chunk, int(transfers.src[transfer])))
+            stored.append(turn)
+    return plan.chosen(np.array(sorted(stored), dtype=np.int64))
 
 
-def in_rounds(task: Task, room: tuple[Fraction, ...]) -> Task:
-    """Return the task as if every way took a round, and time were counted in rounds.
+def in_rounds(task: Task, capacity: tuple[Fraction, ...]) -> Task:
+    """Return the task as if every path took a round, and time were counted in rounds.
 
     A resource that carries b chunks in a round is held for 1 / b of it.
     """
-    moves = task.moves
-    beta = np.array([float(1 / each) for each in room])[task.resource[moves.link]]
-    slowest = np.maximum.reduceat(beta, moves.first[:-1])
+    transfers = task.transfers
+    beta = np.array([float(1 / each) for each in capacity])[task.resource[transfers.link]]
+    slowest = np.maximum.reduceat(beta, transfers.first[:-1])
     still = np.zeros(len(beta))
     return replace(
         task,
-        moves=replace(
-            moves, beta=beta, lead=still, drag=still, latency=1.0 - slowest, slowest=slowest
+        transfers=replace(
+            transfers, beta=beta, lead=still, drag=still, latency=1.0 - slowest, slowest=slowest
         ),
         nbytes=np.ones(len(task.nbytes)),
         there=np.where(np.isfinite(task.there), 0.0, np.inf),
@@ -63,29 +63,29 @@ def in_rounds(task: Task, room: tuple[Fraction, ...]) -> Task:
     )
 
 
-def in_steps(task: Task, room: tuple[Fraction, ...], plan: TimedMoves) -> TimedMoves:
+def in_steps(task: Task, capacity: tuple[Fraction, ...], plan: TimedTransfers) -> TimedTransfers:
     """Return the plan in steps of one round each that keeps the order of a plan in time."""
     loads: defaultdict[tuple[int, int], int] = defaultdict(int)
     there = {(int(chunk), int(at)): 0 for chunk, at in np.argwhere(np.isfinite(task.there))}
     start = np.zeros(len(plan))
     for turns, chunk, src, crossed in _transmissions(task, plan):
         step = there[chunk, src]
-        while any(loads[each, step] + 1 > room[each] for each in crossed):
+        while any(loads[each, step] + 1 > capacity[each] for each in crossed):
             step += 1
         for each in crossed:
             loads[each, step] += 1
         for turn in turns:
             start[turn] = step
-            there[chunk, int(task.moves.dst[plan.move[turn]])] = step + 1
+            there[chunk, int(task.transfers.dst[plan.transfer[turn]])] = step + 1
     return replace(plan, start=start)
 
 
-def steps_of(plan: TimedMoves) -> int:
+def steps_of(plan: TimedTransfers) -> int:
     """Return how many steps a plan in steps has."""
     return int(plan.start.max(initial=-1.0)) + 1
 
 
-def on_time(task: Task, plan: TimedMoves) -> TimedMoves:
+def on_time(task: Task, plan: TimedTransfers) -> TimedTransfers:
     """Return a plan in steps as one in µs, each send as early as the order of steps lets it.
 
     Of a step that is sent first what can start first, and of that what is sent on the soonest.
@@ -99,18 +99,18 @@ def on_time(task: Task, plan: TimedMoves) -> TimedMoves:
 class _Clock:
     """Starts transmissions, step after step."""
 
-    def __init__(self, task: Task, plan: TimedMoves) -> None:
+    def __init__(self, task: Task, plan: TimedTransfers) -> None:
         self.task, self.plan = task, plan
         self.there, self.free = task.there.copy(), task.free.copy()
         self.start = np.zeros(len(plan))
         self.use = _next_uses(task, plan)
         self.steps: defaultdict[int, list[_Waiting]] = defaultdict(list)
         for turns, chunk, src, _ in _transmissions(task, plan):
-            moves, nbytes = task.moves, task.nbytes[chunk]
-            places = np.concatenate([_places(task, int(plan.move[turn])) for turn in turns])
-            resource = task.resource[moves.link[places]]
-            begin = moves.lead[places] + nbytes * moves.drag[places]
-            end = begin + nbytes * moves.beta[places]
+            transfers, nbytes = task.transfers, task.nbytes[chunk]
+            places = np.concatenate([_places(task, int(plan.transfer[turn])) for turn in turns])
+            resource = task.resource[transfers.link[places]]
+            begin = transfers.lead[places] + nbytes * transfers.drag[places]
+            end = begin + nbytes * transfers.beta[places]
             some = _Waiting(turns, chunk, src, resource, begin, end)
             self.steps[int(plan.start[turns[0]])].append(some)
 
@@ -136,13 +136,16 @@ class _Clock:
         return max(float(self.there[each.chunk, each.src]), free)
 
     def _begin(self, each: _Waiting, start: float) -> None:
-        moves = self.task.moves
+        transfers = self.task.transfers
         np.maximum.at(self.free, each.resource, start + each.end)
         for turn in each.turns:
-            move = int(self.plan.move[turn])
+            transfer = int(self.plan.transfer[turn])
             self.start[turn] = start
-            took = moves.latency[move] + self.task.nbytes[each.chunk] * moves.slowest[move]
-            self.there[each.chunk, moves.dst[move]] = start + took
+            took = (
+                transfers.latency[transfer]
+                + self.task.nbytes[each.chunk] * transfers.slowest[transfer]
+            )
+            self.there[each.chunk, transfers.dst[transfer]] = start + took
 
 
 @dataclass(frozen=True)
@@ -157,36 +160,40 @@ class _Waiting:
     end: np.ndarray
 
 
-def _next_uses(task: Task, plan: TimedMoves) -> np.ndarray:
+def _next_uses(task: Task, plan: TimedTransfers) -> np.ndarray:
     """Return the step in which what each send brings is sent on first, shape (n,)."""
-    moves, last = task.moves, float(steps_of(plan))
+    transfers, last = task.transfers, float(steps_of(plan))
     onwards: dict[tuple[int, int], float] = {}
-    sent = list(zip(plan.chunk.tolist(), plan.move.tolist(), plan.start.tolist(), strict=True))
-    for chunk, move, step in sent:
-        key = chunk, int(moves.src[move])
+    sent = list(zip(plan.chunk.tolist(), plan.transfer.tolist(), plan.start.tolist(), strict=True))
+    for chunk, transfer, step in sent:
+        key = chunk, int(transfers.src[transfer])
         onwards[key] = min(onwards.get(key, last), step)
-    return np.array([onwards.get((chunk, int(moves.dst[move])), last) for chunk, move, _ in sent])
+    return np.array(
+        [onwards.get((chunk, int(transfers.dst[transfer])), last) for chunk, transfer, _ in sent]
+    )
 
 
 def _transmissions(
-    task: Task, plan: TimedMoves
+    task: Task, plan: TimedTransfers
 ) -> Iterator[tuple[list[int], int, int, tuple[int, ...]]]:
     """Yield transmissions by start: their sends, the chunk, its sender and the resources."""
-    moves = task.moves
+    transfers = task.transfers
     members: dict[int, list[int]] = {}
     for turn in np.lexsort((plan.group, plan.start)).tolist():
         members.setdefault(int(plan.group[turn]), []).append(turn)
     for turns in members.values():
         links = {
-            int(link) for turn in turns for link in moves.link[_places(task, int(plan.move[turn]))]
+            int(link)
+            for turn in turns
+            for link in transfers.link[_places(task, int(plan.transfer[turn]))]
         }
         crossed = tuple(sorted(int(task.resource[link]) for link in links))
-        yield turns, int(plan.chunk[turns[0]]), int(moves.src[plan.move[turns[0]]]), crossed
+        yield turns, int(plan.chunk[turns[0]]), int(transfers.src[plan.transfer[turns[0]]]), crossed
 
 
-def _places(task: Task, move: int) -> np.ndarray:
-    first = task.moves.first
-    return np.arange(first[move], first[move + 1])
+def _places(task: Task, transfer: int) -> np.ndarray:
+    first = task.transfers.first
+    return np.arange(first[transfer], first[transfer + 1])
 
 
 MOST_SENDS = 300_000
@@ -210,7 +217,7 @@ class Outcome:
     decided
         Whether there is a plan.
     why
-        What proves that there is none, or keeps it undecided; empty where its time was over.
+        What proves that no plan exists, or leaves it undecided; empty where its time was over.
     plan
         A plan whose starts are steps, or None.
     rounds
@@ -221,7 +228,7 @@ class Outcome:
 
     decided: Decided
     why: str = ""
-    plan: TimedMoves | None = None
+    plan: TimedTransfers | None = None
     rounds: tuple[int, ...] = ()
     size: ModelSize | None = None
 
@@ -240,51 +247,51 @@ class Solver:
         self._stack.close()
         self._child = None
 
-    def decide(self, puzzle: Instance, steps: int, rounds: int, *, effort: Effort) -> Outcome:
-        """Decide whether a puzzle can be solved in so many steps and rounds.
+    def decide(self, instance: Instance, steps: int, rounds: int, *, effort: Effort) -> Outcome:
+        """Decide whether an instance can be solved in so many steps and rounds.
 
         Raises
         ------
         SolveError
             If the process died.
         """
-        if puzzle.sends(steps) > MOST_SENDS:
+        if instance.sends(steps) > MOST_SENDS:
             why = (
-                f"it would choose among {puzzle.sends(steps):,} sends, and more than "
+                f"it would choose among {instance.sends(steps):,} sends, and more than "
                 f"{MOST_SENDS:,} take too long; take fewer chunks"
             )
             return Outcome(Decided.UNDECIDED, why)
-        told = self._asked(
+        answer = self._answered(
             {
-                **puzzle.request(steps, rounds),
+                **instance.request(steps, rounds),
                 "seconds": effort.seconds,
                 "workers": effort.workers,
                 "seed": effort.seed,
             },
             seconds=effort.seconds,
         )
-        if told is None:
+        if answer is None:
             return Outcome(Decided.UNDECIDED)
-        size = ModelSize(told["variables"], told["constraints"], told["sends"])
-        if told["status"] != "found":
-            decided = Decided(told["status"])
+        size = ModelSize(answer["variables"], answer["constraints"], answer["sends"])
+        if answer["status"] != "found":
+            decided = Decided(answer["status"])
             why = "constraint programming has searched all" * (decided is Decided.IMPOSSIBLE)
             return Outcome(decided, why, size=size)
-        plan = thrifty(puzzle.task, puzzle.plan(told["copied"], told["flowing"]))
-        return Outcome(Decided.FOUND, plan=plan, rounds=tuple(told["rounds"]), size=size)
+        plan = thrifty(instance.task, instance.plan(answer["copied"], answer["flowing"]))
+        return Outcome(Decided.FOUND, plan=plan, rounds=tuple(answer["rounds"]), size=size)
 
-    def _asked(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
+    def _answered(self, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any] | None:
         """Return the answer to a request, or None if it took too long."""
         if self._child is None:
             self._child = self._stack.enter_context(
                 TimedChild(worker="formulations.engines.sccl.worker")
             )
         child = self._child
-        told = child.answer(request, seconds=seconds)
-        if told is None:
+        answer = child.answer(request, seconds=seconds)
+        if answer is None:
             why = "" if child.late else child.why()
             self._stack.close()
             self._child = None
             if why:
                 raise SolveError(why)
-        return told
+        return answer

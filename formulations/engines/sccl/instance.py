@@ -1,7 +1,7 @@
 """A task in steps as whole numbers for the solver, and what the solver answers as a plan.
 
-Chunks with one destination are never worth copying, so those that begin at the same devices are
-counted, not told apart: a flow. What arrives is dealt out to them afterwards. Everything that
+Chunks with one destination never need copies, so those that begin at the same devices are
+counted, not distinguished: a flow. What arrives is dealt out to them afterwards. Everything that
 crosses to the other process is a list of whole numbers (`Instance.request`).
 
 What links carry in a round, as exact fractions, and what that proves about steps and rounds.
@@ -10,10 +10,10 @@ A round is the time that one chunk takes over the slowest link; a link of ``b`` 
 carries ``b`` chunks in a round and ``floor(b * r)`` in a step of r rounds.
 
 Three bounds need no search. A chunk crosses one way in a step, so there are at least as many steps
-as ways from a holder to the farthest destination. Of N chunks that must leave a set of devices,
+as paths from a holder to the farthest destination. Of N chunks that must leave a set of devices,
 whose links out carry B chunks in a round, at least N / B rounds are made, however they are dealt
 out to steps: the inverse of the bandwidth of the cut (SCCL, section 2). And all links together
-carry all that chunks cross on their shortest ways.
+carry all that chunks cross on their shortest paths.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ccl.topology import Topology
 from formulations.bounds.cuts import Network, common_cuts, leaving_of
 from formulations.bounds.prices import binding_cuts
 from formulations.engines.list_scheduling.multistart import Task
-from formulations.engines.list_scheduling.timed import TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers
 
 FINEST = 1000
 """Largest numerator and denominator of what a link carries in a round."""
@@ -137,7 +137,7 @@ def least_of(problem: Problem, task: Task) -> Least:
     Raises
     ------
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     steps, why_steps = _farthest(problem, task)
     rounds, why_rounds = max(_crowded(problem), _crossed(problem, task), key=lambda each: each[0])
@@ -145,18 +145,18 @@ def least_of(problem: Problem, task: Task) -> Least:
 
 
 def distances(task: Task, *, links: bool = False) -> np.ndarray:
-    """Return the fewest ways from device to device, infinite without, (devices, devices).
+    """Return the fewest paths from device to device, infinite without, (devices, devices).
 
     Or the fewest `links` that they cross.
     """
-    moves = task.moves
-    many = len(moves.topology.devices)
-    cost = np.diff(moves.first) if links else np.ones(len(moves))
-    # The shortest of parallel ways, as a matrix adds up what is at one place.
-    order = np.lexsort((cost, moves.dst, moves.src))
-    pair = moves.src[order] * many + moves.dst[order]
+    transfers = task.transfers
+    many = len(transfers.topology.devices)
+    cost = np.diff(transfers.first) if links else np.ones(len(transfers))
+    # The shortest of parallel paths, as a matrix adds up what is at one place.
+    order = np.lexsort((cost, transfers.dst, transfers.src))
+    pair = transfers.src[order] * many + transfers.dst[order]
     best = order[np.unique(pair, return_index=True)[1]]
-    joined = csr_array((cost[best], (moves.src[best], moves.dst[best])), shape=(many, many))
+    joined = csr_array((cost[best], (transfers.src[best], transfers.dst[best])), shape=(many, many))
     return np.asarray(shortest_path(joined))
 
 
@@ -192,11 +192,11 @@ def _crossed(problem: Problem, task: Task) -> tuple[Fraction, str]:
         wanted = np.flatnonzero(wants & ~held)
         alone = len(wanted) == 1
         total += int(far[held][:, wanted].min()) if alone else len(wanted)
-    room = sum(capacities(problem.topology), Fraction(0))
-    rounds = Fraction(total) / room
+    capacity = sum(capacities(problem.topology), Fraction(0))
+    rounds = Fraction(total) / capacity
     return rounds, (
-        f"chunks cross {total} links at least, and all links carry {room} in a round, which takes "
-        f"{math.ceil(rounds)} rounds"
+        f"chunks cross {total} links at least, and all links carry {capacity} in a round, which "
+        f"takes {math.ceil(rounds)} rounds"
     )
 
 
@@ -208,10 +208,10 @@ def _crowded(problem: Problem) -> tuple[Fraction, str]:
     carried = capacities(topology)
     best, why = Fraction(1), "each step takes a round or more"
     for inside, many in zip(sides, chunks.tolist(), strict=True):
-        room = sum((carried[link] for link in network.crossing(inside)), Fraction(0))
-        if many and room and Fraction(many) / room > best:
-            best = Fraction(many) / room
-            why = _said(topology, inside, many=many, room=room)
+        capacity = sum((carried[link] for link in network.crossing(inside)), Fraction(0))
+        if many and capacity and Fraction(many) / capacity > best:
+            best = Fraction(many) / capacity
+            why = _said(topology, inside, many=many, capacity=capacity)
     return best, why
 
 
@@ -225,7 +225,7 @@ def _sets(network: Network) -> Iterable[np.ndarray]:
     return [each for each in found if each[network.gpus].any()]
 
 
-def _said(topology: Topology, inside: np.ndarray, *, many: int, room: Fraction) -> str:
+def _said(topology: Topology, inside: np.ndarray, *, many: int, capacity: Fraction) -> str:
     names = [each.name for each in topology.devices]
     out = list(compress(names, ~inside))
     some = list(compress(names, inside))
@@ -233,15 +233,15 @@ def _said(topology: Topology, inside: np.ndarray, *, many: int, room: Fraction) 
         some, what = out, "come to"
     else:
         what = "leave"
-    shown = ", ".join(some[:4]) + (f" and {len(some) - 4} others" if len(some) > 4 else "")
+    described = ", ".join(some[:4]) + (f" and {len(some) - 4} others" if len(some) > 4 else "")
     return (
-        f"{many} chunks have to {what} {shown} over links of {room} chunks a round, which takes "
-        f"{math.ceil(Fraction(many) / room)} rounds"
+        f"{many} chunks have to {what} {described} over links of {capacity} chunks a round, which "
+        f"takes {math.ceil(Fraction(many) / capacity)} rounds"
     )
 
 
 NEVER = 1_000_000
-"""Steps to where no way leads."""
+"""Steps to where no path leads."""
 
 
 @dataclass(frozen=True)
@@ -252,12 +252,12 @@ class Instance:
     ----------
     task
         What has to be done; its times and sizes are not looked at.
-    room
+    capacity
         Chunks that each resource carries in a round.
     """
 
     task: Task
-    room: tuple[Fraction, ...]
+    capacity: tuple[Fraction, ...]
 
     @cached_property
     def held(self) -> np.ndarray:
@@ -284,26 +284,26 @@ class Instance:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Number of the way up to each crossing that copies may share, -1 for none, shape (m,)."""
+        """Number of the path up to each crossing that copies may share, -1 for none, shape (m,)."""
         return shared_paths(self.task)
 
     def sends(self, steps: int) -> int:
         """Return the most sends that a model of so many steps chooses among."""
-        return len(self.task.moves) * steps * (len(self.copied) + len(self.flows))
+        return len(self.task.transfers) * steps * (len(self.copied) + len(self.flows))
 
     def request(self, steps: int, rounds: int) -> dict[str, Any]:
-        """Return what the solver is told."""
-        moves, task = self.task.moves, self.task
+        """Return the request to the solver."""
+        transfers, task = self.task.transfers, self.task
         far = np.where(np.isfinite(_far := distances(task)), _far, NEVER).astype(int)
         return {
             "steps": steps,
             "rounds": rounds,
-            "src": moves.src.tolist(),
-            "dst": moves.dst.tolist(),
-            "first": moves.first.tolist(),
-            "resource": task.resource[moves.link].tolist(),
+            "src": transfers.src.tolist(),
+            "dst": transfers.dst.tolist(),
+            "first": transfers.first.tolist(),
+            "resource": task.resource[transfers.link].tolist(),
             "share": self.shares.tolist(),
-            "room": [[each.numerator, each.denominator] for each in self.room],
+            "capacity": [[each.numerator, each.denominator] for each in self.capacity],
             "far": far.tolist(),
             "copied": [
                 {"have": _places(self.held[chunk]), "want": _places(self.wanted[chunk])}
@@ -322,54 +322,58 @@ class Instance:
             ],
         }
 
-    def plan(self, copied: Iterable[Sequence[int]], flowing: Iterable[Sequence[int]]) -> TimedMoves:
+    def plan(
+        self, copied: Iterable[Sequence[int]], flowing: Iterable[Sequence[int]]
+    ) -> TimedTransfers:
         """Return a plan whose starts are steps.
 
         Parameters
         ----------
         copied
-            Place among the copied chunks, move and step of each send.
+            Place among the copied chunks, transfer and step of each send.
         flowing
-            Place among the flows, move, step and number of chunks of each send.
+            Place among the flows, transfer, step and number of chunks of each send.
         """
-        sends = [(self.copied[place], move, step) for place, move, step in copied]
+        sends = [(self.copied[place], transfer, step) for place, transfer, step in copied]
         by_flow: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for place, move, step, many in flowing:
-            by_flow[place].append((step, move, many))
+        for place, transfer, step, many in flowing:
+            by_flow[place].append((step, transfer, many))
         for place, some in by_flow.items():
             sends += self._dealt(self.flows[place], sorted(some))
-        chunks, moves, steps = np.array(sends, dtype=np.int64).reshape(-1, 3).T
-        return TimedMoves(moves, chunks, steps.astype(float), self._groups(chunks, moves, steps))
+        chunks, transfers, steps = np.array(sends, dtype=np.int64).reshape(-1, 3).T
+        return TimedTransfers(
+            transfers, chunks, steps.astype(float), self._groups(chunks, transfers, steps)
+        )
 
     def _dealt(
         self, chunks: Sequence[int], some: Sequence[tuple[int, int, int]]
     ) -> list[tuple[int, int, int]]:
         """Deal a flow out to its chunks: follow what is sent, then name it by where it ends."""
-        moves = self.task.moves
-        src, dst, held = moves.src.tolist(), moves.dst.tolist(), self.held[chunks[0]]
+        transfers = self.task.transfers
+        src, dst, held = transfers.src.tolist(), transfers.dst.tolist(), self.held[chunks[0]]
         waiting: dict[int, list[_Trace]] = defaultdict(list)
         coming: list[tuple[int, _Trace]] = []
         now = -1
-        for step, move, many in some:
+        for step, transfer, many in some:
             if step > now:
                 for device, trace in coming:
                     waiting[device].append(trace)
                 coming, now = [], step
             for _ in range(many):
-                trace = () if held[src[move]] else waiting[src[move]].pop()
-                coming.append((dst[move], _without_loop((*trace, (move, step)), src, dst)))
+                trace = () if held[src[transfer]] else waiting[src[transfer]].pop()
+                coming.append((dst[transfer], _without_loop((*trace, (transfer, step)), src, dst)))
         for device, trace in coming:
             waiting[device].append(trace)
         sends = []
         for chunk in chunks:
             device = int(np.flatnonzero(self.wanted[chunk])[0])
-            sends += [(chunk, move, step) for move, step in waiting[device].pop()]
+            sends += [(chunk, transfer, step) for transfer, step in waiting[device].pop()]
         return sends
 
-    def _groups(self, chunk: np.ndarray, move: np.ndarray, step: np.ndarray) -> np.ndarray:
+    def _groups(self, chunk: np.ndarray, transfer: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Return the number of the transmission that each send is part of."""
-        first = self.shares[self.task.moves.first[move]]
-        alone = -1 - np.arange(len(move))
+        first = self.shares[self.task.transfers.first[transfer]]
+        alone = -1 - np.arange(len(transfer))
         keys = np.column_stack(
             [np.where(first < 0, alone, first), np.where(first < 0, 0, chunk), step]
         )
@@ -377,14 +381,14 @@ class Instance:
 
 
 _Trace = tuple[tuple[int, int], ...]
-"""Moves and steps that brought a chunk where it is."""
+"""Transfers and steps that brought a chunk where it is."""
 
 
 def _without_loop(trace: _Trace, src: Sequence[int], dst: Sequence[int]) -> _Trace:
     """Leave out what a chunk does between leaving a device and coming back to it."""
     end = dst[trace[-1][0]]
-    for place, (move, _) in enumerate(trace):
-        if src[move] == end:
+    for place, (transfer, _) in enumerate(trace):
+        if src[transfer] == end:
             return trace[:place]
     return trace
 
@@ -394,27 +398,27 @@ def _places(row: np.ndarray) -> list[int]:
 
 
 def shared_paths(task: Task) -> np.ndarray:
-    """Return for each crossing the number of its way from the sender, where copies share it.
+    """Return for each crossing the number of its path from the sender, where copies share it.
 
-    Moves that leave a device over the same link may be one transmission of a chunk if their links
-    form a tree and part at devices that copy only. Else all of them cross their links alone.
+    Transfers that leave a device over the same link may be one transmission of a chunk if their
+    links form a tree and part at devices that copy only. Else all of them cross their links alone.
     """
-    moves = task.moves
+    transfers = task.transfers
     prefixes: dict[tuple[int, ...], list[int]] = defaultdict(list)
     alone: set[int] = set()
     onwards: dict[tuple[int, ...], set[int]] = defaultdict(set)
     reached: dict[tuple[int, int], tuple[int, ...]] = {}
-    link, parts = moves.link.tolist(), moves.parts.tolist()
-    for begin, stop in pairwise(moves.first.tolist()):
+    link, parts = transfers.link.tolist(), transfers.parts.tolist()
+    for begin, stop in pairwise(transfers.first.tolist()):
         for place in range(begin, stop):
-            way = tuple(link[begin:place])
-            prefixes[*way, link[place]].append(place)
-            onwards[way].add(link[place])
-            parted = place > begin and len(onwards[way]) > 1 and not parts[place]
-            if parted or reached.setdefault((link[begin], link[place]), way) != way:
+            path = tuple(link[begin:place])
+            prefixes[*path, link[place]].append(place)
+            onwards[path].add(link[place])
+            parted = place > begin and len(onwards[path]) > 1 and not parts[place]
+            if parted or reached.setdefault((link[begin], link[place]), path) != path:
                 alone.add(link[begin])
     found = np.full(len(link), -1, dtype=np.int64)
-    for number, (way, places) in enumerate(prefixes.items()):
-        if way[0] not in alone and len(prefixes[way[:1]]) > 1:
+    for number, (path, places) in enumerate(prefixes.items()):
+        if path[0] not in alone and len(prefixes[path[:1]]) > 1:
             found[places] = number
     return found

@@ -1,13 +1,13 @@
 """Plans in steps of any collective, side by side as `list_scheduling.search` takes it apart.
 
 What adds up is planned backwards and what spreads behind it, each in steps of its own; steps and
-rounds that are asked for are those of each side.
+rounds that are requested are those of each side.
 
 One collective without sums in steps: what is proved of it, and how an instance is decided.
 
 First what needs no search: bounds, and list scheduling in rounds, whose plans have steps of one
 round each. Then constraint programming, for plans that look the same under a symmetry of the
-cluster before all others. A symmetric plan is a plan; that there is none proves nothing.
+cluster before all others. A symmetric plan is a plan; its absence proves nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from formulations.core.run import Run
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.multistart import Quotient, Task, passes
 from formulations.engines.list_scheduling.search import PACE, WORK, After, Finder, Side, answer
-from formulations.engines.list_scheduling.timed import Moves, TimedMoves, ends
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers, ends
 from formulations.engines.reverse_time import halves
 from formulations.engines.sccl.asking import (
     Decided,
@@ -48,7 +48,7 @@ SYMMETRIC = 0.25
 """Share of the time that is left for an instance that each symmetry gets."""
 
 MET = 1e-6
-"""Rounds that are none."""
+"""Rounds that count as zero."""
 
 
 @dataclass(frozen=True)
@@ -89,36 +89,36 @@ class Question:
     @cached_property
     def least(self) -> Least:
         """What is proved without a search."""
-        return least_of(Problem(self.side.moves.topology, self.side.collective), self.task)
+        return least_of(Problem(self.side.transfers.topology, self.side.collective), self.task)
 
     @cached_property
-    def _puzzles(self) -> tuple[tuple[Instance, Quotient | None], ...]:
+    def _instances(self) -> tuple[tuple[Instance, Quotient | None], ...]:
         """The task for representatives under each symmetry, then as it is."""
-        room = capacities(self.side.moves.topology)
+        capacity = capacities(self.side.transfers.topology)
         found: list[tuple[Instance, Quotient | None]] = []
         for each in self.side.reduced(self.task) if self.symmetry else ():
             merged = [Fraction(0)] * len(each.task.free)
             for link, resource in enumerate(each.task.resource.tolist()):
-                merged[resource] = room[link]
+                merged[resource] = capacity[link]
             found.append((Instance(each.task, tuple(merged)), each))
-        return (*found, (Instance(self.task, room), None))
+        return (*found, (Instance(self.task, capacity), None))
 
     @cached_property
-    def listed(self) -> TimedMoves | None:
+    def listed(self) -> TimedTransfers | None:
         """The best plan in steps of one round each that list scheduling finds."""
-        best: TimedMoves | None = None
+        best: TimedTransfers | None = None
         goal = self.least.in_order
-        for turn, (puzzle, quotient) in enumerate(self._puzzles):
+        for turn, (instance, quotient) in enumerate(self._instances):
             # The first pass is run in any case, so that there is a plan.
             if best is not None and (self.left() <= 0 or steps_of(best) <= goal):
                 break
-            for plan in self._passes(puzzle, turn, goal=goal):
+            for plan in self._passes(instance, turn, goal=goal):
                 if best is None or steps_of(plan) < steps_of(best):
                     best = plan if quotient is None else quotient.lifted(plan)
         return best
 
-    def _passes(self, puzzle: Instance, turn: int, *, goal: int) -> list[TimedMoves]:
-        task = in_rounds(puzzle.task, puzzle.room)
+    def _passes(self, instance: Instance, turn: int, *, goal: int) -> list[TimedTransfers]:
+        task = in_rounds(instance.task, instance.capacity)
         steps = max(1.0, min(WORK, self.left() * PACE))
         found = passes(
             task,
@@ -128,7 +128,10 @@ class Question:
             goal=goal + MET,
             over=lambda: self.left() <= 0,
         )
-        return [thrifty(puzzle.task, in_steps(puzzle.task, puzzle.room, plan)) for plan, _ in found]
+        return [
+            thrifty(instance.task, in_steps(instance.task, instance.capacity, plan))
+            for plan, _ in found
+        ]
 
     def decide(self, steps: int, rounds: int, *, share: float = 1.0) -> Outcome:
         """Decide whether there is a plan in so many steps and rounds.
@@ -141,7 +144,7 @@ class Question:
         Raises
         ------
         Infeasible
-            If no ways lead where chunks have to be.
+            If no paths lead where chunks have to be.
         SolveError
             If the solver's process died.
         """
@@ -158,13 +161,13 @@ class Question:
     def _searched(self, steps: int, rounds: int, seconds: float) -> Outcome:
         """Search under each symmetry, then without, in so many seconds together."""
         spare, why = seconds, ""
-        for puzzle, quotient in self._puzzles:
+        for instance, quotient in self._instances:
             if spare <= 0:
                 break
             share = 1.0 if quotient is None else SYMMETRIC
             begin = time.perf_counter()
             last = self.solver.decide(
-                puzzle, steps, rounds, effort=replace(self.effort, seconds=share * spare)
+                instance, steps, rounds, effort=replace(self.effort, seconds=share * spare)
             )
             self.searched.append(last)
             if last.plan is not None and quotient is not None:
@@ -187,7 +190,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for.
+    """A request.
 
     Parameters
     ----------
@@ -205,13 +208,13 @@ class Request:
     effort: Effort
 
 
-def solve(run: Run, wish: Request, solver: Solver, *, symmetry: bool) -> Result:
-    """Decide instances until what is wished for is found.
+def solve(run: Run, request: Request, solver: Solver, *, symmetry: bool) -> Result:
+    """Decide instances until the request is met.
 
     Raises
     ------
     Infeasible
-        If the instance asked for is proved to have no plan, or no ways lead where chunks must be.
+        If the instance requested is proved to have no plan, or no paths lead where chunks must be.
     LimitReached
         If it is not decided in its time.
     """
@@ -219,10 +222,10 @@ def solve(run: Run, wish: Request, solver: Solver, *, symmetry: bool) -> Result:
     halved = halves(collective) if collective.reduces else (None, None)
     finder = StepFinder(
         run,
-        wish.effort.seed,
+        request.effort.seed,
         PASSES,
         symmetry,
-        wish=wish,
+        request=request,
         solver=solver,
         until=math.inf if run.time_limit is None else run.time_limit,
         alone=None in halved,
@@ -237,8 +240,8 @@ class StepFinder(Finder):
 
     Parameters
     ----------
-    wish
-        What is asked for.
+    request
+        The request.
     solver
         Decides instances.
     until
@@ -247,16 +250,16 @@ class StepFinder(Finder):
         Whether one side is the whole problem.
     endings
         Why the searches ended, in their order.
-    kept
+    stored
         The best plan in steps of the last side.
     """
 
-    wish: Request
+    request: Request
     solver: Solver
     until: float
     alone: bool = True
     endings: list[Stop] = field(default_factory=list)
-    kept: list[TimedMoves] = field(default_factory=list)
+    stored: list[TimedTransfers] = field(default_factory=list)
 
     @property
     def stop(self) -> Stop:
@@ -270,7 +273,7 @@ class StepFinder(Finder):
         side: Side,
         *,
         goal: float,
-        found: Callable[[TimedMoves], bool],
+        found: Callable[[TimedTransfers], bool],
         after: After | None = None,
         final: bool = True,
     ) -> None:
@@ -279,21 +282,21 @@ class StepFinder(Finder):
         Raises
         ------
         Infeasible
-            If the instance asked for is impossible, or no ways lead where chunks have to be.
+            If the instance requested is impossible, or no paths lead where chunks have to be.
         LimitReached
             If it is not decided in its time.
         """
         del goal, final  # steps are what counts here
         task = side.task(after=after)
         if after is not None:
-            # The same steps, begun where what was added up leaves room.
-            found(on_time(task, self.kept[-1]))
+            # The same steps, begun where what was added up leaves capacity.
+            found(on_time(task, self.stored[-1]))
             return
-        self.run.note(described(side.moves.topology, float(side.nbytes.max())))
+        self.run.note(described(side.transfers.topology, float(side.nbytes.max())))
         question = Question(
             side,
             self.solver,
-            self.wish.effort,
+            self.request.effort,
             self.passes,
             self.symmetry,
             lambda: self.until - self.run.seconds,
@@ -302,13 +305,13 @@ class StepFinder(Finder):
         for outcome in self._outcomes(question):
             assert outcome.plan is not None
             timed = on_time(task, outcome.plan)
-            makespan = float(ends(side.moves, timed, side.nbytes).max())
+            makespan = float(ends(side.transfers, timed, side.nbytes).max())
             if makespan < best:
                 best = makespan
-                self.kept.append(outcome.plan)
+                self.stored.append(outcome.plan)
                 if self.alone:
                     self.run.closed_form = formula(side, task, outcome)
-                if found(timed) and self.wish.mode == "pareto":
+                if found(timed) and self.request.mode == "pareto":
                     return
 
     def _outcomes(self, question: Question) -> Iterator[Outcome]:
@@ -317,7 +320,7 @@ class StepFinder(Finder):
             "least-steps": self._least_steps,
             "instance": self._instance,
             "pareto": self._front,
-        }[self.wish.mode]
+        }[self.request.mode]
         try:
             yield from search(question)
         finally:
@@ -327,18 +330,18 @@ class StepFinder(Finder):
 
     def _instance(self, question: Question) -> Iterator[Outcome]:
         least = question.least
-        steps = self.wish.steps or least.steps
-        rounds = self.wish.rounds or max(steps, math.ceil(least.rounds))
-        asked = named(steps, rounds)
-        self.run.report(f"deciding {asked}")
+        steps = self.request.steps or least.steps
+        rounds = self.request.rounds or max(steps, math.ceil(least.rounds))
+        requested = named(steps, rounds)
+        self.run.report(f"deciding {requested}")
         outcome = question.decide(steps, rounds)
         if outcome.decided is Decided.IMPOSSIBLE:
-            msg = f"no plan in {asked}: proved, as {outcome.why}{least.more(steps, rounds)}"
+            msg = f"no plan in {requested}: proved, as {outcome.why}{least.more(steps, rounds)}"
             raise Infeasible(msg)
         if outcome.decided is Decided.UNDECIDED:
-            msg = f"not decided whether there is a plan in {asked}: {outcome.why}; allow more"
+            msg = f"not decided whether there is a plan in {requested}: {outcome.why}; allow more"
             raise LimitReached(msg)
-        self.run.note(f"a plan in {asked}: {', '.join(map(str, outcome.rounds))}")
+        self.run.note(f"a plan in {requested}: {', '.join(map(str, outcome.rounds))}")
         self.endings.append(Stop.MODEL_OPTIMAL)
         yield outcome
 
@@ -413,12 +416,12 @@ def named(steps: int, rounds: int) -> str:
 
 def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
     """Return the cost of steps and rounds, S alpha + R c beta for chunks of c bytes (SCCL, 2.2)."""
-    plan, moves = outcome.plan, side.moves
+    plan, transfers = outcome.plan, side.transfers
     assert plan is not None
     nbytes, steps, rounds = float(side.nbytes.max()), len(outcome.rounds), sum(outcome.rounds)
-    alpha = float(moves.latency[plan.move].max())
-    beta = max(each.beta for each in moves.topology.links)
-    took = moves.latency[plan.move] + nbytes * moves.slowest[plan.move]
+    alpha = float(transfers.latency[plan.transfer].max())
+    beta = max(each.beta for each in transfers.topology.links)
+    took = transfers.latency[plan.transfer] + nbytes * transfers.slowest[plan.transfer]
     still = replace(task, there=np.zeros_like(task.there))
     alone, together = 0.0, 0.0
     crowd, busiest = 1, None
@@ -428,11 +431,13 @@ def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
             continue
         alone += float(took[plan.start == step].max())
         at_once = on_time(still, replace(these, start=np.zeros(len(these))))
-        together += float(ends(moves, at_once, side.nbytes).max())
-        many = Counter(link for move in these.move.tolist() for link in _links(moves, move))
+        together += float(ends(transfers, at_once, side.nbytes).max())
+        many = Counter(
+            link for transfer in these.transfer.tolist() for link in _links(transfers, transfer)
+        )
         link, most = many.most_common(1)[0]
         if most > crowd:
-            crowd, busiest = most, moves.topology.links[link].ends
+            crowd, busiest = most, transfers.topology.links[link].ends
     parts = side.collective.size / nbytes
     share = "m" if round(parts) == 1 else f"m/{round(parts)}"
     return ClosedForm(
@@ -448,5 +453,8 @@ def formula(side: Side, task: Task, outcome: Outcome) -> ClosedForm:
     )
 
 
-def _links(moves: Moves, move: int) -> list[int]:
-    return [int(link) for link in moves.link[moves.first[move] : moves.first[move + 1]]]
+def _links(transfers: Transfers, transfer: int) -> list[int]:
+    return [
+        int(link)
+        for link in transfers.link[transfers.first[transfer] : transfers.first[transfer + 1]]
+    ]

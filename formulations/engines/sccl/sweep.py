@@ -2,7 +2,7 @@
 
 For each number of steps S, from the distance on, instances of C chunks per shard and R rounds are
 decided in the order of R / C, the time per byte, then of C (SCCL, algorithm 1): the first that is
-found is the best of S, among C up to the largest asked for. It ends when R / C is that of the
+found is the best of S, among C up to the largest requested. It ends when R / C is that of the
 worst cut, which no plan is below, whatever its steps. Instances that are no better than one of
 fewer steps, or that the two bounds refute, are not asked.
 """
@@ -25,7 +25,7 @@ from formulations.core.registry import formulation
 from formulations.core.run import Run
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.reverse_time import parts
 from formulations.engines.sccl.asking import Decided, Solver
 from formulations.engines.sccl.instance import Least, least_of
@@ -34,7 +34,7 @@ from formulations.engines.sccl.search import Request, solve
 NAME = "sccl"
 
 FARTHEST = 2
-"""Times the rounds per chunk of the worst cut up to which instances are asked, and a round each."""
+"""Times the rounds per chunk of the worst cut up to which instances run, and a round each."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Point:
     decided
         Whether there is a plan.
     why
-        What proves that there is none, or keeps it undecided; or empty.
+        What proves that no plan exists, or leaves it undecided; or empty.
     result
         The plan where there is one.
     """
@@ -68,11 +68,11 @@ class Point:
 
 def front(points: Iterable[Point]) -> tuple[Point, ...]:
     """Return the points that are found, the fewest steps first; each costs less than those."""
-    kept: list[Point] = []
+    stored: list[Point] = []
     for each in sorted(points, key=lambda each: (each.steps, each.cost, each.chunks)):
-        if each.decided is Decided.FOUND and (not kept or each.cost < kept[-1].cost):
-            kept.append(each)
-    return tuple(kept)
+        if each.decided is Decided.FOUND and (not stored or each.cost < stored[-1].cost):
+            stored.append(each)
+    return tuple(stored)
 
 
 def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
@@ -88,7 +88,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     symmetry: bool = True,
     seed: int = 0,
 ) -> tuple[Point, ...]:
-    """Decide the instances on the way along the front; `front` keeps those on it.
+    """Decide the instances along the front; `front` keeps those on it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
     ProblemError
         If the formulation refuses the problem, or it is a sum for several ranks.
     Infeasible
-        If no ways lead where chunks have to be.
+        If no paths lead where chunks have to be.
     """
     end = math.inf if time_limit is None else time.perf_counter() + time_limit
     ranks = len(topology.ranks)
@@ -124,12 +124,12 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
             for rounds, chunks in _instances(least, steps, most_chunks=most_chunks, below=best):
                 left = end - time.perf_counter()
                 if left <= 0:
-                    late = "the time limit came before it was asked; allow more"
+                    late = "the time limit came before it was decided; allow more"
                     points.append(Point(steps, rounds, chunks, Decided.UNDECIDED, late))
                     return tuple(points)
                 effort = Effort(seconds=min(seconds, left), seed=seed)
-                wish = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
-                points.append(_decided(made(chunks), chunks, wish, solver, symmetry=symmetry))
+                request = Request(mode="instance", steps=steps, rounds=rounds, effort=effort)
+                points.append(_decided(made(chunks), chunks, request, solver, symmetry=symmetry))
                 if points[-1].decided is Decided.FOUND:
                     best = points[-1].cost
                     break
@@ -139,7 +139,7 @@ def pareto(  # noqa: PLR0913  a topology, a collective, and how far to look
 
 
 def _least(problem: Problem) -> Least:
-    """Return what is proved of the collective, or of its mirror, for one chunk per shard."""
+    """Return what is proved of the collective, or of its time reversal, for one chunk per shard."""
     reason = formulation(NAME).why_not(problem)
     sides = [] if reason is not None else parts(problem)
     if len(sides) == 2:
@@ -147,8 +147,8 @@ def _least(problem: Problem) -> Least:
     if reason is not None:
         msg = f"no front of {problem.collective.kind} on {problem.topology}: {reason}"
         raise ProblemError(msg)
-    asked = sides[0][0]
-    return least_of(asked, Side(moves_of(asked.topology), asked.collective).task())
+    side = sides[0][0]
+    return least_of(side, Side(transfers_of(side.topology), side.collective).task())
 
 
 def _instances(
@@ -166,30 +166,30 @@ def _instances(
 
 
 def _decided(
-    problem: Problem, chunks: int, wish: Request, solver: Solver, *, symmetry: bool
+    problem: Problem, chunks: int, request: Request, solver: Solver, *, symmetry: bool
 ) -> Point:
     """Decide one instance."""
-    assert wish.steps is not None
-    assert wish.rounds is not None
+    assert request.steps is not None
+    assert request.rounds is not None
     run = Run(
         problem=problem,
         formulation=NAME,
         options={
-            "mode": wish.mode,
-            "steps": wish.steps,
-            "rounds": wish.rounds,
-            "seconds": wish.effort.seconds,
+            "mode": request.mode,
+            "steps": request.steps,
+            "rounds": request.rounds,
+            "seconds": request.effort.seconds,
             "symmetry": symmetry,
-            "workers": wish.effort.workers,
-            "seed": wish.effort.seed,
+            "workers": request.effort.workers,
+            "seed": request.effort.seed,
         },
         bounds=quick_bounds(problem, whole_chunks=True),
     )
     decided, why, result = Decided.FOUND, "", None
     try:
-        result = solve(run, wish, solver, symmetry=symmetry)
+        result = solve(run, request, solver, symmetry=symmetry)
     except Infeasible as error:
         decided, why = Decided.IMPOSSIBLE, str(error)
     except LimitReached as error:
         decided, why = Decided.UNDECIDED, str(error)
-    return Point(wish.steps, wish.rounds, chunks, decided, why, result)
+    return Point(request.steps, request.rounds, chunks, decided, why, result)

@@ -8,7 +8,7 @@ when the pipe that requests come through is closed.
 A collective in S steps of R rounds together, as a constraint program.
 
 Step s = 0 .. S-1 takes ``r[s] >= 1`` rounds, and ``sum of r[s] = R``. For every chunk c that
-several devices need and every way w from a device u to a device v a literal ``x[c, w, s]``; for
+several devices need and every path w from a device u to a device v a literal ``x[c, w, s]``; for
 every chunk and device ``has[c, v, s]``, whether it is there when step s begins:
 
     has[c, v, 0] = 1 for holders, 0 for others
@@ -24,8 +24,8 @@ flow of whole amounts ``f[w, s]``, with ``h[v, s]`` of them at v when step s beg
     sum of f[w, s] out of v <= h[v, s]           no bound for holders, and none come back to them
     h[v, S] = the number that v needs
 
-A way that leaves too few steps, from a holder or to who needs the chunk, is left out. Ways of one
-chunk over copying devices load the links that they share once. Rooms b are fractions p / q, so
+A path that leaves too few steps, from a holder or to who needs the chunk, is left out. Paths of one
+chunk over copying devices load the links that they share once. Capacities b are fractions p / q, so
 that the last row is ``q * load <= p * r[s]``.
 """
 
@@ -48,10 +48,10 @@ from formulations.engines.cp_sat.worker import say
 
 
 class Model:
-    """The program of one request, as `sccl.instance.Puzzle.request` writes it."""
+    """The program of one request, as `sccl.instance.Instance.request` writes it."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.asked = request
+        self.request = request
         self.model = cp_model.CpModel()
         self.steps: int = request["steps"]
         spare = request["rounds"] - self.steps
@@ -66,44 +66,46 @@ class Model:
             self._flow(place, flow["have"], dict(flow["want"]))
         self._fits()
 
-    def _ways(
+    def _routes(
         self, have: Sequence[int], want: Sequence[int]
     ) -> dict[int, dict[int, tuple[list[int], list[int]]]]:
-        """Return for each step and device the ways out of it and into it that may be of use."""
-        asked, far = self.asked, self.asked["far"]
+        """Return for each step and device the paths out of it and into it that may be of use."""
+        request, far = self.request, self.request["far"]
         holders = set(have)
         early = [min(far[u][v] for u in have) for v in range(len(far))]
         late = [min(far[v][w] for w in want) for v in range(len(far))]
         found: dict[int, dict[int, tuple[list[int], list[int]]]] = {
             step: defaultdict(lambda: ([], [])) for step in range(self.steps)
         }
-        for move, (u, v) in enumerate(zip(asked["src"], asked["dst"], strict=True)):
+        for transfer, (u, v) in enumerate(zip(request["src"], request["dst"], strict=True)):
             if v in holders:
                 continue
             for step in range(early[u], self.steps - late[v]):
-                found[step][u][0].append(move)
-                found[step][v][1].append(move)
+                found[step][u][0].append(transfer)
+                found[step][v][1].append(transfer)
         return found
 
     def _copy(self, place: int, have: Sequence[int], want: Sequence[int]) -> None:
-        model, ways = self.model, self._ways(have, want)
+        model, routes = self.model, self._routes(have, want)
         holders, wanted = set(have), set(want)
-        for step, devices in ways.items():
+        for step, devices in routes.items():
             for _, into in devices.values():
-                for move in into:
-                    self.copied[place, move, step] = model.new_bool_var("")
-        for device in range(len(self.asked["far"])):
+                for transfer in into:
+                    self.copied[place, transfer, step] = model.new_bool_var("")
+        for device in range(len(self.request["far"])):
             if device in holders:
                 continue
-            self._come(place, device, ways, needed=device in wanted)
-        for step in ways:
-            self._carry(place, step, {move for _, into in ways[step].values() for move in into})
+            self._come(place, device, routes, needed=device in wanted)
+        for step in routes:
+            self._carry(
+                place, step, {transfer for _, into in routes[step].values() for transfer in into}
+            )
 
     def _come(
         self,
         place: int,
         device: int,
-        ways: Mapping[int, Mapping[int, tuple[list[int], list[int]]]],
+        routes: Mapping[int, Mapping[int, tuple[list[int], list[int]]]],
         *,
         needed: bool,
     ) -> None:
@@ -112,29 +114,29 @@ class Model:
         every: list[cp_model.IntVar] = []
         here = model.new_constant(0)
         for step in range(self.steps):
-            out, into = ways[step].get(device, ([], []))
-            for move in out:
-                model.add(self.copied[place, move, step] <= here)
-            came = [self.copied[place, move, step] for move in into]
+            out, into = routes[step].get(device, ([], []))
+            for transfer in out:
+                model.add(self.copied[place, transfer, step] <= here)
+            came = [self.copied[place, transfer, step] for transfer in into]
             every += came
             if came and step + 1 < self.steps:
                 then = model.new_bool_var("")
                 model.add(sum(came) + here == then)
                 here = then
         if needed:
-            # Without any way into it this is a contradiction, as it should be.
+            # Without any path into it this is a contradiction, as it should be.
             model.add_exactly_one(every)
         elif every:
             model.add_at_most_one(every)
 
-    def _carry(self, place: int, step: int, moves: set[int]) -> None:
+    def _carry(self, place: int, step: int, transfers: set[int]) -> None:
         """Count what one chunk loads in a step."""
-        asked, model = self.asked, self.model
+        request, model = self.request, self.model
         alike: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
-        for move in sorted(moves):
-            sent = self.copied[place, move, step]
-            for cross in range(asked["first"][move], asked["first"][move + 1]):
-                share, resource = asked["share"][cross], asked["resource"][cross]
+        for transfer in sorted(transfers):
+            sent = self.copied[place, transfer, step]
+            for cross in range(request["first"][transfer], request["first"][transfer + 1]):
+                share, resource = request["share"][cross], request["resource"][cross]
                 if share < 0:
                     self._load[resource, step].append(sent)
                 else:
@@ -150,21 +152,21 @@ class Model:
             self._load[resource, step] += several
 
     def _flow(self, place: int, have: Sequence[int], want: Mapping[int, int]) -> None:
-        model, ways = self.model, self._ways(have, list(want))
+        model, routes = self.model, self._routes(have, list(want))
         holders, many = set(have), sum(want.values())
         sent = self.flowing
-        for step, devices in ways.items():
+        for step, devices in routes.items():
             for _, into in devices.values():
-                for move in into:
-                    sent[place, move, step] = model.new_int_var(0, many, "")
-                    self._cross(move, step, sent[place, move, step])
-        for device in range(len(self.asked["far"])):
+                for transfer in into:
+                    sent[place, transfer, step] = model.new_int_var(0, many, "")
+                    self._cross(transfer, step, sent[place, transfer, step])
+        for device in range(len(self.request["far"])):
             if device in holders:
                 continue
             here = model.new_constant(0)
             for step in range(self.steps):
-                out, into = ways[step].get(device, ([], []))
-                gone = sum(sent[place, move, step] for move in out)
+                out, into = routes[step].get(device, ([], []))
+                gone = sum(sent[place, transfer, step] for transfer in out)
                 if out:
                     model.add(gone <= here)
                 then = (
@@ -172,17 +174,19 @@ class Model:
                     if step + 1 < self.steps
                     else model.new_constant(want.get(device, 0))
                 )
-                model.add(then == here - gone + sum(sent[place, move, step] for move in into))
+                model.add(
+                    then == here - gone + sum(sent[place, transfer, step] for transfer in into)
+                )
                 here = then
 
-    def _cross(self, move: int, step: int, load: LinearExprT) -> None:
-        asked = self.asked
-        for cross in range(asked["first"][move], asked["first"][move + 1]):
-            self._load[asked["resource"][cross], step].append(load)
+    def _cross(self, transfer: int, step: int, load: LinearExprT) -> None:
+        request = self.request
+        for cross in range(request["first"][transfer], request["first"][transfer + 1]):
+            self._load[request["resource"][cross], step].append(load)
 
     def _fits(self) -> None:
         for (resource, step), loads in self._load.items():
-            top, below = self.asked["room"][resource]
+            top, below = self.request["capacity"][resource]
             self.model.add(below * sum(loads) <= top * self.rounds[step])
 
 
@@ -207,14 +211,14 @@ def decided(request: Mapping[str, Any]) -> dict[str, Any]:
     if status == cp_model.MODEL_INVALID:
         raise ValueError(model.model.validate())
     proto = model.model.proto
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "status": "impossible" if status == cp_model.INFEASIBLE else "undecided",
         "variables": len(proto.variables),
         "constraints": len(proto.constraints),
         "sends": len(model.copied) + len(model.flowing),
     }
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        told |= {
+        answer |= {
             "status": "found",
             "rounds": [solver.value(each) for each in model.rounds],
             "copied": [key for key, sent in model.copied.items() if solver.value(sent)],
@@ -224,7 +228,7 @@ def decided(request: Mapping[str, Any]) -> dict[str, Any]:
                 if solver.value(sent)
             ],
         }
-    return told
+    return answer
 
 
 def _listen(requests: IO[bytes], waiting: queue.SimpleQueue[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""TACCL's three steps: ways of chunks, their order on links, and what is sent contiguously.
+"""TACCL's three steps: paths of chunks, their order on links, and what is sent contiguously.
 
 `formulations.models.taccl` has the mathematics and the decisions.
 """

@@ -2,7 +2,7 @@
 
 Links and chunks keep running times: from when on a link is free and a chunk is there. Of all sends
 that could be next the one that can start first is put next; of those that can start at once the
-heuristic chooses. Ordered *along* the ways from their beginnings; or *against* them, from their
+heuristic chooses. Ordered *along* the paths from their beginnings; or *against* them, from their
 ends, as if time ran backwards, which makes the last sends early and leaves waiting to the first.
 
 The paper schedules a candidate of the path that the heuristic prefers, whenever that can start.
@@ -71,7 +71,7 @@ def orders(
     holds
         Whether latency holds links too while they are ordered.
     seed
-        Of the random numbers that decide ties besides; with 0 there are none.
+        Of the random numbers that decide ties besides; with 0 nothing is random.
     over
         Says when no more are to be tried; one always is.
     """
@@ -142,7 +142,7 @@ def longest(
     *,
     own: bool = False,
 ) -> list[float]:
-    """Return how long the ways that lead up to each send are if nothing waits, in µs.
+    """Return how long the paths that lead up to each send are if nothing waits, in µs.
 
     Parameters
     ----------

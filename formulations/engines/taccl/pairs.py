@@ -1,19 +1,20 @@
-"""Which chunk may go over which move, and what is the same by symmetry.
+"""Which chunk may go over which transfer, and what is the same by symmetry.
 
-A chunk goes only over devices on some shortest way from a holder to a destination (section 4.1),
-shortest by links' costs or by the number of moves: each is allowed, as the paper leaves open which
-is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
+A chunk goes only over devices on some shortest path from a holder to a destination (section 4.1),
+shortest by links' costs or by the number of transfers: each is allowed, as the paper leaves open
+which is meant. Of pairs that a symmetry exchanges one stands for all: they are one variable.
 
 What is routed: chunks, neighbours of a shard joined (section 5.2), on a logical topology.
 
-A sum to one rank is the mirror of a spreading: its ways are found from the rank that adds up to
-those that contribute, on moves taken from end to beginning, and turned back when they are ordered
-(section 4.3).
+A sum to one rank is the time reversal of a spreading: its paths are found from the rank that adds
+up to those that contribute, on transfers taken from end to beginning, and turned back when they are
+ordered (section 4.3).
 
-The logical topology: the moves between devices that store which a sketch leaves (section 3).
+The logical topology: the transfers between devices that store which a sketch leaves (section 3).
 
-A move is a way from one device that stores to another; where it crosses switches it is one edge of
-a switch's hyper-edge, and the physical links that it shares with other moves are its ports.
+A transfer is a path from one device that stores to another; where it crosses switches it is one
+edge of a switch's hyper-edge, and the physical links that it shares with other transfers are its
+ports.
 """
 
 from __future__ import annotations
@@ -29,95 +30,97 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from ccl.collective import Chunk, Collective
 from ccl.errors import Infeasible, ProblemError, SolveError
 from ccl.serialization.sketches import Sketch
-from formulations.engines.list_scheduling.timed import Moves
+from formulations.engines.list_scheduling.timed import Transfers
 from formulations.engines.reverse_time import Half, halves
 
 
 @dataclass(frozen=True)
 class Logical:
-    """Moves as arrays; n moves. Devices and links are numbered as in the topology.
+    """Transfers as arrays; n transfers. Devices and links are numbered as in the topology.
 
     Parameters
     ----------
-    moves
-        All moves of the topology.
-    kept
+    transfers
+        All transfers of the topology.
+    chosen
         Numbers of those that the sketch leaves, shape (n,).
     turned
-        Whether every move is taken from its end to its beginning, as for sums.
+        Whether every transfer is taken from its end to its beginning, as for sums.
     relays
         Names of the relays of each GPU that has any.
     """
 
-    moves: Moves
-    kept: np.ndarray
+    transfers: Transfers
+    chosen: np.ndarray
     turned: bool
     relays: dict[str, frozenset[str]]
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.chosen)
 
     @property
     def devices(self) -> int:
         """Number of devices."""
-        return len(self.moves.topology.devices)
+        return len(self.transfers.topology.devices)
 
     @cached_property
     def src(self) -> np.ndarray:
-        """Device where each move begins, shape (n,)."""
-        ends = self.moves.dst if self.turned else self.moves.src
-        return np.asarray(ends[self.kept])
+        """Device where each transfer begins, shape (n,)."""
+        ends = self.transfers.dst if self.turned else self.transfers.src
+        return np.asarray(ends[self.chosen])
 
     @cached_property
     def dst(self) -> np.ndarray:
-        """Device where each move ends, shape (n,)."""
-        ends = self.moves.src if self.turned else self.moves.dst
-        return np.asarray(ends[self.kept])
+        """Device where each transfer ends, shape (n,)."""
+        ends = self.transfers.src if self.turned else self.transfers.dst
+        return np.asarray(ends[self.chosen])
 
     @cached_property
     def latency(self) -> np.ndarray:
         """Sum of alphas in µs, shape (n,)."""
-        return np.asarray(self.moves.latency[self.kept])
+        return np.asarray(self.transfers.latency[self.chosen])
 
     @cached_property
     def slowest(self) -> np.ndarray:
         """µs per byte of the slowest link, shape (n,)."""
-        return np.asarray(self.moves.slowest[self.kept])
+        return np.asarray(self.transfers.slowest[self.chosen])
 
     @cached_property
     def beta(self) -> sparse.csr_array:
-        """µs per byte for which each move holds each link, shape (links, n)."""
-        moves = self.moves
-        column = np.full(len(moves), -1)
-        column[self.kept] = np.arange(len(self.kept))
-        used = column[moves.of_link] >= 0
-        shape = (len(moves.topology.links), len(self.kept))
-        place = (moves.link[used], column[moves.of_link[used]])
-        return sparse.csr_array((moves.beta[used], place), shape=shape)
+        """µs per byte for which each transfer holds each link, shape (links, n)."""
+        transfers = self.transfers
+        column = np.full(len(transfers), -1)
+        column[self.chosen] = np.arange(len(self.chosen))
+        used = column[transfers.of_link] >= 0
+        shape = (len(transfers.topology.links), len(self.chosen))
+        place = (transfers.link[used], column[transfers.of_link[used]])
+        return sparse.csr_array((transfers.beta[used], place), shape=shape)
 
     @cached_property
     def host(self) -> np.ndarray:
         """Number of each device's host, -1 where it has none, shape (devices,)."""
-        names = {name: number for number, name in enumerate(self.moves.topology.hosts)}
-        return np.array([names.get(each.host or "", -1) for each in self.moves.topology.devices])
+        names = {name: number for number, name in enumerate(self.transfers.topology.hosts)}
+        return np.array(
+            [names.get(each.host or "", -1) for each in self.transfers.topology.devices]
+        )
 
     @cached_property
     def away(self) -> np.ndarray:
-        """Whether each move leads from a host to another, shape (n,)."""
+        """Whether each transfer leads from a host to another, shape (n,)."""
         return leaves(self.host[self.src], self.host[self.dst])
 
     @cached_property
     def switched(self) -> np.ndarray:
-        """Whether each move crosses devices that cannot store, shape (n,)."""
-        return np.asarray(np.diff(self.moves.first)[self.kept] > 1)
+        """Whether each transfer crosses devices that cannot store, shape (n,)."""
+        return np.asarray(np.diff(self.transfers.first)[self.chosen] > 1)
 
     def delay(self, nbytes: float) -> np.ndarray:
-        """µs that each move of `nbytes` takes, shape (n,)."""
+        """µs that each transfer of `nbytes` takes, shape (n,)."""
         return np.asarray(self.latency + nbytes * self.slowest)
 
     def between(self, src: str, dst: str) -> np.ndarray:
-        """Places of the moves that join a pair of GPUs, in the direction in which they send."""
-        index = self.moves.topology.index
+        """Places of the transfers that join a pair of GPUs, in the direction in which they send."""
+        index = self.transfers.topology.index
         near, far = (dst, src) if self.turned else (src, dst)
         return np.flatnonzero((self.src == index[near]) & (self.dst == index[far]))
 
@@ -127,27 +130,27 @@ def leaves(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
     return np.asarray((src != dst) & (src >= 0) & (dst >= 0))
 
 
-def logical(moves: Moves, sketch: Sketch, *, turned: bool = False) -> Logical:
-    """Return the moves that a sketch leaves.
+def logical(transfers: Transfers, sketch: Sketch, *, turned: bool = False) -> Logical:
+    """Return the transfers that a sketch leaves.
 
     Raises
     ------
     Infeasible
         If it leaves none.
     """
-    topology = moves.topology
+    topology = transfers.topology
     dropped = [topology.link_index[pair] for pair in sketch.without]
     bad = np.zeros(len(topology.links), dtype=bool)
     bad[dropped] = True
-    keep = ~np.logical_or.reduceat(bad[moves.link], moves.first[:-1])
+    keep = ~np.logical_or.reduceat(bad[transfers.link], transfers.first[:-1])
     if sketch.between is not None:
         joined = np.zeros((len(topology.devices),) * 2, dtype=bool)
         for src, dst in sketch.between:
             joined[topology.index[src], topology.index[dst]] = True
         names = {name: number for number, name in enumerate(topology.hosts)}
         host = np.array([names.get(each.host or "", -1) for each in topology.devices])
-        away = leaves(host[moves.src], host[moves.dst])
-        keep &= ~away | joined[moves.src, moves.dst]
+        away = leaves(host[transfers.src], host[transfers.dst])
+        keep &= ~away | joined[transfers.src, transfers.dst]
     if not keep.any():
         msg = f"the sketch leaves no path between two GPUs of {topology}; leave out fewer links"
         raise Infeasible(msg)
@@ -155,7 +158,7 @@ def logical(moves: Moves, sketch: Sketch, *, turned: bool = False) -> Logical:
     for gpu, relay in sketch.relays:
         relays.setdefault(gpu, set()).add(relay)
     frozen = {gpu: frozenset(each) for gpu, each in relays.items()}
-    return Logical(moves, np.flatnonzero(keep), turned, frozen)
+    return Logical(transfers, np.flatnonzero(keep), turned, frozen)
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,7 @@ class Part:
 
     @property
     def turned(self) -> bool:
-        """Whether ways lead from the end to the beginning."""
+        """Whether paths lead from the end to the beginning."""
         return self.logical.turned
 
     @cached_property
@@ -198,7 +201,7 @@ class Part:
         return np.asarray(wanted & ~self.holds)
 
     def _marked(self, ranks: list[tuple[int, ...]]) -> np.ndarray:
-        topology = self.logical.moves.topology
+        topology = self.logical.transfers.topology
         place = np.array([topology.index[name] for name in topology.ranks])
         marked = np.zeros((len(ranks), len(topology.devices)), dtype=bool)
         for number, each in enumerate(ranks):
@@ -206,30 +209,30 @@ class Part:
         return marked
 
 
-def parts_of(moves: Moves, collective: Collective, sketch: Sketch) -> list[Part]:
-    """Return what is routed: the collective, the mirror of a sum, or both halves of one for many.
+def parts_of(transfers: Transfers, collective: Collective, sketch: Sketch) -> list[Part]:
+    """Return what is routed: the collective, a sum's time reversal, or both halves of one for many.
 
     Raises
     ------
     ProblemError
-        If the sketch asks for other chunks than there are.
+        If the sketch has other chunks than there are.
     Infeasible
         If the sketch leaves no path.
     """
     if not collective.reduces:
         whole = Half(collective, tuple(range(len(collective.chunks))))
-        return [_part(logical(moves, sketch), whole, collective, sketch)]
+        return [_part(logical(transfers, sketch), whole, collective, sketch)]
     found = []
     for half in halves(collective):
         if half is not None:
             turned = half.collective.reduces
             spread = half.collective.reversed() if turned else half.collective
-            ways = logical(moves, sketch, turned=turned)
-            found.append(_part(ways, Half(spread, half.numbers), collective, sketch))
+            logic = logical(transfers, sketch, turned=turned)
+            found.append(_part(logic, Half(spread, half.numbers), collective, sketch))
     return found
 
 
-def _part(ways: Logical, half: Half, whole: Collective, sketch: Sketch) -> Part:
+def _part(logic: Logical, half: Half, whole: Collective, sketch: Sketch) -> Part:
     chunks, members = [], []
     for alike in _shards(half, whole):
         many = len(alike)
@@ -244,7 +247,7 @@ def _part(ways: Logical, half: Half, whole: Collective, sketch: Sketch) -> Part:
             size = sum(half.collective.chunks[each].size for each in joined)
             chunks.append(replace(half.collective.chunks[joined[0]], size=size))
             members.append(tuple(half.numbers[each] for each in joined))
-    return Part(ways, replace(half.collective, chunks=tuple(chunks)), tuple(members))
+    return Part(logic, replace(half.collective, chunks=tuple(chunks)), tuple(members))
 
 
 def _shards(half: Half, whole: Collective) -> list[list[int]]:
@@ -260,21 +263,21 @@ def _shard(chunk: Chunk) -> tuple[object, ...]:
 
 
 MOST_PAIRS = 40_000_000
-"""Chunks times moves above which nothing is built."""
+"""Chunks times transfers above which nothing is built."""
 
 SAME = 1e-9
-"""Ways within this share of the shortest are as short."""
+"""Paths within this share of the shortest are as short."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a chunk and a move that it may take; p pairs, by chunk.
+    """Pairs of a chunk and a transfer that it may take; p pairs, by chunk.
 
     Parameters
     ----------
     part
         What is routed.
-    chunk, move
+    chunk, transfer
         Of each pair, shape (p,).
     early
         µs before which no chunk is at each device, shape (c, devices).
@@ -288,7 +291,7 @@ class Pairs:
 
     part: Part
     chunk: np.ndarray
-    move: np.ndarray
+    transfer: np.ndarray
     early: np.ndarray
     orbit: np.ndarray
     cells: np.ndarray
@@ -300,19 +303,19 @@ class Pairs:
     @cached_property
     def src(self) -> np.ndarray:
         """Device where each begins, shape (p,)."""
-        return np.asarray(self.part.logical.src[self.move])
+        return np.asarray(self.part.logical.src[self.transfer])
 
     @cached_property
     def dst(self) -> np.ndarray:
         """Device where each ends, shape (p,)."""
-        return np.asarray(self.part.logical.dst[self.move])
+        return np.asarray(self.part.logical.dst[self.transfer])
 
     @cached_property
     def delay(self) -> np.ndarray:
         """µs that each takes, shape (p,)."""
-        ways = self.part.logical
+        logic = self.part.logical
         nbytes = self.part.nbytes[self.chunk]
-        return np.asarray(ways.latency[self.move] + nbytes * ways.slowest[self.move])
+        return np.asarray(logic.latency[self.transfer] + nbytes * logic.slowest[self.transfer])
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -331,7 +334,7 @@ class Pairs:
 
 
 def pairs_of(part: Part) -> Pairs:
-    """List the pairs that shortest ways leave, each a variable of its own.
+    """List the pairs that shortest paths leave, each a variable of its own.
 
     Raises
     ------
@@ -340,10 +343,10 @@ def pairs_of(part: Part) -> Pairs:
     SolveError
         If there are too many.
     """
-    ways, chunks = part.logical, len(part.nbytes)
-    if chunks * len(ways) > MOST_PAIRS:
+    logic, chunks = part.logical, len(part.nbytes)
+    if chunks * len(logic) > MOST_PAIRS:
         msg = (
-            f"{chunks} chunks over {len(ways)} ways are {chunks * len(ways):,} pairs, more than "
+            f"{chunks} chunks over {len(logic)} paths are {chunks * len(logic):,} pairs, more than "
             f"{MOST_PAIRS:,}; leave out paths by a sketch or join chunks by instances"
         )
         raise SolveError(msg)
@@ -352,52 +355,52 @@ def pairs_of(part: Part) -> Pairs:
     for alike, usable in _classes(part):
         near, allowed = _shortest(part, alike, usable)
         early[alike] = near
-        inside = allowed[:, ways.src] & allowed[:, ways.dst]
-        inside &= usable & ~part.holds[alike][:, ways.dst]
+        inside = allowed[:, logic.src] & allowed[:, logic.dst]
+        inside &= usable & ~part.holds[alike][:, logic.dst]
         row, column = np.nonzero(inside)
         chosen.append(column)
         numbers.append(alike[row])
-    chunk, move = np.concatenate(numbers), np.concatenate(chosen)
-    order = np.lexsort((move, chunk))
+    chunk, transfer = np.concatenate(numbers), np.concatenate(chosen)
+    order = np.lexsort((transfer, chunk))
     cells = np.arange(part.holds.size).reshape(part.holds.shape)
-    links = np.arange(len(ways.moves.topology.links))
-    return Pairs(part, chunk[order], move[order], early, np.arange(len(chunk)), cells, links)
+    links = np.arange(len(logic.transfers.topology.links))
+    return Pairs(part, chunk[order], transfer[order], early, np.arange(len(chunk)), cells, links)
 
 
 def _classes(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return chunks of one size that may take the same moves, and which moves these are."""
+    """Return chunks of one size that may take the same transfers, and which transfers these are."""
     found: dict[tuple[float, bytes], list[int]] = {}
     usable = {}
     for number in range(len(part.nbytes)):
-        moves = _usable(part, number)
-        key = float(part.nbytes[number]), moves.tobytes()
-        usable[key] = moves
+        transfers = _usable(part, number)
+        key = float(part.nbytes[number]), transfers.tobytes()
+        usable[key] = transfers
         found.setdefault(key, []).append(number)
     return [(np.array(alike), usable[key]) for key, alike in found.items()]
 
 
 def _usable(part: Part, number: int) -> np.ndarray:
-    """Which moves the relays leave to a chunk.
+    """Which transfers the relays leave to a chunk.
 
-    What a GPU has leaves its host from one of its relays. Of a sum, ways lead from the end to the
+    What a GPU has leaves its host from one of its relays. Of a sum, paths lead from the end to the
     beginning: contributions leave a host from a relay of it, or from a GPU that has none.
     """
-    ways = part.logical
-    usable = np.ones(len(ways), dtype=bool)
-    if not ways.relays:
+    logic = part.logical
+    usable = np.ones(len(logic), dtype=bool)
+    if not logic.relays:
         return usable
-    index, topology = ways.moves.topology.index, ways.moves.topology
-    if ways.turned:
-        bound = [name for name in ways.relays if not _is_relay(ways.relays, name)]
-        shut = np.isin(ways.dst, [index[name] for name in bound])
-        return usable & ~(ways.away & shut)
+    index, topology = logic.transfers.topology.index, logic.transfers.topology
+    if logic.turned:
+        bound = [name for name in logic.relays if not _is_relay(logic.relays, name)]
+        shut = np.isin(logic.dst, [index[name] for name in bound])
+        return usable & ~(logic.away & shut)
     holders = [topology.ranks[rank] for rank in part.collective.chunks[number].holders]
-    if any(name not in ways.relays for name in holders):
+    if any(name not in logic.relays for name in holders):
         return usable
-    homes = {int(ways.host[index[name]]) for name in holders}
-    relays = [index[each] for name in holders for each in ways.relays[name]]
-    leaves = ways.away & np.isin(ways.host[ways.src], list(homes))
-    return usable & ~(leaves & ~np.isin(ways.src, relays))
+    homes = {int(logic.host[index[name]]) for name in holders}
+    relays = [index[each] for name in holders for each in logic.relays[name]]
+    leaves = logic.away & np.isin(logic.host[logic.src], list(homes))
+    return usable & ~(leaves & ~np.isin(logic.src, relays))
 
 
 def _is_relay(relays: dict[str, frozenset[str]], name: str) -> bool:
@@ -405,17 +408,17 @@ def _is_relay(relays: dict[str, frozenset[str]], name: str) -> bool:
 
 
 def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return µs until each chunk can be at each device, and whether a shortest way leads there.
+    """Return µs until each chunk can be at each device, and whether a shortest path leads there.
 
     Both are of shape (len(alike), devices).
     """
-    ways, devices = part.logical, part.logical.devices
+    logic, devices = part.logical, part.logical.devices
     holds, wants = part.holds[alike], part.wants[alike]
-    cost = ways.delay(float(part.nbytes[alike[0]]))
+    cost = logic.delay(float(part.nbytes[alike[0]]))
     allowed = holds.copy()
     near = np.empty(holds.shape)
-    for weight in (np.ones(len(ways)), cost):
-        far = _distances(ways.src, ways.dst, np.where(usable, weight, np.inf), devices)
+    for weight in (np.ones(len(logic)), cost):
+        far = _distances(logic.src, logic.dst, np.where(usable, weight, np.inf), devices)
         for row in range(len(alike)):
             begin = far[holds[row]].min(axis=0)
             ends = np.flatnonzero(wants[row])
@@ -428,7 +431,7 @@ def _shortest(part: Part, alike: np.ndarray, usable: np.ndarray) -> tuple[np.nda
 
 
 def _distances(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, devices: int) -> np.ndarray:
-    """Return the length of the shortest way from device to device, shape (devices, devices)."""
+    """Return the length of the shortest path from device to device, shape (devices, devices)."""
     order = np.argsort(weight, kind="stable")
     order = order[np.isfinite(weight[order])]
     best = order[np.unique(src[order] * devices + dst[order], return_index=True)[1]]
@@ -437,7 +440,7 @@ def _distances(src: np.ndarray, dst: np.ndarray, weight: np.ndarray, devices: in
 
 
 def _refuse(part: Part, number: int, device: int) -> None:
-    topology = part.logical.moves.topology
+    topology = part.logical.transfers.topology
     holder = topology.ranks[part.collective.chunks[number].holders[0]]
     ends = (holder, topology.devices[device].name)
     src, dst = ends[::-1] if part.turned else ends
@@ -455,17 +458,17 @@ def symmetric_pairs(
     pairs
         Each a variable of its own.
     images
-        Of each symmetry the image of every chunk, move, device and link.
+        Of each symmetry the image of every chunk, transfer, device and link.
 
     Returns
     -------
-        None if a pair has an image that is none.
+        None if a pair's image is not a pair.
     """
     width = len(pairs.part.logical)
-    key = pairs.chunk * width + pairs.move
+    key = pairs.chunk * width + pairs.transfer
     edges, cells, links = [], [], []
-    for chunks, moves, devices, link in images:
-        image = chunks[pairs.chunk] * width + moves[pairs.move]
+    for chunks, transfers, devices, link in images:
+        image = chunks[pairs.chunk] * width + transfers[pairs.transfer]
         place = np.searchsorted(key, image)
         if (place >= len(key)).any() or (key[np.minimum(place, len(key) - 1)] != image).any():
             return None
@@ -475,7 +478,7 @@ def symmetric_pairs(
     return Pairs(
         pairs.part,
         pairs.chunk,
-        pairs.move,
+        pairs.transfer,
         pairs.early,
         _orbits(edges, len(key)),
         _orbits(cells, pairs.cells.size).reshape(pairs.cells.shape),

@@ -1,6 +1,6 @@
-"""Step 1, path encoding (formulation 2): which chunk takes which way, order left open.
+"""Step 1, path encoding (formulation 2): which chunk takes which path, order left open.
 
-What ways have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
+What paths have to meet besides spreading chunks: forced pairs, and hosts that are crossed to.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Demands:
     forced
         Of each forced pair of GPUs the pairs that use it.
     crossings
-        Of each chunk and each other host that wants it and that ways from its own reach: the pairs
-        that lead there from its own (inter-node transfer constraints of formulation 2).
+        Of each chunk and each other host that wants it and that paths from its own host reach: the
+        pairs that lead there from its own (inter-node transfer constraints of formulation 2).
     """
 
     pairs: Pairs
@@ -48,7 +48,7 @@ class Demands:
         hosts = int(host.max()) + 2
         key = pairs.chunk * hosts + host[pairs.dst]
         led = np.isin(key, key[crossing])
-        usable = ~(pairs.part.logical.away[pairs.move] & led)
+        usable = ~(pairs.part.logical.away[pairs.transfer] & led)
         usable[crossing] = True
         return np.asarray(usable)
 
@@ -84,7 +84,7 @@ def demands_of(pairs: Pairs, sketch: Sketch) -> Demands:
     """
     forced = []
     for src, dst in sketch.forced:
-        using = np.flatnonzero(np.isin(pairs.move, pairs.part.logical.between(src, dst)))
+        using = np.flatnonzero(np.isin(pairs.transfer, pairs.part.logical.between(src, dst)))
         if not len(using):
             msg = f"no chunk can go from {src} to {dst}, which the sketch forces; take it out"
             raise Infeasible(msg)
@@ -94,7 +94,7 @@ def demands_of(pairs: Pairs, sketch: Sketch) -> Demands:
 
 def _crossings(pairs: Pairs) -> list[np.ndarray]:
     part, host = pairs.part, pairs.part.logical.host
-    away = np.flatnonzero(part.logical.away[pairs.move])
+    away = np.flatnonzero(part.logical.away[pairs.transfer])
     # From a host of a holder to one where somebody wants it and nobody has it.
     hosts = int(host.max()) + 1
     shape = (len(part.nbytes), hosts + 1)
@@ -287,9 +287,9 @@ class Paths:
     @cached_property
     def _joins(self) -> tuple[np.ndarray, np.ndarray]:
         """Orbits of pairs that cross switches, and the number of the two GPUs they join."""
-        pairs, ways = self.pairs, self.pairs.part.logical
-        crossing = ways.switched[pairs.move]
-        key = pairs.src * ways.devices + pairs.dst
+        pairs, logic = self.pairs, self.pairs.part.logical
+        crossing = logic.switched[pairs.transfer]
+        key = pairs.src * logic.devices + pairs.dst
         names, number = np.unique(key[crossing], return_inverse=True)
         least = np.full((pairs.many, 1), len(names))
         # Images of a pair of GPUs are one: the first that an orbit of pairs has stands for all.
@@ -320,17 +320,17 @@ def load_of(pairs: Pairs, *, holds: bool) -> Any:
     pairs
         What may be taken.
     holds
-        Whether latency holds a link too, that of the whole way as the paper has it.
+        Whether latency holds a link too, that of the whole path as the paper has it.
     """
-    ways = pairs.part.logical
+    logic = pairs.part.logical
     names, first = np.unique(pairs.links, return_index=True)
-    beta = ways.beta[first].tocsc()
-    crossed = np.diff(beta.indptr)[pairs.move]
+    beta = logic.beta[first].tocsc()
+    crossed = np.diff(beta.indptr)[pairs.transfer]
     which = np.repeat(np.arange(len(pairs)), crossed)
-    base = np.repeat(beta.indptr[pairs.move] - (np.cumsum(crossed) - crossed), crossed)
+    base = np.repeat(beta.indptr[pairs.transfer] - (np.cumsum(crossed) - crossed), crossed)
     place = base + np.arange(len(which))
     busy = pairs.part.nbytes[pairs.chunk[which]] * beta.data[place]
     if holds:
-        busy = busy + ways.latency[pairs.move[which]]
+        busy = busy + logic.latency[pairs.transfer[which]]
     shape = (len(names), pairs.many)
     return rows(beta.indices[place], pairs.orbit[which], shape, value=busy)

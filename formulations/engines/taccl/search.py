@@ -1,10 +1,10 @@
-"""The three steps on a run: quick ways, then those of the program, ordered and offered.
+"""The three steps on a run: quick paths, then those of the program, ordered and offered.
 
-Ways quickly: one chunk after the other along whatever is soonest there over links so far.
+Paths quickly: one chunk after the other along whatever is soonest there over links so far.
 
-The plan to begin with. A chunk spreads from device to device, each time over the move for which
+The plan to begin with. A chunk spreads from device to device, each time over the transfer for which
 the later of two times is least: when the chunk would be there if it never waited, and when the
-busiest link of the move would have carried everything so far. Images by symmetry go along.
+busiest link of the transfer would have carried everything so far. Images by symmetry go along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ccl.errors import Infeasible, LimitReached
 from ccl.result import Stop
 from ccl.serialization.sketches import Inclination, Sketch
 from formulations.core.run import Run
-from formulations.engines.list_scheduling.timed import in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.reverse_time import adding
 from formulations.engines.taccl.ordering import Direction, Heuristic, Order, longest, orders
 from formulations.engines.taccl.pairs import Pairs, Part, leaves, pairs_of, parts_of
@@ -43,9 +43,9 @@ class _Spread:
     def __init__(self, pairs: Pairs, demands: Demands, usable: np.ndarray) -> None:
         self.pairs, self.demands, self.usable = pairs, demands, usable
         self.taken = np.zeros(pairs.many, dtype=bool)
-        ways = pairs.part.logical
-        self.beta = ways.beta.tocsc()
-        self.load = np.zeros(len(ways.moves.topology.links))
+        logic = pairs.part.logical
+        self.beta = logic.beta.tocsc()
+        self.load = np.zeros(len(logic.transfers.topology.links))
         order = np.argsort(pairs.orbit, kind="stable")
         self.members = np.split(order, np.searchsorted(pairs.orbit[order], range(1, pairs.many)))
 
@@ -65,7 +65,7 @@ class _Spread:
             if not len(open_):
                 return
             soon = there[pairs.src[open_]] + pairs.delay[open_]
-            busy = self._busy(pairs.move[open_], float(part.nbytes[number]))
+            busy = self._busy(pairs.transfer[open_], float(part.nbytes[number]))
             best = int(open_[np.lexsort((soon, np.maximum(soon, busy)))[0]])
             there[pairs.dst[best]] = there[pairs.src[best]] + pairs.delay[best]
             came[pairs.dst[best]] = best
@@ -90,24 +90,24 @@ class _Spread:
         came[self.pairs.dst[pair]] = pair
         self._take(pair, came)
 
-    def _busy(self, move: np.ndarray, nbytes: float) -> np.ndarray:
-        """µs until the busiest link of each move would have carried the chunk too."""
+    def _busy(self, transfer: np.ndarray, nbytes: float) -> np.ndarray:
+        """µs until the busiest link of each transfer would have carried the chunk too."""
         first, beta = self.beta.indptr, self.beta
         return np.array(
             [
                 (self.load[beta.indices[span]] + nbytes * beta.data[span]).max()
-                for span in (slice(first[each], first[each + 1]) for each in move.tolist())
+                for span in (slice(first[each], first[each + 1]) for each in transfer.tolist())
             ]
         )
 
     def _take(self, pair: int, came: np.ndarray) -> None:
-        """Take the way that leads to a pair's end, with all images."""
+        """Take the path that leads to a pair's end, with all images."""
         pairs, beta = self.pairs, self.beta
         while pair >= 0 and not self.taken[pairs.orbit[pair]]:
             self.taken[pairs.orbit[pair]] = True
             for each in self.members[pairs.orbit[pair]].tolist():
-                move = pairs.move[each]
-                span = slice(beta.indptr[move], beta.indptr[move + 1])
+                transfer = pairs.transfer[each]
+                span = slice(beta.indptr[transfer], beta.indptr[transfer + 1])
                 self.load[beta.indices[span]] += (
                     pairs.part.nbytes[pairs.chunk[each]] * beta.data[span]
                 )
@@ -122,7 +122,7 @@ def route(pairs: Pairs, demands: Demands, *, direct: bool) -> np.ndarray:
     pairs, demands
         What there is to choose and to meet.
     direct
-        Whether chunks come to another host only from their own, where ways lead there, so that
+        Whether chunks come to another host only from their own, where paths lead there, so that
         crossings are met.
     """
     usable = demands.direct if direct else np.ones(len(pairs), dtype=bool)
@@ -155,7 +155,7 @@ SHARE = 0.6
 """Share of the time left that step 1 may take, and step 3 of what is left then."""
 
 LOOSE = 4.0
-"""How much longer than the quick ways those of the program may be where the former miss demands."""
+"""How much longer than the quick paths those of the program may be if those miss demands."""
 
 MET = 1e-9
 """A makespan within this share is the same."""
@@ -165,7 +165,7 @@ MET = 1e-9
 class Choices:
     """What may be chosen; the fields of `formulations.models.taccl.Options`.
 
-    With `stops` no program is built where the quick ways are proved.
+    With `stops` no program is built where the quick paths are proved.
     """
 
     sketch: Sketch | None
@@ -190,7 +190,7 @@ class Routed:
     pairs, demands
         What there is to choose and to meet.
     quick
-        Which pairs the quick ways take, or None where they miss a destination.
+        Which pairs the quick paths take, or None where they miss a destination.
     """
 
     pairs: Pairs
@@ -199,7 +199,7 @@ class Routed:
 
     @property
     def forced(self) -> bool:
-        """Whether the quick ways use the forced pairs."""
+        """Whether the quick paths use the forced pairs."""
         if self.quick is None:
             return False
         taken = self.quick[self.pairs.orbit]
@@ -213,10 +213,10 @@ class Search:
         self.run, self.choices = run, choices
         problem = run.problem
         whole = adding(problem) if problem.collective.reduces else problem
-        self.moves = moves_of(whole.topology)
+        self.transfers = transfers_of(whole.topology)
         if choices.sketch is not None:
             choices.sketch.check(problem.topology)
-        self.sketch = choices.sketch or derived(problem, self.moves)
+        self.sketch = choices.sketch or derived(problem, self.transfers)
         run.note(words(self.sketch))
         self.sizes = np.array([chunk.size for chunk in problem.collective.chunks], dtype=float)
         self.backend = replace(run.backend, seed=choices.seed)
@@ -231,14 +231,14 @@ class Search:
         Infeasible
             If the sketch leaves no plan, as far as the steps see.
         """
-        parts = parts_of(self.moves, self.run.problem.collective, self.sketch)
+        parts = parts_of(self.transfers, self.run.problem.collective, self.sketch)
         routed = [self._routed(part) for part in parts]
         if self.choices.quick and self._quick(routed) and self.choices.stops:
             return self.run.reached
         return self._programs(routed)
 
     def _quick(self, routed: list[Routed]) -> bool:
-        """Order and offer the quick ways, if they are as the sketch asks; say if that is enough."""
+        """Order and offer the quick paths, if they match the sketch; return if that is enough."""
         known = [each.quick for each in routed if each.quick is not None and each.forced]
         if len(known) == len(routed):
             self.begun = True
@@ -247,23 +247,23 @@ class Search:
         return self.run.enough
 
     def _programs(self, routed: list[Routed]) -> Stop:
-        """Let the programs find ways and what goes together; say why no more are looked for."""
+        """Let the programs find paths and what goes together; say why no more are looked for."""
         before = self.run.best
         chosen = [self._paths(each, left=len(routed) - i) for i, each in enumerate(routed)]
-        ways = [each for each in chosen if each is not None]
+        logic = [each for each in chosen if each is not None]
         known = all(some is each.quick for some, each in zip(chosen, routed, strict=True))
-        if len(ways) == len(routed) and not (known and self.begun):
-            self._offered(routed, ways, contiguous=True)
+        if len(logic) == len(routed) and not (known and self.begun):
+            self._offered(routed, logic, contiguous=True)
             if self.begun and self.run.best is before:
-                self.run.note("the plan of the quick paths is no longer than these, and is kept")
+                self.run.note("the plan of the quick paths is no longer than these, and stays")
         if self.run.enough:
             return self.run.reached
-        if self.run.expired or not ways:
+        if self.run.expired or not logic:
             return Stop.TIME_LIMIT
         return Stop.MODEL_GAP if self.solved else Stop.EFFORT
 
     def _routed(self, part: Part) -> Routed:
-        """Find the quick ways of a part, with its symmetries or, if there are none so, without."""
+        """Find the quick paths of a part, with its symmetries or, failing that, without."""
         single = pairs_of(part)
         pairs = with_offsets(single, self.sketch, self.run.note)
         demands = demands_of(pairs, self.sketch)
@@ -277,7 +277,7 @@ class Search:
         return Routed(pairs, demands, taken)
 
     def _paths(self, routed: Routed, *, left: int) -> np.ndarray | None:
-        """Solve step 1 of a part; return the ways, the quick ones if there are no others in time.
+        """Solve step 1 of a part; return the paths, the quick ones if there are no others in time.
 
         Parameters
         ----------
@@ -306,9 +306,9 @@ class Search:
             return self._stand(routed, "its limit came before it had paths")
         except Infeasible:
             if not routed.forced:
-                msg = "no paths are as the sketch asks; leave out fewer links or force fewer pairs"
+                msg = "no paths match the sketch; leave out fewer links or force fewer pairs"
                 raise Infeasible(msg) from None
-            return self._stand(routed, "no paths are as symmetric and direct as it asks")
+            return self._stand(routed, "no paths are as symmetric and direct as it requires")
         run.met(outcome.size)
         self.solved &= outcome.ending in (TerminationCondition.OPTIMAL, TerminationCondition.GAP)
         run.note(
@@ -322,7 +322,7 @@ class Search:
         return taken
 
     def _stand(self, routed: Routed, why: str) -> np.ndarray | None:
-        """Return the quick ways where step 1 has none, and say why."""
+        """Return the quick paths where step 1 has none, and say why."""
         self.solved = False
         if routed.quick is not None:
             missed = "" if routed.forced else ", which miss a forced pair"
@@ -339,15 +339,15 @@ class Search:
         else:
             busy = load_of(pairs, holds=holds) @ np.ones(pairs.many)
             most, loose = float(busy.max(initial=0.0)) + float(pairs.delay.sum()), 1.0
-        # A little more than the quick ways, so that rounding does not shut them out.
+        # A little more than the quick paths, so that rounding does not shut them out.
         return Paths(pairs, routed.demands, inclination, holds, most * loose * (1 + 1e-6))
 
-    def _seconds(self, asked: float, left: int) -> float:
-        """Return the seconds for a step: those asked for, within a share of what is left."""
-        return asked if self.run.left is None else min(asked, SHARE * self.run.left / left)
+    def _seconds(self, requested: float, left: int) -> float:
+        """Return the seconds for a step: those requested, within a share of what is left."""
+        return requested if self.run.left is None else min(requested, SHARE * self.run.left / left)
 
     def _offered(self, routed: list[Routed], taken: list[np.ndarray], *, contiguous: bool) -> None:
-        """Order ways, offer the best orders, then what step 3 makes of the best one."""
+        """Order paths, offer the best orders, then what step 3 makes of the best one."""
         halves = [sends_of(each.pairs, some) for each, some in zip(routed, taken, strict=True)]
         sends = halves[0]
         if len(halves) == 2:
@@ -383,7 +383,7 @@ class Search:
     def _offer(self, sends: Sends, order: list[int]) -> None:
         """Offer an order of parents, their chunks one after the other."""
         whole, order = parted(sends, order, self.sizes)
-        self.run.offer(in_epochs(self.run.problem, self.moves, timed(whole, order)))
+        self.run.offer(in_epochs(self.run.problem, self.transfers, timed(whole, order)))
 
     def _contiguous(self, sends: Sends, best: Order) -> None:
         """Solve step 3 behind the best order and offer what it says."""
@@ -417,17 +417,17 @@ class Search:
         self._offer(sends, order)
 
     def _allowed(self) -> np.ndarray:
-        """Say on which moves chunks may go together; in the paper InfiniBand, for its alpha."""
-        moves, choice = self.moves, self.choices.contiguity
+        """Say on which transfers chunks may go together; in the paper InfiniBand, for its alpha."""
+        transfers, choice = self.transfers, self.choices.contiguity
         if choice != "between-hosts":
-            return np.full(len(moves), choice == "everywhere")
-        names = {name: number for number, name in enumerate(moves.topology.hosts)}
-        host = np.array([names.get(each.host or "", -1) for each in moves.topology.devices])
-        return leaves(host[moves.src], host[moves.dst])
+            return np.full(len(transfers), choice == "everywhere")
+        names = {name: number for number, name in enumerate(transfers.topology.hosts)}
+        host = np.array([names.get(each.host or "", -1) for each in transfers.topology.devices])
+        return leaves(host[transfers.src], host[transfers.dst])
 
 
 def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
-    """Return ways found greedily that meet all demands if such are found, else others or None."""
+    """Return paths found greedily that meet all demands if such are found, else others or None."""
     for direct in (True, False):
         taken = route(pairs, demands, direct=direct)
         if demands.spreads(taken):
@@ -436,7 +436,7 @@ def quick_paths(pairs: Pairs, demands: Demands) -> np.ndarray | None:
 
 
 def _longest(routed: Routed) -> float:
-    """µs until the last destination has its chunk by the quick ways if nothing ever waits."""
+    """µs until the last destination has its chunk by the quick paths if nothing ever waits."""
     assert routed.quick is not None
     sends = sends_of(routed.pairs, routed.quick)
     return max(longest(sends.after, sends.before, sends.delay, own=True), default=0.0)
@@ -450,8 +450,8 @@ def search(run: Run, choices: Choices) -> Stop:
     Infeasible
         If the sketch leaves no plan.
     ProblemError
-        If it names what is not there, or asks for other chunks than there are.
+        If it names what is not there, or has other chunks than there are.
     SolveError
-        If there are too many chunks and ways.
+        If there are too many chunks and paths.
     """
     return Search(run, choices).solve()

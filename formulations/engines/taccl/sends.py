@@ -1,4 +1,4 @@
-"""Sends of chunks on their ways, what each waits for, and the times that an order gives them.
+"""Sends of chunks on their paths, what each waits for, and the times that an order gives them.
 
 Step 3, contiguity encoding (formulation 3): what is sent together, sharing one latency.
 
@@ -6,7 +6,7 @@ The paper's model of a link: a transfer takes ``alpha + beta s`` and holds the l
 chunks that go together take one alpha for the sum of their bytes, and are there only when the last
 of them is. `ccl.plans` says otherwise: latency does not hold a link, so that chunks one after
 the other overlap theirs. What goes together here then gains nothing and only waits. So the program
-is solved and its time told in the paper's model; its order is offered like any other, and the
+is solved and its time reported in the paper's model; its order is offered like any other, and the
 replay decides.
 """
 
@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from formulations.engines.epoch_grid.arcs import rows
-from formulations.engines.list_scheduling.timed import Moves, TimedMoves
+from formulations.engines.list_scheduling.timed import TimedTransfers, Transfers
 from formulations.engines.taccl.pairs import Pairs, Part
 from formulations.solvers import cp
 
@@ -34,10 +34,10 @@ class Sends:
 
     Parameters
     ----------
-    moves
-        All moves of the topology.
-    move, chunk
-        Of each send the number of its move and of its parent, shape (n,).
+    transfers
+        All transfers of the topology.
+    transfer, chunk
+        Of each send the number of its transfer and of its parent, shape (n,).
     nbytes
         Bytes of each, shape (n,).
     after
@@ -50,8 +50,8 @@ class Sends:
         Sends that symmetries exchange have the same number, shape (n,).
     """
 
-    moves: Moves
-    move: np.ndarray
+    transfers: Transfers
+    transfer: np.ndarray
     chunk: np.ndarray
     nbytes: np.ndarray
     after: tuple[tuple[int, ...], ...]
@@ -60,13 +60,13 @@ class Sends:
     alike: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.move)
+        return len(self.transfer)
 
     @cached_property
     def delay(self) -> list[float]:
         """µs that each send takes."""
-        moves = self.moves
-        took = moves.latency[self.move] + self.nbytes * moves.slowest[self.move]
+        transfers = self.transfers
+        took = transfers.latency[self.transfer] + self.nbytes * transfers.slowest[self.transfer]
         return [float(each) for each in took]
 
     @cached_property
@@ -81,12 +81,12 @@ class Sends:
     @cached_property
     def crossed(self) -> tuple[Crossed, ...]:
         """Links of each send and when they are held: for ``bytes * beta``, as the replay has it."""
-        moves, found = self.moves, []
-        for move, nbytes in zip(self.move.tolist(), self.nbytes.tolist(), strict=True):
-            span = slice(moves.first[move], moves.first[move + 1])
-            begin = (moves.lead[span] + moves.drag[span] * nbytes).tolist()
-            held = (moves.beta[span] * nbytes).tolist()
-            found.append(tuple(zip(moves.link[span].tolist(), begin, held, strict=True)))
+        transfers, found = self.transfers, []
+        for transfer, nbytes in zip(self.transfer.tolist(), self.nbytes.tolist(), strict=True):
+            span = slice(transfers.first[transfer], transfers.first[transfer + 1])
+            begin = (transfers.lead[span] + transfers.drag[span] * nbytes).tolist()
+            held = (transfers.beta[span] * nbytes).tolist()
+            found.append(tuple(zip(transfers.link[span].tolist(), begin, held, strict=True)))
         return tuple(found)
 
     @cached_property
@@ -103,7 +103,7 @@ class Sends:
 
 
 def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
-    """Return the sends of ways that were chosen, without those that nobody needs.
+    """Return the sends of paths that were chosen, without those that nobody needs.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
             here = int(pairs.src[pair])
     place = {cell: number for number, cell in enumerate(needed)}
     chosen = np.array(list(needed.values()), dtype=np.int64)
-    # A way that is turned is taken back: what was sent on before is received first.
+    # A path that is turned is taken back: what was sent on before is received first.
     after: list[list[int]] = [[] for _ in place]
     for (chunk, _), number in place.items():
         source = place.get((chunk, int(pairs.src[chosen[number]])))
@@ -133,8 +133,8 @@ def sends_of(pairs: Pairs, taken: np.ndarray) -> Sends:
     chunks = pairs.chunk[chosen]
     weights = np.array([each.priority for each in part.collective.chunks], dtype=float)
     return Sends(
-        part.logical.moves,
-        part.logical.kept[pairs.move[chosen]],
+        part.logical.transfers,
+        part.logical.chosen[pairs.transfer[chosen]],
         chunks,
         part.nbytes[chunks],
         tuple(tuple(each) for each in after),
@@ -163,7 +163,7 @@ def both_halves(head: Part, adding: Sends, spreading: Sends) -> Sends:
     """
     root = head.holds.argmax(axis=1)
     last: dict[int, list[int]] = {}
-    received = adding.moves.dst[adding.move]
+    received = adding.transfers.dst[adding.transfer]
     for number in np.flatnonzero(received == root[adding.chunk]).tolist():
         for member in adding.members[adding.chunk[number]]:
             last.setdefault(member, []).append(number)
@@ -173,8 +173,8 @@ def both_halves(head: Part, adding: Sends, spreading: Sends) -> Sends:
         sums = {each for member in spreading.members[chunk] for each in last.get(member, [])}
         after.append(tuple(each + shift for each in waits) or tuple(sorted(sums)))
     return Sends(
-        adding.moves,
-        np.concatenate([adding.move, spreading.move]),
+        adding.transfers,
+        np.concatenate([adding.transfer, spreading.transfer]),
         np.concatenate([adding.chunk, spreading.chunk + len(adding.members)]),
         np.concatenate([adding.nbytes, spreading.nbytes]),
         tuple(after),
@@ -238,8 +238,8 @@ def parted(sends: Sends, order: list[int], sizes: np.ndarray) -> tuple[Sends, li
         for place in range(many[number])
     )
     parts = Sends(
-        sends.moves,
-        sends.move[which],
+        sends.transfers,
+        sends.transfer[which],
         chunk,
         sizes[chunk],
         after,
@@ -250,11 +250,11 @@ def parted(sends: Sends, order: list[int], sizes: np.ndarray) -> tuple[Sends, li
     return parts, [int(begin[each]) + place for each in order for place in range(many[each])]
 
 
-def timed(sends: Sends, order: list[int]) -> TimedMoves:
+def timed(sends: Sends, order: list[int]) -> TimedTransfers:
     """Return the sends of whole chunks at the times that an order gives them, for a schedule."""
     place = np.array(order, dtype=np.int64)
     start = np.array(times(sends, order))[place]
-    return TimedMoves(sends.move[place], sends.chunk[place], start, np.arange(len(place)))
+    return TimedTransfers(sends.transfer[place], sends.chunk[place], start, np.arange(len(place)))
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class Contiguity:
     order
         All of it in order.
     allowed
-        Whether contiguous transfers are allowed on each move of the topology.
+        Whether contiguous transfers are allowed on each transfer of the topology.
     most
         Makespan in µs, in the paper's model, of the order with nothing together.
     """
@@ -289,7 +289,7 @@ class Contiguity:
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Sends over one move with no other between them on any of its links, in order.
+        """Sends over one transfer with no other between them on any of its links, in order.
 
         Formulation 3 prints ``if allow_together then before = 1`` for the orders of switches; the
         text has it that only what is sent to the same device without another between may go
@@ -299,13 +299,16 @@ class Contiguity:
         for line in self.served:
             run = 0
             for place, number in enumerate(line):
-                run += place > 0 and self.sends.move[line[place - 1]] != self.sends.move[number]
+                run += (
+                    place > 0
+                    and self.sends.transfer[line[place - 1]] != self.sends.transfer[number]
+                )
                 runs[number].append(run)
         found: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for number in self.order:
-            move = int(self.sends.move[number])
-            if self.allowed[move]:
-                found[(move, *runs[number])].append(number)
+            transfer = int(self.sends.transfer[number])
+            if self.allowed[transfer]:
+                found[(transfer, *runs[number])].append(number)
         return [each for each in found.values() if len(each) > 1]
 
     @cached_property
@@ -345,7 +348,7 @@ class Contiguity:
         one = np.array(sends.delay) / self.most
         first, second = np.array(list(self.pairs), dtype=np.int64).T
         number = np.arange(len(first))
-        slow = sends.moves.slowest[sends.move] / self.most
+        slow = sends.transfers.slowest[sends.transfer] / self.most
         more = rows(
             np.concatenate([first, second]),
             np.concatenate([number, number]),
@@ -406,7 +409,7 @@ class Contiguity:
         begin = np.asarray(self.begin.value)
         turn = np.empty(len(self.order))
         turn[self.order] = np.arange(len(self.order))
-        # What rounding tells apart keeps its order.
+        # What differs only by rounding keeps its order.
         ticks = np.round(begin * 1e6)
         order = np.lexsort((turn, ticks)).tolist()
         chosen = np.asarray(self.together.value) > 0.5

@@ -10,7 +10,7 @@
 
 Symmetry offsets of a sketch: verified on the logical topology and on the collective.
 
-An offset that is no symmetry of both would make the program ask for what cannot be; it is left
+An offset that is no symmetry of both would make the program infeasible; it is left
 out, with a sentence that says why.
 """
 
@@ -28,7 +28,7 @@ from ccl.serialization.sketches import Inclination, Pair, Sketch
 from ccl.symmetry import Symmetry
 from ccl.symmetry.free import extended
 from ccl.topology import Topology
-from formulations.engines.list_scheduling.timed import Moves, moves_of
+from formulations.engines.list_scheduling.timed import Transfers, transfers_of
 from formulations.engines.reverse_time import adding
 from formulations.engines.taccl.pairs import (
     Logical,
@@ -41,7 +41,7 @@ from formulations.engines.taccl.pairs import (
 )
 
 Images = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Image of each chunk, move, device and link under a symmetry."""
+"""Image of each chunk, transfer, device and link under a symmetry."""
 
 
 def turned(ranks: int, by: int, block: int) -> np.ndarray:
@@ -61,7 +61,7 @@ def with_offsets(pairs: Pairs, sketch: Sketch, note: Callable[[str], None]) -> P
             continue
         more = symmetric_pairs(pairs, [*kept, found])
         if more is None:
-            note(f"the offset ({by}, {block}) is left out: it moves paths to where none lead")
+            note(f"the offset ({by}, {block}) is left out: it maps paths to where none lead")
             continue
         kept.append(found)
         best = more
@@ -69,9 +69,9 @@ def with_offsets(pairs: Pairs, sketch: Sketch, note: Callable[[str], None]) -> P
 
 
 def images_of(part: Part, sketch: Sketch, *, by: int, block: int) -> Images | str:
-    """Return what an offset does to chunks, moves, devices and links, or why it is no symmetry."""
-    ways = part.logical
-    topology = _used(ways)
+    """Return an offset's images of chunks, transfers, devices and links, or why it has none."""
+    logic = part.logical
+    topology = _used(logic)
     ranks = turned(len(topology.ranks), by, block)
     devices = extended(topology, ranks)
     if devices is None:
@@ -82,20 +82,20 @@ def images_of(part: Part, sketch: Sketch, *, by: int, block: int) -> Images | st
     chunks = both.chunks(part.collective)
     if chunks is None:
         return f"the {part.collective.kind} does not look the same after it"
-    whole = ways.moves.topology
+    whole = logic.transfers.topology
     position = [whole.link_index[link.ends] for link in topology.links]
     link = np.arange(len(whole.links))
     link[position] = np.array(position)[both.links[1]]
-    moves = _moved(ways, link)
-    if moves is None:
-        return "it moves paths to where none lead"
-    return chunks[1], moves, devices, link
+    transfers = _moved(logic, link)
+    if transfers is None:
+        return "it maps paths to where none lead"
+    return chunks[1], transfers, devices, link
 
 
-def _used(ways: Logical) -> Topology:
-    """Return the topology with the links that are crossed by moves, without limits."""
-    topology = ways.moves.topology
-    crossed = np.flatnonzero(np.diff(ways.beta.indptr))
+def _used(logic: Logical) -> Topology:
+    """Return the topology with the links that are crossed by transfers, without limits."""
+    topology = logic.transfers.topology
+    crossed = np.flatnonzero(np.diff(logic.beta.indptr))
     links = tuple(topology.links[number] for number in crossed.tolist())
     return replace(topology, links=links, limits=(), declared=())
 
@@ -110,14 +110,14 @@ def _keeps(sketch: Sketch, topology: Topology, ranks: np.ndarray) -> bool:
     return kept(sketch.relays) and kept(sketch.forced)
 
 
-def _moved(ways: Logical, link: np.ndarray) -> np.ndarray | None:
-    """Return the image of each move under a permutation of the links; None if one has none."""
-    moves = ways.moves
+def _moved(logic: Logical, link: np.ndarray) -> np.ndarray | None:
+    """Return the image of each transfer under a permutation of the links; None if one has none."""
+    transfers = logic.transfers
     chance = np.random.default_rng(0)
     code: np.ndarray = chance.integers(1, 1 << 62, size=len(link), dtype=np.int64)
-    # A way is known by its links whatever their order, as no two ways have the same ones.
+    # A path is known by its links whatever their order, as no two paths have the same ones.
     names, images = (
-        np.add.reduceat(values[moves.link], moves.first[:-1])[ways.kept]
+        np.add.reduceat(values[transfers.link], transfers.first[:-1])[logic.chosen]
         for values in (code, code[link])
     )
     order = np.argsort(names)
@@ -136,35 +136,35 @@ def default_sketch(problem: Problem) -> Sketch:
     Raises
     ------
     Infeasible
-        If no way joins two GPUs.
+        If no path joins two GPUs.
     SolveError
-        If there are too many ways.
+        If there are too many paths.
     """
     whole = adding(problem) if problem.collective.reduces else problem
-    return derived(problem, moves_of(whole.topology))
+    return derived(problem, transfers_of(whole.topology))
 
 
-def derived(problem: Problem, moves: Moves) -> Sketch:
-    """Derive a sketch where the moves are known."""
-    everything = logical(moves, Sketch())
+def derived(problem: Problem, transfers: Transfers) -> Sketch:
+    """Derive a sketch where the transfers are known."""
+    everything = logical(transfers, Sketch())
     between = _between(everything)
     plain = Sketch(between=between)
-    if between is not None and not _joins(problem, moves, plain):
+    if between is not None and not _joins(problem, transfers, plain):
         plain = Sketch()
-    ways = logical(moves, plain)
-    plain = replace(plain, switches=_inclination(ways, problem.collective.chunk_size))
-    return replace(plain, offsets=_offsets(problem, moves, plain))
+    logic = logical(transfers, plain)
+    plain = replace(plain, switches=_inclination(logic, problem.collective.chunk_size))
+    return replace(plain, offsets=_offsets(problem, transfers, plain))
 
 
-def _between(ways: Logical) -> tuple[Pair, ...] | None:
+def _between(logic: Logical) -> tuple[Pair, ...] | None:
     """Choose a receiver for each GPU, link that it sends on and other host; None if none can be."""
-    topology = ways.moves.topology
-    local = _local(ways)
+    topology = logic.transfers.topology
+    local = _local(logic)
     found: dict[tuple[int, int, int], set[int]] = defaultdict(set)
-    first = ways.moves.link[ways.moves.first[:-1]][ways.kept]
-    for move in np.flatnonzero(ways.away & ways.switched).tolist():
-        src, dst = int(ways.src[move]), int(ways.dst[move])
-        found[src, int(first[move]), int(ways.host[dst])].add(dst)
+    first = logic.transfers.link[logic.transfers.first[:-1]][logic.chosen]
+    for transfer in np.flatnonzero(logic.away & logic.switched).tolist():
+        src, dst = int(logic.src[transfer]), int(logic.dst[transfer])
+        found[src, int(first[transfer]), int(logic.host[dst])].add(dst)
     if all(len(each) == 1 for each in found.values()):
         return None
     taken: dict[int, int] = defaultdict(int)
@@ -173,46 +173,46 @@ def _between(ways: Logical) -> tuple[Pair, ...] | None:
         dst = min(receivers, key=lambda each: (local[each] != local[src], taken[each], each))
         taken[dst] += 1
         pairs.add((src, dst))
-    direct = np.flatnonzero(ways.away & ~ways.switched)
-    pairs |= set(zip(ways.src[direct].tolist(), ways.dst[direct].tolist(), strict=True))
+    direct = np.flatnonzero(logic.away & ~logic.switched)
+    pairs |= set(zip(logic.src[direct].tolist(), logic.dst[direct].tolist(), strict=True))
     names = [each.name for each in topology.devices]
     return tuple((names[src], names[dst]) for src, dst in sorted(pairs))
 
 
-def _joins(problem: Problem, moves: Moves, sketch: Sketch) -> bool:
-    """Whether a sketch leaves ways to all destinations."""
+def _joins(problem: Problem, transfers: Transfers, sketch: Sketch) -> bool:
+    """Test whether a sketch leaves paths to all destinations."""
     try:
-        for part in parts_of(moves, problem.collective, sketch):
+        for part in parts_of(transfers, problem.collective, sketch):
             pairs_of(part)
     except Infeasible:
         return False
     return True
 
 
-def _local(ways: Logical) -> list[int]:
+def _local(logic: Logical) -> list[int]:
     """Return the place of each device among those of its kind in its host."""
     counted: dict[tuple[int, str], int] = defaultdict(int)
     place = []
-    for host, device in zip(ways.host.tolist(), ways.moves.topology.devices, strict=True):
+    for host, device in zip(logic.host.tolist(), logic.transfers.topology.devices, strict=True):
         place.append(counted[host, device.kind])
         counted[host, device.kind] += 1
     return place
 
 
-def _inclination(ways: Logical, nbytes: float) -> Inclination:
+def _inclination(logic: Logical, nbytes: float) -> Inclination:
     """Prefer few pairs for large chunks, many for small ones, where switches leave a choice."""
-    if not ways.switched.any():
+    if not logic.switched.any():
         return "all"
-    sent = float(np.median(nbytes * ways.slowest[ways.switched]))
-    return "uc-min" if sent > float(np.median(ways.latency[ways.switched])) else "uc-max"
+    sent = float(np.median(nbytes * logic.slowest[logic.switched]))
+    return "uc-min" if sent > float(np.median(logic.latency[logic.switched])) else "uc-max"
 
 
-def _offsets(problem: Problem, moves: Moves, sketch: Sketch) -> tuple[tuple[int, int], ...]:
+def _offsets(problem: Problem, transfers: Transfers, sketch: Sketch) -> tuple[tuple[int, int], ...]:
     """Choose offsets that hold for every part and leave no GPU in its place together."""
     many = len(problem.topology.ranks)
     if many > MOST_RANKS:
         return ()
-    parts = parts_of(moves, problem.collective, sketch)
+    parts = parts_of(transfers, problem.collective, sketch)
     kept: list[tuple[int, int]] = []
     group = np.arange(many)[None, :]
     for by, block in _candidates(many):
@@ -256,7 +256,7 @@ def _closed(group: np.ndarray, generator: np.ndarray) -> np.ndarray | None:
 
 
 def words(sketch: Sketch) -> str:
-    """Say in words what a sketch asks for."""
+    """Describe a sketch."""
     said = ["every pair of GPUs in two hosts that a path connects"]
     if sketch.between is not None:
         said = [f"{len(sketch.between)} pairs of GPUs in two hosts"]

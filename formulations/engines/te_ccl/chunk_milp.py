@@ -146,11 +146,11 @@ class ChunkRows:
         return rules
 
     def _capacity_rows(self) -> list[cp.Constraint]:
-        """Keep every link to its room; rows that cannot bind are left out."""
-        matrix, room = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
-        alone = np.repeat(~self._slowed, len(room) // len(self.hops.room))
-        binding = np.flatnonzero(alone & (matrix @ self.most > room))
-        return [matrix[binding] @ self.sends <= room[binding]] if binding.size else []
+        """Keep every link to its capacity; rows that cannot bind are left out."""
+        matrix, capacity = capacity_rows(self.hops, self.cells.epoch, self.cells.hop)
+        alone = np.repeat(~self._slowed, len(capacity) // len(self.hops.capacity))
+        binding = np.flatnonzero(alone & (matrix @ self.most > capacity))
+        return [matrix[binding] @ self.sends <= capacity[binding]] if binding.size else []
 
     def _limit_rows(self) -> list[cp.Constraint]:
         """Keep every shared limit to its bandwidth in every epoch."""
@@ -161,7 +161,7 @@ class ChunkRows:
     @property
     def _slowed(self) -> np.ndarray:
         """Whether each link has less bandwidth at times, shape (links,)."""
-        topology, found = self.hops.topology, np.zeros(len(self.hops.room), dtype=bool)
+        topology, found = self.hops.topology, np.zeros(len(self.hops.capacity), dtype=bool)
         for window in self.hops.grid.windows:
             found[[topology.link_index[ends] for ends in window.links]] = True
         return found
@@ -190,7 +190,7 @@ class Keeping:
     def __init__(self, windows: Windows, cells: Cells, memory: Memory) -> None:
         self.hops, self.has = windows.hops, windows.demand.has
         self.most, self.cells, self.memory = windows.most, cells, memory
-        self.leaves = np.isfinite(memory.room)[:, None] & ~memory.keeps
+        self.leaves = np.isfinite(memory.capacity)[:, None] & ~memory.keeps
         self.number = np.full(self.leaves.shape, -1)
         self.number[self.leaves] = np.arange(int(self.leaves.sum()))
         self.width = int(self.leaves.sum())
@@ -199,7 +199,7 @@ class Keeping:
     def rules(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
         """Return all rows."""
         rules = [self.gone[: -self.width] <= self.gone[self.width :]] if self.width else []
-        return rules + self._send_rows(sends, buffers) + self._kept_rows(sends, buffers)
+        return rules + self._send_rows(sends, buffers) + self._stock_rows(sends, buffers)
 
     def _at(self, moment: np.ndarray, device: np.ndarray, chunk: np.ndarray) -> np.ndarray:
         """Return the number of the variable gone[moment, device, chunk]."""
@@ -222,8 +222,8 @@ class Keeping:
         first = np.where(self.has[device, chunk], most, 0)
         return [sends[needs] + left @ self.gone <= first + held @ buffers]
 
-    def _kept_rows(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
-        """Count what is kept before the first epoch and in each; none of it is negative."""
+    def _stock_rows(self, sends: cp.Variable, buffers: cp.Variable) -> list[cp.Constraint]:
+        """Count what is stored before the first epoch and in each; none of it is negative."""
         horizon, limited = self.cells.horizon, self.memory.limited
         shape = (horizon + 1, *self.has.shape)
         count = int(np.prod(shape))
@@ -243,9 +243,9 @@ class Keeping:
         inside = np.flatnonzero(np.isin(owner, limited))
         total = rows(row[inside], inside, ((horizon + 1) * len(limited), count))
         fixed = total @ first.astype(float)
-        room = np.tile(self.memory.room[limited], horizon + 1)
+        capacity = np.tile(self.memory.capacity[limited], horizon + 1)
         kept = (total @ held) @ buffers + (total @ came) @ sends - (total @ left) @ self.gone
-        return [*rules, kept + fixed <= room]
+        return [*rules, kept + fixed <= capacity]
 
     def _window(self) -> np.ndarray:
         """Whether a chunk can be at a device at the beginning or the end of each epoch."""
@@ -279,7 +279,7 @@ def _sharp_start(hops: Arcs) -> np.ndarray:
     limited = hops.grid.limited
     return np.array(
         [
-            bool(limited[list(links)].any()) or bool((hops.room[list(links)] == 1).all())
+            bool(limited[list(links)].any()) or bool((hops.capacity[list(links)] == 1).all())
             for links in hops.links
         ]
     )
@@ -289,7 +289,7 @@ def _sharp_end(hops: Arcs) -> np.ndarray:
     """Whether a send over each hop arrives exactly at the end of its last epoch, (hops,)."""
     grid, found = hops.grid, []
     for hop, links in enumerate(map(list, hops.links)):
-        alone = bool((hops.room[links] == 1).all()) and not grid.limited[links].any()
+        alone = bool((hops.capacity[links] == 1).all()) and not grid.limited[links].any()
         took = float(max(grid.hold[links]) + sum(grid.alpha[links]))
         whole = float(hops.delay[hop]) * grid.epoch_duration
         found.append(alone and abs(took - whole) <= ROUNDING * whole)
@@ -312,7 +312,7 @@ class ChunkModel:
     run
         Gives limits and hears news.
     memory
-        Limited buffers, or None where there are none.
+        Limited buffers, or None.
     at_once
         Whether a device must send on what it was not given at the start when it arrives, or
         never.
@@ -362,7 +362,7 @@ class ChunkModel:
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """
@@ -414,7 +414,7 @@ class ChunkModel:
 
     @property
     def near(self) -> bool:
-        """Whether the last model stopped at the gap of its objective that was asked for."""
+        """Whether the last model stopped at the gap of its objective that was requested."""
         return self.outcome is not None and self.outcome.ending is TerminationCondition.GAP
 
     def measure(self, horizon: int) -> ModelSize:
@@ -507,7 +507,7 @@ class ChunkModel:
     def _priority(self) -> np.ndarray:
         """Weight of each chunk; read backwards an early arrival is a late one, so all are 1."""
         chunks = self.run.problem.collective.chunks
-        if self.run.mirrored:
+        if self.run.reverse_time:
             return np.ones(len(chunks))
         return np.array([chunk.priority for chunk in chunks])
 

@@ -1,13 +1,13 @@
-"""How the model of whole chunks is asked: on which grids, for which horizons, until when.
+"""Search over the model of whole chunks: on which grids, for which horizons, until when.
 
-For how many epochs the model of whole chunks is asked: from above, in halves, or by the paper.
+The horizons for which the model of whole chunks is solved: from above, in halves, or by the paper.
 
 The smallest horizon K that has a solution is found by descending from one that is known to be
 enough, or by bisection between the latency, the lower bounds and that one. Every K that is tried
-is told in the log.
+is in the log.
 
 Algorithm 1 of TE-CCL (appendix E) finds a horizon that is enough from models of 4, 8 and 12 long
-epochs: for one candidate after the other of the whole time, in µs, it asks whether a schedule of
+epochs: for one candidate after the other of the whole time, in µs, it decides whether a schedule of
 that time exists. As printed, its loop over candidates goes on after one has worked, so that the
 last counts and not the smallest; no candidates are given, and none that works leaves its answer
 undefined. Here candidates are multiples of the lower bound, `SHARES`, ascending; the first that
@@ -101,7 +101,7 @@ class Horizons:
         start: Schedule | None = None,
     ) -> None:
         self.start, self.at_hand = start, known
-        self.asked = False
+        self.attempted = False
         self.ruled_out = 0
         self.model, self.options, self.run = model, options, model.run
         self.most = options.horizon or enough
@@ -135,9 +135,9 @@ class Horizons:
             return Stop.TIME_LIMIT
 
     def _ask(self, horizon: int) -> Schedule | None:
-        """Return a plan of at most so many epochs, None where there is none; both are noted."""
+        """Return a plan of at most so many epochs, or None; both are noted."""
         tried = f"{horizon} epochs of {self.model.hops.grid.epoch_duration:.6g} µs"
-        self.asked = True
+        self.attempted = True
         start = self.at_hand if self.at_hand and self.at_hand.horizon <= horizon else None
         try:
             plan = self.model.solve(horizon, start=None if self.run.problem.windows else start)
@@ -158,9 +158,9 @@ class Horizons:
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no schedule.
         """
-        # What latency and bounds rule out need not be asked, where more is allowed.
+        # What latency and bounds rule out need not be solved, where more is allowed.
         self.high = min(max(self.high, self.model.least), self.limit)
         while True:
             self.model.check(self.high)
@@ -173,7 +173,7 @@ class Horizons:
             self.high = min(2 * self.high, self.limit)
 
     def _descend(self) -> Stop:
-        """Ask for one epoch less until there is no solution."""
+        """Try one epoch less until there is no solution."""
         if not self.known:
             self._first()
         while not self.run.enough and self.high > max(self.model.least, self.ruled_out + 1):
@@ -187,8 +187,8 @@ class Horizons:
         return self.run.reached if self.run.enough else Stop.MODEL_OPTIMAL
 
     def _built(self) -> None:
-        """Ask for the horizon of the plan at hand where nothing else had to be asked."""
-        if not (self.asked or self.options.stop_at_proof):
+        """Try the horizon of the plan at hand where nothing else had to be tried."""
+        if not (self.attempted or self.options.stop_at_proof):
             self._ask(self.high)
 
     def _bisect(self) -> Stop:
@@ -244,7 +244,7 @@ def algorithm_1(run: Run, model: Callable[[float], ChunkModel], *, offers: bool)
     model
         Makes the models on the grid of an epoch duration in µs.
     offers
-        Whether a schedule on long epochs is an answer to what was asked.
+        Whether a schedule on long epochs answers the request.
 
     Raises
     ------
@@ -317,7 +317,7 @@ finds nothing on larger ones within minutes on two cores."""
 def find(run: Run, options: ChunkOptions) -> Stop:
     """Offer greedy schedules, then those of the model, the most promising grid first.
 
-    With time to spare, the model is asked on finer grids as well.
+    With time to spare, the model is solved on finer grids as well.
     """
     run.merit = _merit(run, options)
     try:
@@ -410,7 +410,7 @@ def _by_greedy(run: Run, options: ChunkOptions) -> list[Start]:
         plan = _after_windows(schedule(sends, hops, wanted), hops)
         fits = plan.horizon <= (options.horizon or plan.horizon)
         makespan = run.replay(plan) if fits else math.inf
-        # A finer grid costs a larger model, so it must be worth it.
+        # A finer grid costs a larger model, so it must gain enough.
         if makespan < best * (1 - WORTH):
             best, first = makespan, len(starts)
         known = options.greedy_start and fits and _offered(run, options, plan)
@@ -452,7 +452,7 @@ def _after_windows(plan: Schedule, hops: Arcs) -> Schedule:
 
 
 def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
-    """Offer a constructed schedule, and say whether it is a plan of what was asked."""
+    """Offer a constructed schedule, and return whether it answers the request."""
     if not options.store_and_forward:
         run.note("a schedule that stores and forwards is only a guess of the horizon")
         return False
@@ -466,15 +466,15 @@ def _offered(run: Run, options: ChunkOptions, plan: Schedule) -> bool:
 
 
 def _by_algorithm_1(run: Run, options: ChunkOptions) -> list[Start]:
-    """Return every grid with the horizon that Algorithm 1 finds, where the options ask for it."""
+    """Return every grid with the horizon that Algorithm 1 finds, where the options select it."""
     if options.horizon_by != "algorithm-1":
         return []
     through = options.switches == "hyper-edges"
-    asked = (options.epoch_duration, options.horizon, run.epoch_duration)
+    fixed = (options.epoch_duration, options.horizon, run.epoch_duration)
     duration = algorithm_1(
         run,
         lambda tau: _model(run, options, _hops(run, tau, through=through)),
-        offers=all(each is None for each in asked),
+        offers=all(each is None for each in fixed),
     )
     grids = _grids(run, options)
     return [(hops, in_epochs(duration, hops.grid.epoch_duration), None) for hops in grids]
@@ -484,13 +484,17 @@ def _hops(run: Run, epoch_duration: float, *, through: bool) -> Arcs:
     problem = run.problem
     size = problem.collective.chunk_size
     grid = EpochGrid(
-        problem.topology, size, epoch_duration, mirrored=run.mirrored, windows=problem.windows
+        problem.topology,
+        size,
+        epoch_duration,
+        reverse_time=run.reverse_time,
+        windows=problem.windows,
     )
     return hyper_edges(grid) if through else link_arcs(grid)
 
 
 def _grids(run: Run, options: ChunkOptions) -> list[Arcs]:
-    """Return the hops on every grid that the options ask for and that is not too fine."""
+    """Return the hops on every grid that the options select and that is not too fine."""
     problem = run.problem
     taus = epoch_durations(problem, options, note=run.note)
     if run.epoch_duration is not None:
@@ -519,7 +523,7 @@ def _grids(run: Run, options: ChunkOptions) -> list[Arcs]:
 def epoch_durations(
     problem: Problem, options: ChunkOptions, *, note: Callable[[str], None]
 ) -> list[float]:
-    """Return the epoch durations in µs to be tried; `note` is told of what made them longer."""
+    """Return the epoch durations in µs to be tried; `note` takes what made them longer."""
     topology, size = problem.topology, problem.collective.chunk_size
     taus = durations(topology, size, by=options.epoch, given=options.epoch_duration)
     if options.epoch_duration is not None:
@@ -527,7 +531,7 @@ def epoch_durations(
     if options.lengthen_short and options.epoch != "auto":
         taus = [_lengthened(topology, tau, note) for tau in taus]
     if options.epoch_multiplier > 1:
-        note(f"epochs are {options.epoch_multiplier} times as long, as asked for")
+        note(f"epochs are {options.epoch_multiplier} times as long, as requested")
     return [tau * options.epoch_multiplier for tau in taus]
 
 
@@ -552,7 +556,7 @@ def _merit(run: Run, options: ChunkOptions) -> Callable[[Result], float] | None:
         several |= len(tenant_priorities(run.problem)) > 1
     if options.objective == "fewest-epochs" or not several:
         return None
-    if run.mirrored or run.answers is not None:
+    if run.reverse_time or run.answers is not None:
         run.note("priorities say nothing here: sums are found backwards in time")
         return None
     return weighted_finish if options.objective == "finish-times" else weighted_arrivals

@@ -1,4 +1,4 @@
-"""How large the model of whole chunks would be, told before it is built or a solver loaded."""
+"""Size of the model of whole chunks, before it is built or a solver loaded."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ GROUPS = {
     "wanted": "at the end whoever wants a chunk holds it",
     "send what is held": "a device sends a chunk only if it holds it",
     "switch": "what leaves a switch in an epoch is what came in for it",
-    "room of a link": "a link carries no more chunks in an epoch than it has room for",
+    "capacity of a link": "a link carries no more chunks in an epoch than it has room for",
     "shared limit": "what is carried under a shared limit in an epoch fits into it",
-    "any row": "windows are left out, so no rows are told apart",
+    "any row": "windows are left out, so no rows are distinguished",
 }
 """What the constraints say, by the names that `estimate` counts them under."""
 
 
 def estimate(problem: Problem, options: ChunkOptions) -> ModelEstimate | None:
-    """Count the first model that would be built, None where nothing has to move.
+    """Count the first model that would be built, None where nothing has to be sent.
 
-    It is on the coarsest grid that the options ask for, with the horizon given or, where none is,
+    It is on the coarsest grid that the options select, with the horizon given or, without one,
     with the smallest that latencies and cuts allow, so it is then a lower estimate; of a
     sum for several ranks it is the larger half. Above `PAIRS` or `DEVICES` only the cells are
     counted, windows left out, which is an upper estimate. Those of limited buffers, of
@@ -47,16 +47,20 @@ def estimate(problem: Problem, options: ChunkOptions) -> ModelEstimate | None:
     """
     if not options.copy:
         problem = without_copies(problem)
-    found = [_one(part, options, mirrored=mirrored) for part, mirrored in parts(problem)]
+    found = [
+        _one(part, options, reverse_time=reverse_time) for part, reverse_time in parts(problem)
+    ]
     return max(found, key=lambda each: each.variables, default=None)
 
 
-def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelEstimate:
+def _one(problem: Problem, options: ChunkOptions, *, reverse_time: bool) -> ModelEstimate:
     network = Network(problem)
     bounds = cut_bounds(network, common_cuts(network))
     bound = max((each.makespan for each in bounds), default=0.0)
     tau = max(epoch_durations(problem, options, note=lambda _: None))
-    grid = EpochGrid(problem.topology, problem.collective.chunk_size, tau, mirrored=mirrored)
+    grid = EpochGrid(
+        problem.topology, problem.collective.chunk_size, tau, reverse_time=reverse_time
+    )
     hops = hyper_edges(grid) if options.switches == "hyper-edges" else link_arcs(grid)
     least = options.horizon or in_epochs(bound, tau)
     pairs = len(hops.routes) * len(problem.collective.chunks)
@@ -67,6 +71,6 @@ def _one(problem: Problem, options: ChunkOptions, *, mirrored: bool) -> ModelEst
     windows = Windows(hops, demand(problem))
     if options.horizon is None:
         least = max(least, windows.last_to_come[0], crossing(hops, windows.demand).epochs)
-    asked = "as asked for" if options.horizon else "the least that latencies and cuts allow"
-    note = f"of {least} epochs of {tau:.6g} µs, {asked}"
+    why = "as requested" if options.horizon else "the least that latencies and cuts allow"
+    note = f"of {least} epochs of {tau:.6g} µs, {why}"
     return replace(windows.estimate(least), note=note)

@@ -39,7 +39,7 @@ SPARE = 1e-6
 
 @dataclass(frozen=True)
 class _Cells:
-    """The variables of one horizon: number of each, -1 where there is none.
+    """The variables of one horizon: number of each, -1 where it has none.
 
     Parameters
     ----------
@@ -138,13 +138,13 @@ class FlowModel:
             What is least or most: ``thrift``, the time for which links are busy; ``haste``, the
             same, but of the last epochs more than of others; ``arrivals``, rewards for early ones.
         careful
-            Whether what may arrive in an epoch is kept together with all that leaves in it, and
+            Whether what may arrive in an epoch is stored together with all that leaves in it, and
             links are filled a little less than they could be.
 
         Raises
         ------
         Infeasible
-            If there is none.
+            If there is no plan.
         LimitReached
             If the time limit came first.
         """
@@ -223,12 +223,14 @@ class FlowModel:
         ]
 
     def _capacity(self, cells: _Cells, sent: cp.Variable, *, spare: float) -> list[cp.Constraint]:
-        """Room of each link and shared limit in each epoch, images of what is sent counted."""
-        found = self._rooms(cells, sent.size)
-        return [matrix @ sent <= room * (1 - spare) for matrix, room, _ in found]
+        """Capacity of each link and shared limit in each epoch, images of what is sent counted."""
+        found = self._capacities(cells, sent.size)
+        return [matrix @ sent <= capacity * (1 - spare) for matrix, capacity, _ in found]
 
-    def _rooms(self, cells: _Cells, columns: int) -> Iterator[tuple[Any, np.ndarray, list[int]]]:
-        """Yield rows of capacity with their room, and the links or limits that they stand for.
+    def _capacities(
+        self, cells: _Cells, columns: int
+    ) -> Iterator[tuple[Any, np.ndarray, list[int]]]:
+        """Yield rows of capacity with their right-hand sides, and their links or limits.
 
         Rows that cannot bind and, of links or limits that are images of one another, all but one
         are left out. Limits are numbered after all links.
@@ -240,8 +242,8 @@ class FlowModel:
         many = len(topology.links)
         matrix = rows(k * many + orbit[e], cell, (cells.horizon * many, columns), value=times[e])
         used = np.flatnonzero(np.diff(matrix.indptr))
-        room = (hops.room * grid.shares(cells.horizon)).ravel()
-        yield matrix[used], room[used], (used % many).tolist()
+        capacity = (hops.capacity * grid.shares(cells.horizon)).ravel()
+        yield matrix[used], capacity[used], (used % many).tolist()
         alike: dict[tuple[float, bytes], tuple[np.ndarray, list[int]]] = {}
         for number, limit in enumerate(topology.limits):
             inside = np.zeros(many)
@@ -288,17 +290,19 @@ class FlowModel:
         goal = flows.goal[d[which]]
         place, cell = later * many + orbit[goal], cells.read[k, d][which]
         had = rows(place, cell, (epochs * many, read.size), value=times[goal])
-        room = np.array([np.inf if each is None else each for each in size]) / hops.grid.chunk_size
+        capacity = (
+            np.array([np.inf if each is None else each for each in size]) / hops.grid.chunk_size
+        )
         # At the beginning everything is where the problem says, whatever fits.
         row = np.arange(many, epochs * many)
         row = row[limited[row % many] & (orbit[row % many] == row % many)]
-        most = (room - flows.kept)[row % many]
+        most = (capacity - flows.stored)[row % many]
         return [leaving[row] @ sent + back[row] @ held + had[row] @ read <= most]
 
     def _busy(self, cells: _Cells, sent: cp.Variable, *, late: float) -> cp.Minimize:
         cost = np.zeros(sent.size)
         k, e, s = np.nonzero(cells.sent >= 0)
-        # In shares of the longest hop, plus a little for every hop, so that no way is free.
+        # In shares of the longest hop, plus a little for every hop, so that no path is free.
         hold = self.hops.grid.hold
         left = cells.horizon - k - self.hops.delay[e]
         cost[cells.sent[k, e, s]] = (hold / hold.max() + 0.01)[e] * (1 + late * 4.0**-left)
@@ -332,13 +336,13 @@ class FlowModel:
 
     def _overload(self, sends: tuple[Send, ...], horizon: int) -> float:
         """Return by which factor the solver's tolerance overfills an epoch, 1 or hardly more."""
-        topology, room = self.hops.topology, self.hops.room
+        topology, capacity = self.hops.topology, self.hops.capacity
         chunks, unit = self.run.problem.collective.chunks, self.hops.grid.chunk_size
         load = np.zeros((len(topology.links), horizon))
         for send in sends:
             link = topology.link_index[send.src, send.dst]
             load[link, send.epoch] += send.fraction * chunks[send.chunk].size / unit
-        most = float((load / room[:, None]).max())
+        most = float((load / capacity[:, None]).max())
         for limit in topology.limits:
             links = [topology.link_index[ends] for ends in limit.links]
             through = 1e3 * limit.bandwidth * self.hops.grid.epoch_duration / unit
@@ -367,9 +371,9 @@ def _filled(cells: np.ndarray, variable: cp.Variable) -> np.ndarray:
 GROUPS = {
     "balance": "what comes to a device in an epoch is held back, read or sent on",
     "demand": "who wants an amount reads all of it, sooner or later",
-    "room of a link": "what is sent over a link in an epoch fits into it",
+    "capacity of a link": "what is sent over a link in an epoch fits into it",
     "shared limit": "what is sent under a shared limit in an epoch fits into it",
-    "any row": "windows are left out, so no rows are told apart",
+    "any row": "windows are left out, so no rows are distinguished",
 }
 """What the constraints say."""
 
@@ -389,12 +393,12 @@ def count_amounts(hops: Arcs, flows: Commodities, horizon: int) -> ModelEstimate
     touched[0, flows.sources, np.arange(len(flows.sources))] = True
     orbit = flows.links.min(axis=0)
     k, e, _ = np.nonzero(sent)
-    rooms = len(np.unique(k * len(orbit) + orbit[e]))
+    capacities = len(np.unique(k * len(orbit) + orbit[e]))
     limits, entries = _limits(hops, flows, sent)
     rows = {
         "balance": int(touched.sum()),
         "demand": len(flows.amount),
-        "room of a link": rooms,
+        "capacity of a link": capacities,
         "shared limit": limits,
     }
     nonzeros = 2 * many[0] + 2 * many[1] + many[2] + many[2] + many[0] + entries

@@ -1,12 +1,12 @@
 """A first plan in milliseconds: chunks are routed one destination after the other.
 
-Each demand takes the way that arrives first through what is still free on the grid, from any
+Each demand takes the path that arrives first through what is still free on the grid, from any
 device that holds the chunk by then; what it passes becomes a holder. That is Dijkstra's algorithm
 on the grid of epochs with reservations. The order of demands is by distance, in turns, then by
 chance; the best of several orders wins. Models use it as a first plan and for a horizon known to
 be enough: it proves nothing.
 
-Given moves, one after the other, each as early as what is free lets it: constructed plans.
+Given transfers, one after the other, each as early as what is free lets it: constructed plans.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def greedy(
     Raises
     ------
     Infeasible
-        If the hops lead no way to a device that wants a chunk.
+        If no path of hops leads to a device that wants a chunk.
     """
     out: list[list[Route]] = [[] for _ in hops.topology.devices]
-    for way in _ways(hops, through=through):
-        out[way.src].append(way)
+    for hop in _single_hops(hops, through=through):
+        out[hop.src].append(hop)
     pairs = np.argwhere(demand.wants)
     begin, best, horizon = time.perf_counter(), [], np.inf
     for order in _orders(hops, demand, pairs, np.random.default_rng(seed)):
@@ -102,7 +102,7 @@ def _orders(
         yield np.argsort(chance.random(len(pairs)) * (1 + attempt % 3) - far)
 
 
-def _ways(hops: Arcs, *, through: bool) -> list[Route]:
+def _single_hops(hops: Arcs, *, through: bool) -> list[Route]:
     if through:
         return [hyper_edge(hops, number) for number in range(len(hops.routes))]
     return [hop_by_hop(hops, route) for route in relay_paths(hops.topology)]
@@ -123,10 +123,10 @@ def _route(
         if device in held:
             last = max(last, held[device])
             continue
-        for way, epoch in _quickest(free, out, held, device):
-            free.take(way, epoch)
-            held[way.dst] = epoch + way.delay
-            sends.extend(way.sends(epoch, chunk))
+        for hop, epoch in _quickest(free, out, held, device):
+            free.take(hop, epoch)
+            held[hop.dst] = epoch + hop.delay
+            sends.extend(hop.sends(epoch, chunk))
         last = max(last, held[device])
     return sends, last
 
@@ -134,12 +134,12 @@ def _route(
 def _quickest(
     free: Reservations, out: list[list[Route]], held: dict[int, int], goal: int
 ) -> list[tuple[Route, int]]:
-    """Dijkstra from all holders to `goal` by arrival epoch; the ways in order, with epochs.
+    """Dijkstra from all holders to `goal` by arrival epoch; the paths in order, with epochs.
 
     Raises
     ------
     Infeasible
-        If no way leads there.
+        If no path leads there.
     """
     queue = [(epoch, device) for device, epoch in held.items()]
     heapq.heapify(queue)
@@ -151,14 +151,14 @@ def _quickest(
             break
         if epoch > best[device]:
             continue
-        for way in out[device]:
-            if best.get(way.dst, 1 << 60) <= epoch + way.delay:
+        for hop in out[device]:
+            if best.get(hop.dst, 1 << 60) <= epoch + hop.delay:
                 continue
-            start = free.first(way, epoch)
-            if start + way.delay < best.get(way.dst, 1 << 60):
-                best[way.dst] = start + way.delay
-                came[way.dst] = way, start
-                heapq.heappush(queue, (start + way.delay, way.dst))
+            start = free.first(hop, epoch)
+            if start + hop.delay < best.get(hop.dst, 1 << 60):
+                best[hop.dst] = start + hop.delay
+                came[hop.dst] = hop, start
+                heapq.heappush(queue, (start + hop.delay, hop.dst))
     if goal not in came:
         raise Infeasible(no_path(free.hops.topology.devices[goal].name))
     path = []
@@ -168,11 +168,11 @@ def _quickest(
     return path[::-1]
 
 
-def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Demand) -> Schedule:
-    """Return the schedule of moves (chunk, device names along its way), in that order.
+def place(transfers: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Demand) -> Schedule:
+    """Return the schedule of transfers (chunk, device names along its path), in that order.
 
-    A move begins at the last device of its way that has the chunk by then; a device that stores
-    keeps a copy of what passes.
+    A transfer begins at the last device of its path that has the chunk by then; a device that
+    stores keeps a copy of what passes.
     """
     free = Reservations(hops)
     names = [each.name for each in hops.topology.devices]
@@ -180,21 +180,21 @@ def place(moves: Iterable[tuple[int, tuple[str, ...]]], hops: Arcs, demand: Dema
         {names[device]: 0 for device in np.flatnonzero(held)} for held in demand.has.T
     ]
     sends: list[Send] = []
-    for chunk, route in moves:
+    for chunk, route in transfers:
         held = there[chunk]
         start = max(i for i, name in enumerate(route) if name in held)
-        for way in _stages(hops, route[start:]):
-            epoch = free.first(way, held[way.route[0]])
-            free.take(way, epoch)
-            held[way.route[-1]] = epoch + way.delay
-            sends.extend(way.sends(epoch, chunk))
+        for hop in _stages(hops, route[start:]):
+            epoch = free.first(hop, held[hop.route[0]])
+            free.take(hop, epoch)
+            held[hop.route[-1]] = epoch + hop.delay
+            sends.extend(hop.sends(epoch, chunk))
     return schedule(sends, hops, demand)
 
 
 def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
-    """Return a plan on another grid: the same ways in the same order, each as early as it can.
+    """Return a plan on another grid: the same paths in the same order, each as early as it can.
 
-    A plan that is on the grid already is kept. None where the hops are hyper-edges and it is not.
+    A plan that is on the grid already stays. None where the hops are hyper-edges and it is not.
     """
     tau = hops.grid.epoch_duration
     routes = set(hops.routes)
@@ -203,34 +203,34 @@ def onto(plan: Schedule, hops: Arcs, demand: Demand) -> Schedule | None:
         return plan
     if any(len(route) > 2 for route in routes):
         return None
-    return place(_moves(plan, hops), hops, demand)
+    return place(_transfers(plan, hops), hops, demand)
 
 
-def _moves(plan: Schedule, hops: Arcs) -> list[tuple[int, tuple[str, ...]]]:
-    """Return the chunks and ways of a plan from one device that stores to the next, in order.
+def _transfers(plan: Schedule, hops: Arcs) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the chunks and paths of a plan from one device that stores to the next, in order.
 
-    Copies that part at a switch become ways of their own from where they come.
+    Copies that part at a switch become paths of their own from where they come.
     """
     grid = replace(hops.grid, epoch_duration=plan.epoch_duration)
     index, delay = hops.topology.index, grid.delay
     arrived: defaultdict[tuple[int, str, int], list[_Part]] = defaultdict(list)
     found: list[tuple[int, int, tuple[str, ...]]] = []
     for number, send in enumerate(sorted(plan.sends, key=lambda send: send.epoch)):
-        way: _Part = (number, (send.src,))
+        part: _Part = (number, (send.src,))
         if not hops.stores[index[send.src]]:
             here = arrived[send.chunk, send.src, send.epoch]
-            way = here[0] if hops.copies[index[send.src]] else here.pop(0)
-        way = way[0], (*way[1], *send.via, send.dst)
+            part = here[0] if hops.copies[index[send.src]] else here.pop(0)
+        part = part[0], (*part[1], *send.via, send.dst)
         if hops.stores[index[send.dst]]:
-            found.append((way[0], send.chunk, way[1]))
+            found.append((part[0], send.chunk, part[1]))
         else:
             took = int(delay[hops.topology.link_index[send.src, send.dst]])
-            arrived[send.chunk, send.dst, send.epoch + took].append(way)
+            arrived[send.chunk, send.dst, send.epoch + took].append(part)
     return [(chunk, route) for _, chunk, route in sorted(found)]
 
 
 _Part = tuple[int, tuple[str, ...]]
-"""Place of the first send of a way, and the devices so far."""
+"""Place of the first send of a path, and the devices so far."""
 
 
 def _stages(hops: Arcs, route: tuple[str, ...]) -> Iterable[Route]:

@@ -45,7 +45,7 @@ class State:
     chunk: np.ndarray
 
     def lacking(self, demand: Demand) -> np.ndarray:
-        """Return which demands are neither met nor on their way, shape (devices, chunks)."""
+        """Return which demands are neither met nor in flight, shape (devices, chunks)."""
         return np.asarray(demand.wants & np.isinf(self.arrives))
 
     def delivered(self, demand: Demand) -> int:
@@ -100,7 +100,7 @@ class Rounds:
     demand
         Who has and wants which chunk.
     gamma
-        How much a chunk on its way counts beside one that has arrived, in (0, 1).
+        How much a chunk in flight counts beside one that has arrived, in (0, 1).
     """
 
     hops: Arcs
@@ -123,18 +123,18 @@ class Rounds:
     def most(self) -> np.ndarray:
         """How often a chunk may take each hop at once, shape (hops,).
 
-        More than once is of use only on the way to what can neither store nor copy.
+        More than once is of use only towards what can neither store nor copy.
         """
         hops = self.hops
-        room = np.array([min(hops.room[list(links)]) for links in hops.links])
-        return np.where(~(hops.stores | hops.copies)[hops.dst], room, 1).astype(int)
+        capacity = np.array([min(hops.capacity[list(links)]) for links in hops.links])
+        return np.where(~(hops.stores | hops.copies)[hops.dst], capacity, 1).astype(int)
 
     def reach(self, state: State) -> np.ndarray:
         """Epochs from the nearest device that has or will have a chunk, (devices, chunks)."""
         return _nearest(self.hops.distance, np.where(np.isfinite(state.arrives), 0.0, np.inf))
 
     def waits(self, state: State) -> bool:
-        """Whether something is still on its way, or holds links, when the round begins."""
+        """Whether something is still in flight, or holds links, when the round begins."""
         hops, flying = self.hops, np.isfinite(state.arrives) & (state.arrives > state.moment)
         until = state.epoch + (hops.begin + hops.occupancy)[state.hop]
         return bool(flying.any() or (until > state.moment).any())
@@ -149,7 +149,7 @@ class Rounds:
 
         The look-ahead is of `ahead` epochs, by default as many as anything may need to arrive.
 
-        A send exists if it can be made, the chunk is not there or on its way there already, and
+        A send exists if it can be made, the chunk is not there or in flight there already, and
         it leads nearer to a device that lacks the chunk than all that have it.
         """
         hops = self.hops
@@ -176,7 +176,7 @@ class Rounds:
         starts = np.where(hops.stores[hops.src], length, last)
         stop = np.minimum(starts, last - hops.delay + 1)[:, None]
         able = useful[hops.dst] & (useful | np.isfinite(there))[hops.src]
-        # What is on its way to a device arrives when it does, even if others are nearer by now.
+        # What is in flight to a device arrives when it does, even if others are nearer by now.
         first = np.where(np.isfinite(there), there, _nearest(hops.distance, there))
         return first[hops.src], np.where(able, stop, 0)
 
@@ -207,13 +207,13 @@ class _Levels:
     ----------
     member, row
         Number of a variable b and of the z that it allows, shape (entries,).
-    worth
+    reward
         Reward of each z, shape (levels,).
     """
 
     member: np.ndarray
     row: np.ndarray
-    worth: np.ndarray
+    reward: np.ndarray
 
 
 class RoundModel:
@@ -242,7 +242,7 @@ class RoundModel:
         self.levels = self._levels()
         self.sends = self._sends()
         self.buffers = cp.Variable(self.cells.buffers, bounds=[0, 1])
-        self.near = cp.Variable(len(self.levels.worth), bounds=[0, 1])
+        self.near = cp.Variable(len(self.levels.reward), bounds=[0, 1])
 
     def problem(self) -> cp.Problem:
         """Return the program; its values are read by `outcome`."""
@@ -256,7 +256,7 @@ class RoundModel:
             met = self.cells.held[-1][self.lacking]
             return cp.Problem(cp.Minimize(0), [*rules, self.buffers[met] == 1])
         rules += self._level_rows()
-        reward = self._worth() @ self.buffers + self.levels.worth @ self.near
+        reward = self._rewards() @ self.buffers + self.levels.reward @ self.near
         return cp.Problem(cp.Maximize(reward), rules)
 
     def outcome(self) -> State:
@@ -339,13 +339,13 @@ class RoundModel:
         families = [capacity_rows(hops, epoch, hop), *limit_rows(hops, epoch, hop)]
         new = len(cells.epoch)
         rules: list[cp.Constraint] = []
-        for matrix, room in families:
+        for matrix, capacity in families:
             taken = matrix[:, new:].sum(axis=1)
             mine = matrix[:, :new]
             load = mine @ self.most
-            binding = np.flatnonzero((load > 0) & (load + taken > room))
+            binding = np.flatnonzero((load > 0) & (load + taken > capacity))
             if binding.size:
-                free = np.maximum(room - taken, 0.0)[binding]
+                free = np.maximum(capacity - taken, 0.0)[binding]
                 rules.append(mine[binding] @ self.sends <= free)
         return rules
 
@@ -355,7 +355,7 @@ class RoundModel:
         stores = np.flatnonzero(self.hops.stores)
         member: list[np.ndarray] = []
         row: list[np.ndarray] = []
-        worth: list[float] = []
+        reward: list[float] = []
         for device, chunk in np.argwhere(self.lacking).tolist():
             away = far[stores, device]
             found = np.unique(away[(away > 0) & (away < near[device, chunk])])
@@ -367,11 +367,11 @@ class RoundModel:
                     numbers = numbers[numbers >= 0]
                     if numbers.size:
                         member.append(numbers)
-                        row.append(np.full(len(numbers), len(worth)))
-                        worth.append(gain / (epoch - self.length + 1))
+                        row.append(np.full(len(numbers), len(reward)))
+                        reward.append(gain / (epoch - self.length + 1))
         empty = [np.zeros(0, dtype=int)]
         return _Levels(
-            np.concatenate(member or empty), np.concatenate(row or empty), np.array(worth)
+            np.concatenate(member or empty), np.concatenate(row or empty), np.array(reward)
         )
 
     def _gains(self, levels: np.ndarray, near: float) -> np.ndarray:
@@ -383,16 +383,16 @@ class RoundModel:
 
     def _level_rows(self) -> list[cp.Constraint]:
         levels = self.levels
-        if not levels.worth.size:
+        if not levels.reward.size:
             return []
-        shape = (len(levels.worth), self.cells.buffers)
+        shape = (len(levels.reward), self.cells.buffers)
         return [self.near <= rows(levels.row, levels.member, shape) @ self.buffers]
 
-    def _worth(self) -> np.ndarray:
+    def _rewards(self) -> np.ndarray:
         """Reward of each b: of being there in an epoch of the round and of its look-ahead."""
         cells, far, near = self.cells, self.hops.distance, self.reach
         stores = self.hops.stores
-        worth = np.zeros(cells.buffers)
+        found = np.zeros(cells.buffers)
         away = np.where((far > 0) & stores[:, None], far, np.inf).min(axis=0)
         for epoch in range(1, cells.horizon + 1):
             number = cells.held[epoch]
@@ -403,5 +403,5 @@ class RoundModel:
             if epoch >= self.length:
                 nearest = np.minimum(away[device], near[device, chunk])
                 reward += (1.0 - self._value(nearest)) / (epoch - self.length + 1)
-            worth[number[device, chunk]] = reward
-        return worth
+            found[number[device, chunk]] = reward
+        return found

@@ -49,7 +49,7 @@ class Journey:
     seconds
         Limit for the solver in one round.
     shorten
-        Whether the last rounds are asked again for fewer epochs.
+        Whether the last rounds are solved again for fewer epochs.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Journey:
         self.gap, self.seconds = gap, seconds
         self.least, self.longest = length or 1, length or LONGEST * rounds.ahead
         self.number = self.stalls = 0
-        self.stretch = 1
+        self.factor = 1
 
     def travel(self) -> bool:
         """Offer the plan of all rounds, then shorter ones; return whether it came to the end.
@@ -107,7 +107,7 @@ class Journey:
         return schedule(sends, hops, self.rounds.demand)
 
     def _close(self, states: list[State]) -> None:
-        """Ask for an epoch less, again and again, from as early as leaves a small model."""
+        """Try an epoch less, again and again, from as early as leaves a small model."""
         run, rounds = self.run, self.rounds
         wants = rounds.demand.wants
         end = int(states[-1].arrives[wants].max())
@@ -146,20 +146,20 @@ class Journey:
         return model.outcome()
 
     def _round(self, state: State) -> State:
-        """Return the state after the next round; the same state if the round is asked anew."""
+        """Return the state after the next round; the same state if the round is solved anew."""
         length = self._length(state)
-        self._tell(state)
+        self._report(state)
         after: State | None = state.later(length)
-        # Else whatever there is to send on is still on its way.
+        # Else whatever there is to send on is still in flight.
         if self.rounds.count(state, length):
             after = self._solved(state, length)
         if after is None:
             return self._cut(state, length)
         self.number += 1
         if _brought(state, after) or self.rounds.waits(state):
-            self.stalls, self.stretch = 0, 1
+            self.stalls, self.factor = 0, 1
         else:
-            self.stalls, self.stretch = self.stalls + 1, 2 * self.stretch
+            self.stalls, self.factor = self.stalls + 1, 2 * self.factor
         return after
 
     def _solved(self, state: State, length: int) -> State | None:
@@ -174,7 +174,7 @@ class Journey:
                 model.problem(),
                 time_limit=self.seconds if run.left is None else min(self.seconds, run.left),
                 gap=self.gap,
-                on_report=lambda _: self._tell(state),
+                on_report=lambda _: self._report(state),
             )
         except LimitReached:
             return None
@@ -192,7 +192,7 @@ class Journey:
             if self.rounds.count(state, length) <= most:
                 break
             length = max(self.least, length // 2)
-        return length * self.stretch
+        return length * self.factor
 
     def _cut(self, state: State, length: int) -> State:
         """Make rounds shorter after one that the limit cut off, or else the limit longer."""
@@ -203,7 +203,7 @@ class Journey:
             self.seconds *= 2
         return state
 
-    def _tell(self, state: State) -> bool:
+    def _report(self, state: State) -> bool:
         """Report how it stands, and say whether the time is up."""
         demand = self.rounds.demand
         done, all_ = state.delivered(demand), int(demand.wants.sum())

@@ -4,11 +4,11 @@ The pool of column generation, and the images of its trees under automorphisms t
 root, are put into a small integer program. With y[T], how many of the k trees of a root are T:
 
     minimise R
-    sum over T of c of y[T] = k                                          each wish c
+    sum over T of c of y[T] = k                                          each demand c
     sum over T of y[T] / k bytes[c(T)] count[i, T] / rate[i] <= R        each row i
     y whole, >= 0
 
-The halves of an all-reduce are wishes, and their roots share the data equally. Where k trees of
+The halves of an all-reduce are demands, and their roots share the data equally. Where k trees of
 the pool do not reach the best rate, trees that were never found might; what is proved is only the
 rate that no number of trees exceeds.
 """
@@ -87,19 +87,19 @@ def integral(
     _with_images(pool)
     chosen = _chosen(found)
     share = Fraction(1, max(len(task.paired), 1))
-    parts = np.array([1.0 if each.partner is None else float(share) for each in task.wishes])
-    wishes = np.array(pool.wishes)[chosen]
-    loads = _loads(pool, chosen) * parts[wishes] / (trees * float(found.time))
+    parts = np.array([1.0 if each.partner is None else float(share) for each in task.demands])
+    demands = np.array(pool.demands)[chosen]
+    loads = _loads(pool, chosen) * parts[demands] / (trees * float(found.time))
     many = cp.Variable(len(chosen), integer=True, bounds=[0, trees])
     time = cp.Variable(bounds=[1 - ENOUGH, None])
     sums: Any = sparse.coo_array(
-        (np.ones(len(chosen)), (wishes, np.arange(len(chosen)))),
-        shape=(len(task.wishes), len(chosen)),
+        (np.ones(len(chosen)), (demands, np.arange(len(chosen)))),
+        shape=(len(task.demands), len(chosen)),
     ).tocsr()
     rows: Any = sparse.csr_array(loads)
-    given = np.full(len(task.wishes), trees)
+    given = np.full(len(task.demands), trees)
     model = cp.Problem(cp.Minimize(time), [sums @ many == given, rows @ many <= time])
-    start = _searched(loads, wishes, trees)
+    start = _searched(loads, demands, trees)
     if (loads @ start).max() <= 1 + ENOUGH:
         return _read(found, chosen, start, trees=trees, best=True)
     outcome = (backend or Backend()).solve(
@@ -115,7 +115,7 @@ def _read(found: Optimum, chosen: Ints, numbers: Floats, *, trees: int, best: bo
     share = Fraction(1, max(len(task.paired), 1))
     weights = {
         place: Fraction(round(float(number)), trees)
-        * (1 if task.wishes[pool.wishes[place]].partner is None else share)
+        * (1 if task.demands[pool.demands[place]].partner is None else share)
         for place, number in zip(chosen.tolist(), numbers.tolist(), strict=True)
         if round(float(number))
     }
@@ -125,14 +125,14 @@ def _read(found: Optimum, chosen: Ints, numbers: Floats, *, trees: int, best: bo
     return Integral(optimum, float(reached / found.time), best)
 
 
-def _searched(loads: Floats, wishes: Ints, trees: int) -> Floats:
+def _searched(loads: Floats, demands: Ints, trees: int) -> Floats:
     """Return how many of each tree a search takes that changes one tree at a time.
 
     Each is replaced by the one for which a high norm of the loads is least, until none changes;
     the norm becomes higher, and it begins anew from several draws.
     """
     draw = np.random.default_rng(0)
-    among = [np.flatnonzero(wishes == wish) for wish in np.unique(wishes)]
+    among = [np.flatnonzero(demands == demand) for demand in np.unique(demands)]
     best, least = np.zeros(loads.shape[1]), np.inf
     until = perf_counter() + SEARCH
     for _ in range(STARTS):
@@ -167,9 +167,9 @@ def _improved(
 
 
 def _loads(pool: Pool, chosen: Ints) -> np.ndarray:
-    """Return µs of each row for some trees, each carrying all of its wish, (rows, trees)."""
+    """Return µs of each row for some trees, each carrying all of its demand, (rows, trees)."""
     counts = np.array([pool.counts[place] for place in chosen.tolist()], dtype=float).T
-    nbytes = pool.task.nbytes[np.array(pool.wishes)[chosen]]
+    nbytes = pool.task.nbytes[np.array(pool.demands)[chosen]]
     return np.asarray(counts * nbytes / pool.task.rows.speeds[:, None])
 
 
@@ -177,7 +177,7 @@ def _chosen(found: Optimum) -> Ints:
     """Return the places of the trees that carry something, then of those cheapest at the prices."""
     pool = found.pool
     # Trees that load the rows alike are one to the program.
-    alike = {(wish, each.tobytes()): k for k, (wish, each) in _backwards(pool)}
+    alike = {(demand, each.tobytes()): k for k, (demand, each) in _backwards(pool)}
     every = np.array(sorted(alike.values()))
     costs = found.prices @ _loads(pool, every) if len(found.prices) else np.zeros(len(every))
     carrying = np.isin(every, list(found.weights.shares))
@@ -185,8 +185,8 @@ def _chosen(found: Optimum) -> Ints:
 
 
 def _backwards(pool: Pool) -> list[tuple[int, tuple[int, Ints]]]:
-    """Return the wishes and counts of trees by their places, the first one last."""
-    listed = list(enumerate(zip(pool.wishes, pool.counts, strict=True)))
+    """Return the demands and counts of trees by their places, the first one last."""
+    listed = list(enumerate(zip(pool.demands, pool.counts, strict=True)))
     return listed[::-1]
 
 
@@ -195,28 +195,28 @@ def _with_drawn(found: Optimum) -> None:
     pool, task = found.pool, found.task
     draw = np.random.default_rng(0)
     for _ in range(DRAWS):
-        if len(pool) > FEW * len(task.wishes):
+        if len(pool) > FEW * len(task.demands):
             return
         at = Prices(task, draw.random(len(task.rows.rates)))
         for place, parents in enumerate(at.cheapest().parents):
-            wish = task.wishes[place]
-            root = int(task.sides[wish.side].ranks[wish.root])
-            pool.add(place, at.sides[wish.side].column(root, parents))
+            demand = task.demands[place]
+            root = int(task.sides[demand.side].ranks[demand.root])
+            pool.add(place, at.sides[demand.side].column(root, parents))
 
 
 def _with_images(pool: Pool) -> None:
-    """Add the images of trees under automorphisms that keep their roots, while there is room."""
+    """Add the images of trees under automorphisms that keep their roots, while they fit."""
     task = pool.task
     group = automorphisms(task.problem.topology)
     every = len(task.problem.topology.ranks) - 1
-    for number, wish in enumerate(task.wishes):
-        if len(wish.others) < every:
+    for number, demand in enumerate(task.demands):
+        if len(demand.others) < every:
             continue
-        side = task.sides[wish.side]
-        still = group.stabiliser(int(side.vertices[side.ranks[wish.root]]))
+        side = task.sides[demand.side]
+        still = group.stabiliser(int(side.vertices[side.ranks[demand.root]]))
         place = 0
         while place < len(pool) and len(pool) < MOST:
-            if pool.wishes[place] == number:
+            if pool.demands[place] == number:
                 for devices, links in zip(still.generators, still.links, strict=True):
                     moved = _moved(side, pool.columns[place], devices=devices, links=links)
                     pool.add(number, moved)

@@ -1,10 +1,10 @@
 """The master of tree column generation: how much each tree of the pool carries.
 
-Sets: trees T of the pool, wishes c (one root of each orbit,
+Sets: trees T of the pool, demands c (one root of each orbit,
 `formulations.engines.tree_columns.task`), rows i of links or shared limits that look alike, and
-pairs (in, out) of wishes of an all-reduce.
+pairs (in, out) of demands of an all-reduce.
 
-Variables, all >= 0: w[T], share of the wish's data that takes T; x[pair], share of all data that
+Variables, all >= 0: w[T], share of the demand's data that takes T; x[pair], share of all data that
 the roots of an orbit add up and spread; R, the time in units of a first guess.
 
     minimise R
@@ -13,8 +13,9 @@ the roots of an orbit add up and spread; R, the time in units of a first guess.
     sum over pairs of x[pair] = 1                          if there are any
     sum over T of w[T] bytes[c(T)] count[i, T] / rate[i] <= R     each i
 
-The duals are a price on every row; a tree that is cheaper than its wish pays comes in. Whatever
-the prices, what the cheapest trees cost at them is a lower bound on R (`Master.worth`).
+The duals are a price on every row; a tree that is cheaper than its demand pays comes in. Whatever
+the prices, what the cheapest trees cost at them is a lower bound on R
+(`formulations.engines.tree_columns.price`).
 
 Exact rationals from the basis of a floating-point optimum.
 
@@ -27,7 +28,7 @@ Exact weights of trees: the last basis in whole numbers, or the nearest weights 
 
 In units in which bytes d and rates n are whole numbers, weights w and time r satisfy
 
-    sum of w over the trees of a wish = 1, or = x of its pair;  sum of x = 1
+    sum of w over the trees of a demand = 1, or = x of its pair;  sum of x = 1
     sum of w[T] d[T] count[i, T] = n[i] r                       each tight row i,
 
 as many equations as the basis has columns.
@@ -59,15 +60,15 @@ class Pool:
         Of what.
     columns
         The trees.
-    wishes
-        Place of the wish of each.
+    demands
+        Place of the demand of each.
     counts
         How often the rows count each, one sparse column each, shape (rows, 1).
     """
 
     task: Task
     columns: list[Column] = field(default_factory=list)
-    wishes: list[int] = field(default_factory=list)
+    demands: list[int] = field(default_factory=list)
     counts: list[np.ndarray] = field(default_factory=list)
     _known: dict[tuple[int, tuple[int, bytes]], int] = field(default_factory=dict)
 
@@ -75,20 +76,20 @@ class Pool:
         """How many trees there are."""
         return len(self.columns)
 
-    def add(self, wish: int, column: Column) -> int:
+    def add(self, demand: int, column: Column) -> int:
         """Keep a tree unless it is known; return its place."""
-        key = wish, column.key
+        key = demand, column.key
         place = self._known.setdefault(key, len(self.columns))
         if place == len(self.columns):
             self.columns.append(column)
-            self.wishes.append(wish)
+            self.demands.append(demand)
             self.counts.append(self.task.counts(column).astype(np.int32))
         return place
 
     def loads(self, first: int) -> sparse.csc_array:
         """Return µs of each row for each tree from one on, if it carries all, (rows, trees)."""
         found = np.array(self.counts[first:], dtype=float).T
-        nbytes = self.task.nbytes[self.wishes[first:]]
+        nbytes = self.task.nbytes[self.demands[first:]]
         return sparse.csc_array(found * nbytes / self.task.rows.speeds[:, None])
 
 
@@ -98,7 +99,7 @@ class Master:
     Parameters
     ----------
     pool
-        With a tree of each wish at least.
+        With a tree of each demand at least.
     backend
         The solver.
     """
@@ -115,13 +116,13 @@ class Master:
     def _model(self, loads: sparse.csc_array) -> cp.Problem:
         task, pool = self.pool.task, self.pool
         z = cp.Variable(self.head + len(pool), bounds=[0, None])
-        given = np.ones(len(task.wishes))
-        entries = [(wish, self.head + place, 1.0) for place, wish in enumerate(pool.wishes)]
-        for number, wish in enumerate(task.paired.tolist()):
-            for half in (wish, wish + 1):
+        given = np.ones(len(task.demands))
+        entries = [(demand, self.head + place, 1.0) for place, demand in enumerate(pool.demands)]
+        for number, demand in enumerate(task.paired.tolist()):
+            for half in (demand, demand + 1):
                 given[half] = 0.0
                 entries.append((half, 1 + number, -1.0))
-            entries.append((len(task.wishes), 1 + number, 1.0))
+            entries.append((len(task.demands), 1 + number, 1.0))
         if self.pairs:
             given = np.append(given, 1.0)
         row, column, value = zip(*entries, strict=True)
@@ -135,7 +136,7 @@ class Master:
     @property
     def equations(self) -> int:
         """How many rows come before those of links."""
-        return len(self.pool.task.wishes) + (self.pairs > 0)
+        return len(self.pool.task.demands) + (self.pairs > 0)
 
     def grow(self, costs: np.ndarray | None = None) -> None:
         """Add the trees that are new in the pool, at their costs or free."""
@@ -143,7 +144,7 @@ class Master:
         if not new:
             return
         sums = sparse.coo_array(
-            (np.ones(new), (self.pool.wishes[self.known :], np.arange(new))),
+            (np.ones(new), (self.pool.demands[self.known :], np.arange(new))),
             shape=(self.equations, new),
         )
         loads = self.pool.loads(self.known) / self.unit
@@ -161,8 +162,8 @@ class Master:
 
 
 def _guess(pool: Pool, loads: sparse.csc_array) -> float:
-    """Return the µs of the first trees of all wishes together."""
-    firsts = np.unique(np.array(pool.wishes), return_index=True)[1]
+    """Return the µs of the first trees of all demands together."""
+    firsts = np.unique(np.array(pool.demands), return_index=True)[1]
     many = max(len(pool.task.paired), 1)
     total = loads[:, firsts].sum(axis=1) / (many if len(pool.task.paired) else 1)
     return float(total.max())
@@ -243,7 +244,7 @@ def _fraction(value: int, modulus: int, limit: int) -> tuple[int, int] | None:
 
 
 def _holds(matrix: np.ndarray, right: np.ndarray, found: list[Fraction]) -> bool:
-    """Say whether a solution is one, in whole numbers."""
+    """Test whether a solution is one, in whole numbers."""
     common = math.lcm(*(each.denominator for each in found))
     numbers = np.array([int(each * common) for each in found], dtype=object)
     return bool((matrix.astype(object) @ numbers == right.astype(object) * common).all())
@@ -278,7 +279,7 @@ class Units:
     def __init__(self, pool: Pool) -> None:
         task = pool.task
         self.pool = pool
-        amounts = [each.nbytes for each in task.wishes]
+        amounts = [each.nbytes for each in task.demands]
         self.byte = _unit(amounts)
         self.nbytes = [int(each / self.byte) for each in amounts]
         rate = _unit(task.rows.rates)
@@ -290,7 +291,7 @@ class Units:
         common = math.lcm(*(share.denominator for share in shares.values()))
         total = np.zeros(len(self.rates), dtype=object)
         for place, share in shares.items():
-            weight = int(share * common) * self.nbytes[self.pool.wishes[place]]
+            weight = int(share * common) * self.nbytes[self.pool.demands[place]]
             total += self.pool.counts[place].astype(object) * weight
         return max(
             Fraction(load, rate * common)
@@ -360,8 +361,8 @@ def _system(
     bound = rows >= master.equations
     links = rows[bound] - master.equations
     for row, k in place.items():
-        if row < len(task.wishes):
-            right[k] = int(task.wishes[row].partner is None)
+        if row < len(task.demands):
+            right[k] = int(task.demands[row].partner is None)
         elif row < master.equations:
             right[k] = 1
     for j, column in enumerate(columns.tolist()):
@@ -369,16 +370,16 @@ def _system(
             matrix[bound, j] = [-units.rates[link] for link in links.tolist()]
         elif column < master.head:
             first = int(task.paired[column - 1])
-            entries = ((first, -1), (first + 1, -1), (len(task.wishes), 1))
+            entries = ((first, -1), (first + 1, -1), (len(task.demands), 1))
             for row, value in entries:
                 if row in place:
                     matrix[place[row], j] = value
         else:
-            wish = pool.wishes[column - master.head]
-            if wish in place:
-                matrix[place[wish], j] = 1
+            demand = pool.demands[column - master.head]
+            if demand in place:
+                matrix[place[demand], j] = 1
             counts = pool.counts[column - master.head][links].astype(object)
-            matrix[bound, j] = counts * units.nbytes[wish]
+            matrix[bound, j] = counts * units.nbytes[demand]
     return matrix, right
 
 
@@ -386,20 +387,20 @@ def _rounded(master: Master, solved: Solved) -> dict[int, Fraction]:
     """Return weights near those of an optimum that add up exactly."""
     pool, task = master.pool, master.pool.task
     weights = master.weights(solved)
-    wanted = [Fraction(1)] * len(task.wishes)
+    wanted = [Fraction(1)] * len(task.demands)
     halves = [round(float(value) * COARSE) for value in solved.values[1 : master.head]]
-    for number, wish in enumerate(task.paired.tolist()):
-        wanted[wish] = wanted[wish + 1] = Fraction(halves[number], sum(halves))
+    for number, demand in enumerate(task.paired.tolist()):
+        wanted[demand] = wanted[demand + 1] = Fraction(halves[number], sum(halves))
     whole = [round(float(weight) * COARSE) for weight in weights]
     # Trees of the last round prove the bound and came after the last solve: nothing is on them.
-    whole += [0] * (len(pool.wishes) - len(whole))
-    sums = [0] * len(task.wishes)
-    for wish, number in zip(pool.wishes, whole, strict=True):
-        sums[wish] += number
+    whole += [0] * (len(pool.demands) - len(whole))
+    sums = [0] * len(task.demands)
+    for demand, number in zip(pool.demands, whole, strict=True):
+        sums[demand] += number
     return {
-        place: wanted[wish] * Fraction(number, sums[wish])
-        for place, (wish, number) in enumerate(zip(pool.wishes, whole, strict=True))
-        if number and wanted[wish]
+        place: wanted[demand] * Fraction(number, sums[demand])
+        for place, (demand, number) in enumerate(zip(pool.demands, whole, strict=True))
+        if number and wanted[demand]
     }
 
 

@@ -1,13 +1,13 @@
-"""Cheapest trees of all wishes at given prices, and the lower bound that they prove.
+"""Cheapest trees of all demands at given prices, and the lower bound that they prove.
 
 With a price q(i) >= 0 on every row, a byte costs on a link the sum over rows of q(i) / rate(i). In
 a plan that takes R every row carries at most rate(i) R, so all bytes together cost at most
-R times the sum of the prices; and each wish costs at least what its cheapest trees cost. So
+R times the sum of the prices; and each demand costs at least what its cheapest trees cost. So
 
-    R >= sum over wishes of bytes * cheapest / sum of prices,
+    R >= sum over demands of bytes * cheapest / sum of prices,
 
 where of the roots of an all-reduce the cheapest pair of an in-tree and an out-tree counts alone,
-for all bytes. Links have a tiny price more than they are given, so that ways do not wander; the
+for all bytes. Links have a tiny price more than they are given, so that paths do not wander; the
 sum counts it, and the bound holds as it stands.
 
 Cheapest trees that may pass vertices which need not be reached: memory, switches that copy.
@@ -37,7 +37,7 @@ def cheapest(priced: Priced, members: Ints, *, roots: Ints, optional: Ints) -> t
     Parameters
     ----------
     priced
-        The cheapest ways.
+        The cheapest paths.
     members
         Vertices that every tree must reach, the roots among them.
     roots
@@ -107,14 +107,14 @@ TINY = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A tree of every wish.
+    """A tree of every demand.
 
     Parameters
     ----------
     parents
-        Of each wish, shape (vertices,) of its side.
+        Of each demand, shape (vertices,) of its side.
     costs
-        µs of each, bytes times prices, shape (wishes,).
+        µs of each, bytes times prices, shape (demands,).
     bound
         Lower bound on R in µs; 0 where the trees are not known to be cheapest.
     """
@@ -125,7 +125,7 @@ class Found:
 
 
 class Prices:
-    """The ways of all sides at prices of rows.
+    """The paths of all sides at prices of rows.
 
     Parameters
     ----------
@@ -151,12 +151,12 @@ class Prices:
         self.sides: tuple[Priced, ...] = tuple(side.priced(length) for side in task.sides)
 
     def cheapest(self) -> Found:
-        """Return the cheapest tree of each wish."""
+        """Return the cheapest tree of each demand."""
         task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        parents: list[Ints] = [np.empty(0)] * len(task.demands)
         exact = self.bounds
         for members, places in task.alike:
-            side = task.wishes[places[0]].side
+            side = task.demands[places[0]].side
             roots = np.array([self._root(place) for place in places])
             others = np.ones(len(self.sides[side].costs), dtype=bool)
             others[members] = False
@@ -169,11 +169,11 @@ class Prices:
         return self._found(parents, exact=exact)
 
     def breadth(self) -> Found | None:
-        """Return of each wish the cheapest tree of least depth; None where vertices may be left."""
+        """Return of each demand the cheapest tree of least depth; None if vertices may be left."""
         task = self.task
-        parents: list[Ints] = [np.empty(0)] * len(task.wishes)
+        parents: list[Ints] = [np.empty(0)] * len(task.demands)
         for members, places in task.alike:
-            side = task.wishes[places[0]].side
+            side = task.demands[places[0]].side
             if len(members) < len(self.sides[side].costs):
                 return None
             found = self.sides[side].breadth(np.array([self._root(place) for place in places]))
@@ -182,14 +182,14 @@ class Prices:
         return self._found(parents, exact=False)
 
     def shallow(self, found: Found, share: float) -> Found | None:
-        """Return trees that are less deep for `share` of what a way costs on average a hop.
+        """Return trees that are less deep for `share` of what a path costs on average a hop.
 
         None where vertices may be left out.
         """
         task = self.task
         parents = list(found.parents)
         for members, places in task.alike:
-            side = self.sides[task.wishes[places[0]].side]
+            side = self.sides[task.demands[places[0]].side]
             if len(members) < len(side.costs):
                 return None
             roots = np.array([self._root(place) for place in places])
@@ -200,19 +200,19 @@ class Prices:
         return self._found(parents, exact=False)
 
     def _root(self, place: int) -> int:
-        wish = self.task.wishes[place]
-        return int(self.task.sides[wish.side].ranks[wish.root])
+        demand = self.task.demands[place]
+        return int(self.task.sides[demand.side].ranks[demand.root])
 
     def _found(self, parents: list[Ints], *, exact: bool) -> Found:
         task = self.task
-        costs = np.empty(len(task.wishes))
+        costs = np.empty(len(task.demands))
         for side, places in enumerate(task.of_side):
             costs[places] = self.sides[side].cost(np.array([parents[place] for place in places]))
         costs *= task.nbytes
         return Found(parents, costs, self.least(costs) / self.total if exact else 0.0)
 
     def least(self, costs: Floats) -> float:
-        """Return what all wishes cost together at least."""
+        """Return what all demands cost together at least."""
         paired = self.task.paired
         alone = np.ones(len(costs), dtype=bool)
         alone[paired] = alone[paired + 1] = False

@@ -11,7 +11,7 @@ R. At last the weights are made exact from the basis (`formulations.engines.tree
 
 Source: thesis, section 5.2, "Additional thoughts", for columns that are trees.
 
-Of all forests of the best rate, one that is less deep or moves less weighted data.
+Of all forests of the best rate, one that is less deep or sends less weighted data.
 
 R is fixed, and the same master minimises what its trees cost: hops from the root to the last
 device, or bytes times costs of links. For costs of links the cheapest missing tree is again an
@@ -106,7 +106,7 @@ NEAR = 1e-9
 """Trees of least depth are taken where they cost as little as any, but for this share."""
 
 FLAT = 0.1
-"""Share of what a way costs on average that a hop of depth costs, in the first trees."""
+"""Share of what a path costs on average that a hop of depth costs, in the first trees."""
 
 SHARES = (0.5, 0.8)
 """How much of the prices of the best bound is mixed into the newest."""
@@ -141,7 +141,7 @@ class Optimum:
 
     @property
     def task(self) -> Task:
-        """What was asked."""
+        """The problem."""
         return self.pool.task
 
     @property
@@ -162,13 +162,13 @@ class Search:
     Parameters
     ----------
     task
-        What is asked.
+        The problem.
     backend
         The solver.
     deadline
         On the clock of `formulations.core.preparing`.
     report
-        Told R and its bound in µs after each round.
+        Called with R and its bound in µs after each round.
     """
 
     task: Task
@@ -243,15 +243,15 @@ class Search:
         return at, found
 
     def _taken(self, at: Prices, found: Found) -> Floats:
-        """Keep trees, and return what they load if every wish takes its own, shape (rows,)."""
+        """Keep trees, and return what they load if every demand takes its own, shape (rows,)."""
         task = self.task
         share = 1 / max(len(task.paired), 1)
-        paired = {half for wish in task.paired.tolist() for half in (wish, wish + 1)}
+        paired = {half for demand in task.paired.tolist() for half in (demand, demand + 1)}
         loads = np.zeros(len(task.rows.rates))
         for place, parents in enumerate(found.parents):
-            wish = task.wishes[place]
-            root = int(task.sides[wish.side].ranks[wish.root])
-            number = self.pool.add(place, at.sides[wish.side].column(root, parents))
+            demand = task.demands[place]
+            root = int(task.sides[demand.side].ranks[demand.root])
+            number = self.pool.add(place, at.sides[demand.side].column(root, parents))
             weight = task.nbytes[place] * (share if place in paired else 1.0)
             loads += self.pool.counts[number] * weight
         return np.asarray(loads / task.rows.speeds)
@@ -262,7 +262,7 @@ def _device_bound(task: Task) -> tuple[float, Floats]:
     speeds, fold = task.rows.speeds, task.rows.fold
     best, kept = 0.0, np.zeros(len(speeds))
     for ends in zip(*(_ports(task, rank) for rank in task.leaders), strict=True):
-        # The GPU with the least bandwidth is the one to ask about.
+        # The GPU with the least bandwidth is the one to test.
         rates = [sum(task.problem.topology.links[link].bandwidth for link in each) for each in ends]
         links = np.zeros(fold.shape[1])
         links[ends[int(np.argmin(rates))]] = 1.0
@@ -316,10 +316,12 @@ def forest_of(found: Optimum) -> Forest:
     task, pool = found.task, found.pool
     trees: dict[bool, list[Tree]] = {False: [], True: []}
     for place, share in sorted(found.weights.shares.items()):
-        wish = task.wishes[pool.wishes[place]]
-        side = task.sides[wish.side]
-        weight = share if wish.partner is None else share / task.symmetry.order
-        trees[side.reduces].append(_tree(side, pool.columns[place], rank=wish.root, weight=weight))
+        demand = task.demands[pool.demands[place]]
+        side = task.sides[demand.side]
+        weight = share if demand.partner is None else share / task.symmetry.order
+        trees[side.reduces].append(
+            _tree(side, pool.columns[place], rank=demand.root, weight=weight)
+        )
     group = task.symmetry if task.symmetry.order > 1 else None
     if trees[True] and trees[False]:
         return Forest(tuple(trees[True]), True, tuple(trees[False]), symmetry=group)
@@ -358,7 +360,7 @@ ROUNDS = 40
 """Most times that the master is solved."""
 
 SECOND_SHARES = (0.02, 0.2, 1.0)
-"""Of what a way costs on average, what a hop of depth costs when trees are sought."""
+"""Of what a path costs on average, what a hop of depth costs when trees are sought."""
 
 GAIN = 1e-7
 """Share of the costs that a tree must promise to come in."""
@@ -389,10 +391,10 @@ class Second:
 
     def _cost(self, place: int) -> Floats:
         """Return what a tree costs, in units, shape (1,)."""
-        wish = self.pool.wishes[place]
-        column, nbytes = self.pool.columns[place], self.task.nbytes[wish]
+        demand = self.pool.demands[place]
+        column, nbytes = self.pool.columns[place], self.task.nbytes[demand]
         if self.costs is None:
-            side = self.task.sides[self.task.wishes[wish].side]
+            side = self.task.sides[self.task.demands[demand].side]
             return np.array([depth_of(side, column) / self.scale])
         return np.array([float(self.costs[column.links].sum()) * nbytes / self.scale])
 
@@ -419,7 +421,7 @@ class Second:
     def _grown(self, solved: Solved) -> int:
         """Add trees that would lower the costs; return how many."""
         before = len(self.pool)
-        pays = solved.duals[: len(self.task.wishes)]
+        pays = solved.duals[: len(self.task.demands)]
         prices = self.master.prices(solved) / self.master.unit
         extra = None if self.costs is None else self.costs / self.scale
         at = Prices(self.task, prices, extra=extra)
@@ -441,10 +443,10 @@ class Second:
         for place, parents in enumerate(found.parents):
             if found.costs[place] > pays[place] - GAIN:
                 continue
-            wish = self.task.wishes[place]
-            side = self.task.sides[wish.side]
-            root = int(side.ranks[wish.root])
-            column = at.sides[wish.side].column(root, parents)
+            demand = self.task.demands[place]
+            side = self.task.sides[demand.side]
+            root = int(side.ranks[demand.root])
+            column = at.sides[demand.side].column(root, parents)
             if self.costs is None:
                 depth = depth_of(side, column) / self.scale
                 if found.costs[place] + depth > pays[place] - GAIN:

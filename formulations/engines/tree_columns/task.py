@@ -1,4 +1,4 @@
-"""What trees are sought for: wishes of one root, and rows of links that look alike.
+"""Task of the tree search: demands of one root, and rows of links that look alike.
 
 A group H that leaves no GPU in its place takes each root to |H| roots, so one of each orbit is
 enough: the others take the images of its trees. If trees of the representatives weigh w(T), each
@@ -8,7 +8,7 @@ row for each orbit is exact and nothing is averaged (the same for shared limits)
 A cluster as trees see it: vertices where they may branch, relays between them, cheapest trees.
 
 A tree branches at devices that copy. Data crosses all others as it came: they are relays, and a
-way over them from one vertex to the next is the cheapest for the prices of the day. A tree must
+path over them from one vertex to the next is the cheapest for the prices of the day. A tree must
 reach the ranks that want its data; other vertices, such as memory, switches that copy and ranks
 that want nothing, are reached where that is cheaper (`formulations.engines.tree_columns.price`).
 
@@ -57,7 +57,7 @@ class Column:
     parents
         Of each vertex, -1 at the root and where the tree does not go, shape (vertices,).
     links
-        Links of the ways into the vertices, one vertex after the other.
+        Links of the paths into the vertices, one vertex after the other.
     first
         Where those of each vertex begin, shape (vertices + 1,).
     """
@@ -74,7 +74,7 @@ class Column:
         return self.root, order.astype(np.int32).tobytes() + self.links.tobytes()
 
     def links_to(self, vertex: int) -> list[int]:
-        """Return the links of the way into a vertex, in order."""
+        """Return the links of the path into a vertex, in order."""
         found: list[int] = self.links[self.first[vertex] : self.first[vertex + 1]].tolist()
         return found
 
@@ -92,7 +92,7 @@ class Column:
 
 
 class Priced:
-    """The cheapest ways at some prices.
+    """The cheapest paths at some prices.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Side:
         )
 
     def priced(self, length: Floats) -> Priced:
-        """Return the cheapest ways at the prices of links."""
+        """Return the cheapest paths at the prices of links."""
         return Priced(self, length)
 
     def spans(self, root: int, ranks: Sequence[int]) -> Ints:
@@ -265,14 +265,14 @@ class Task:
         The group H.
     sides
         The cluster, its reversal, or both.
-    wishes
+    demands
         Those of representatives; the halves of an all-reduce one after the other.
     """
 
     problem: Problem
     symmetry: Symmetry
     sides: tuple[Side, ...]
-    wishes: tuple[Demand, ...]
+    demands: tuple[Demand, ...]
 
     @cached_property
     def rows(self) -> Rows:
@@ -286,8 +286,8 @@ class Task:
 
     @cached_property
     def nbytes(self) -> np.ndarray:
-        """Bytes of each wish, shape (wishes,)."""
-        return np.array([float(each.nbytes) for each in self.wishes])
+        """Bytes of each demand, shape (demands,)."""
+        return np.array([float(each.nbytes) for each in self.demands])
 
     @cached_property
     def paired(self) -> Ints:
@@ -295,7 +295,7 @@ class Task:
         return np.array(
             [
                 place
-                for place, each in enumerate(self.wishes)
+                for place, each in enumerate(self.demands)
                 if each.partner is not None and each.partner > place
             ],
             dtype=np.int64,
@@ -303,19 +303,19 @@ class Task:
 
     @cached_property
     def of_side(self) -> list[list[int]]:
-        """Places of the wishes of each side."""
+        """Places of the demands of each side."""
         found: list[list[int]] = [[] for _ in self.sides]
-        for place, wish in enumerate(self.wishes):
-            found[wish.side].append(place)
+        for place, demand in enumerate(self.demands):
+            found[demand.side].append(place)
         return found
 
     @cached_property
     def alike(self) -> list[tuple[Ints, list[int]]]:
-        """Places of wishes of one side that reach the same vertices, and these."""
+        """Places of demands of one side that reach the same vertices, and these."""
         found: dict[tuple[int, bytes], tuple[Ints, list[int]]] = {}
-        for place, wish in enumerate(self.wishes):
-            members = self.sides[wish.side].spans(wish.root, wish.others)
-            found.setdefault((wish.side, members.tobytes()), (members, []))[1].append(place)
+        for place, demand in enumerate(self.demands):
+            members = self.sides[demand.side].spans(demand.root, demand.others)
+            found.setdefault((demand.side, members.tobytes()), (members, []))[1].append(place)
         return list(found.values())
 
     def counts(self, column: Column) -> Ints:
@@ -340,7 +340,7 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
     reduces += [True] * bool(demands.sums or demands.free)
     sides = tuple(side_of(topology, reduces=each) for each in reduces)
     leaders, nbytes = set(_leaders(group)), _nbytes(problem)
-    wishes = [
+    needs = [
         Demand(reduces.index(down), each.root, each.others, nbytes[down, each.root, each.others])
         for groups, down in ((demands.spreads, False), (demands.sums, True))
         for each in groups
@@ -351,12 +351,12 @@ def task_of(problem: Problem, *, symmetric: bool = True) -> Task:
         share = nbytes[True, -1, ()] / group.order
         for root in sorted(leaders):
             others = tuple(rank for rank in every if rank != root)
-            place = len(wishes)
-            wishes += [
+            place = len(needs)
+            needs += [
                 Demand(reduces.index(True), root, others, share, place + 1),
                 Demand(reduces.index(False), root, others, share, place),
             ]
-    return Task(problem, group, sides, tuple(wishes))
+    return Task(problem, group, sides, tuple(needs))
 
 
 def _nbytes(problem: Problem) -> defaultdict[tuple[bool, int, tuple[int, ...]], Fraction]:
@@ -383,7 +383,7 @@ def _leaders(group: Symmetry) -> list[int]:
 
 
 def _group_of(topology: Topology, demands: Demands) -> Symmetry:
-    """Return a group that takes wishes to equal wishes."""
+    """Return a group that takes demands to equal demands."""
     group = symmetry_of(topology)
     for groups in (demands.spreads, demands.sums):
         if groups and not _alike(groups, len(topology.ranks)):
@@ -461,7 +461,7 @@ def limit_orbits(topology: Topology, group: Symmetry) -> list[int]:
 
 
 LARGEST = 4096
-"""Most GPUs for which a table of all pairs is kept."""
+"""Most GPUs for which a table of all pairs is stored."""
 
 
 def refusal(problem: Problem) -> str | None:
@@ -476,7 +476,7 @@ def refusal(problem: Problem) -> str | None:
     if len({each.root for each in groups}) < len(groups):
         return "a rank has different data for different ranks, and its trees take all of it to all"
     if len(topology.ranks) > LARGEST:
-        return f"it has {len(topology.ranks)} GPUs, and here a table of all pairs is kept"
+        return f"it has {len(topology.ranks)} GPUs, and here a table of all pairs is stored"
     for reduces, asked in ((False, not demands.sums), (True, not demands.spreads)):
         reason = _no_tree(topology, reduces=reduces) if asked else None
         if reason is not None:

@@ -11,7 +11,7 @@ import pytest
 from ccl.collective import Chunk, all_gather, broadcast, custom
 from ccl.errors import ProblemError
 from ccl.explain import difference, report
-from ccl.explain.difference import Kind, moves_of
+from ccl.explain.difference import Kind, deliveries_of
 from ccl.plans import Flow, Forest, Rate, Schedule, Send, Tree
 from ccl.problem import Problem
 from ccl.topology import Topology, device
@@ -104,7 +104,7 @@ def test_another_switch_is_another_way():
 
     found = two(problem, *over)
 
-    assert kinds(found) == [(Kind.WAY, 0, "g0", "g1")]
+    assert kinds(found) == [(Kind.PATH, 0, "g0", "g1")]
     assert found.text().split("\n")[3] == (
         "  chunk 0 (g0 → g1) from g0 to g1, first: over s at 0 µs (epoch 0), "
         "second: over t at 0 µs (epoch 0)"
@@ -158,7 +158,7 @@ def test_a_sum_in_a_switch_is_a_move_of_each_part():
     problem = Problem(star(3, reduces=True), custom(3, [Chunk(MB, (1, 2), (0,), reduced=True)]))
     schedule = Schedule(tuple(Send(0, 0, f"g{r}", "g0", ("s",)) for r in (1, 2)), 20, 1)
 
-    found = moves_of(report(problem, schedule))
+    found = deliveries_of(report(problem, schedule))
 
     assert {ends: list(ways) for ends, ways in found.items()} == {
         (0, "g1", "g0"): [("s",)],

@@ -55,7 +55,7 @@ class TestTenants:
             ),
             (
                 b"tenants: [{name: a, collective: broadcast, size: 1MB, ranks: 0-1, root: 2}]",
-                "tenant a: the root g2 is none of its ranks",
+                "tenant a: the root g2 is not one of its ranks",
             ),
             (
                 b"tenants: [{name: a, collective: broadcast, size: much}]",

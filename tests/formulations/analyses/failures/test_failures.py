@@ -229,7 +229,7 @@ class TestClasses:
         found = failures(gathered(ring(3)), losing=["nic"])
 
         assert (found.rows, found.worst) == ((), None)
-        assert "nothing of the kinds asked for" in found.words
+        assert "nothing of the requested kinds" in found.words
 
 
 class TestPlans:

@@ -11,7 +11,7 @@ from ccl.result import Status
 from ccl.topology import Link, SharedLimit, Topology, device, duplex
 from formulations import solve
 from formulations.engines.bfb import Steps, steps_of
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.solvers.cvxpy_highs import Backend
 from gallery import open_cluster
 
@@ -24,7 +24,7 @@ def asked(cluster: str, kind: str = "all-gather", *, size: float = 8 * MB) -> Pr
 
 
 def steps(topology: Topology, nbytes: dict[int, float]) -> Steps:
-    return steps_of(moves_of(topology), nbytes, backend=Backend(), stop=lambda _: None)
+    return steps_of(transfers_of(topology), nbytes, backend=Backend(), stop=lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_trees_are_cut_where_parts_end():
     problem = asked("ndv2:hosts=2", size=16 * MB)
     found = steps(problem.topology, dict.fromkeys(range(16), MB))
     plan = solve(problem, "bfb").plan
-    routes = moves_of(problem.topology).routes
+    routes = transfers_of(problem.topology).routes
 
     for root in range(16):
         trees = [tree for tree in plan.trees if tree.root == root]
         assert sum(tree.weight for tree in trees) == 1
         for rank in set(range(16)) - {root}:
-            for move, part in found.parts[root, rank]:
-                assert sum(each.weight for each in trees if routes[move] in each.routes) == part
+            for transfer, part in found.parts[root, rank]:
+                assert sum(each.weight for each in trees if routes[transfer] in each.routes) == part
 
 
 def test_ways_over_switches_share_ports_and_go_on_from_where_they_are_shortest():

@@ -15,9 +15,9 @@ from ccl.verify import verify
 from formulations import available, formulation, solve
 from formulations.engines.closed_forms.hosts import arranged, fitted
 from formulations.engines.closed_forms.routing import Reachability, levels, nearest, reachability
-from formulations.engines.closed_forms.steps import MovesByPair, Walk, walked
+from formulations.engines.closed_forms.steps import TransfersByPair, Walk, walked
 from formulations.engines.closed_forms.trees import EVERYONE, Messages, Task
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from gallery import open_cluster
 from tests.formulations.engines.closed_forms.forms import asked, solved
 
@@ -46,7 +46,7 @@ def laid(topology: Topology, rows: list[tuple[int, int, int, int]], nbytes: list
     place = np.array([topology.index[name] for name in topology.ranks])
     there = np.full((len(nbytes), len(topology.devices)), np.inf)
     there[np.arange(len(nbytes)), place[: len(nbytes)]] = 0.0
-    ways = MovesByPair(moves_of(topology), max(nbytes))
+    ways = TransfersByPair(transfers_of(topology), max(nbytes))
     return walked(ways, Messages.of(rows), place, nbytes=np.array(nbytes), there=there)
 
 
@@ -149,19 +149,21 @@ class TestWays:
             Link("g0", "g2", 100.0), Link("g2", "g3", 5.0),
             Link("g3", "g0", 1.0),
         )  # fmt: skip
-        ways = MovesByPair(moves_of(topology), 1e6)
+        ways = TransfersByPair(transfers_of(topology), 1e6)
 
         chain, begins = ways.chains(np.array([0, 0]), np.array([3, 1]))
 
         assert begins.tolist() == [0, 2, 3]
-        moves = ways.moves
+        transfers = ways.transfers
         first = ways.order[ways.pairs[:-1]][chain]
-        crossed = list(zip(moves.src[first].tolist(), moves.dst[first].tolist(), strict=True))
+        crossed = list(
+            zip(transfers.src[first].tolist(), transfers.dst[first].tolist(), strict=True)
+        )
         assert crossed == [(0, 1), (1, 3), (0, 1)]
 
     def test_without_a_way_it_says_where_to(self):
         topology = cluster(*duplex("g0", "g1", bandwidth=1.0), Link("g2", "g0", 1.0))
-        ways = MovesByPair(moves_of(topology), 1.0)
+        ways = TransfersByPair(transfers_of(topology), 1.0)
 
         with pytest.raises(Infeasible, match="leads to g2"):
             ways.chains(np.array([0]), np.array([2]))
@@ -173,7 +175,7 @@ class TestSteps:
         topology = cluster(*duplex("g0", "g1", bandwidth=1.0, alpha=5.0))
         rows = [(1, 0, 1, 0), (0, 0, 0, 1), (0, 1, 0, 1)]
         place = np.arange(2)
-        ways = MovesByPair(moves_of(topology), 2e6)
+        ways = TransfersByPair(transfers_of(topology), 2e6)
 
         walk = walked(
             ways, Messages.of(rows), place, nbytes=np.array([2e6, 1e6]), there=np.empty((0, 0))
@@ -203,13 +205,13 @@ class TestSteps:
         links = [one for s in ("s", "t") for g in ("g0", "g1") for one in duplex(g, s, bandwidth=1)]
         topology = cluster(*links, switches=("s", "t"))
         place = np.array([topology.index[name] for name in topology.ranks])
-        ways = MovesByPair(moves_of(topology), 1e6)
+        ways = TransfersByPair(transfers_of(topology), 1e6)
         messages = Messages.of([(0, 0, 0, 1), (0, 1, 0, 1)])
 
         walk = walked(ways, messages, place, nbytes=np.full(2, 1e6), there=np.empty((0, 0)))
 
         assert walk.ends.tolist() == pytest.approx([1000.0])
-        assert len(set(walk.timed.move.tolist())) == 2
+        assert len(set(walk.timed.transfer.tolist())) == 2
 
 
 class TestWhy:

@@ -13,7 +13,7 @@ from ccl.verify import verify
 from formulations import solve
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.sccl import front, pareto
 from formulations.engines.sccl.asking import Decided, Outcome, Solver, on_time
 from formulations.engines.sccl.search import Question
@@ -42,12 +42,12 @@ def decide(solver: Solver, kind: str, chunks: int, *, steps: int, rounds: int) -
     shards = 1 if kind == "broadcast" else 8
     made = make_collective(kind, 8, shards * chunks * CHUNK, chunks=chunks)
     problem = Problem(topology, made)
-    side = Side(moves_of(topology), made)
+    side = Side(transfers_of(topology), made)
     question = Question(side, solver, Effort(seconds=25), 10, True, lambda: 25.0)
     outcome = question.decide(steps, rounds)
     if outcome.plan is None:
         return Decision(outcome, None)
-    plan = in_epochs(problem, side.moves, on_time(question.task, outcome.plan))
+    plan = in_epochs(problem, side.transfers, on_time(question.task, outcome.plan))
     verify(problem, plan)
     return Decision(outcome, simulate(problem, plan).makespan)
 

@@ -9,7 +9,7 @@ from ccl.collective import make_collective
 from ccl.errors import SolveError
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.sccl.asking import MOST_SENDS, Decided, Solver
 from formulations.engines.sccl.instance import Instance, capacities
 from gallery import open_cluster
@@ -20,7 +20,7 @@ EFFORT = Effort(seconds=20)
 def puzzle(cluster: str, *, chunks: int = 1) -> Instance:
     topology = open_cluster(cluster)
     collective = make_collective("all-gather", len(topology.ranks), 4e6, chunks=chunks)
-    return Instance(Side(moves_of(topology), collective).task(), capacities(topology))
+    return Instance(Side(transfers_of(topology), collective).task(), capacities(topology))
 
 
 def test_one_process_answers_all_requests_and_a_dead_one_is_told():

@@ -15,7 +15,7 @@ from ccl.verify import verify
 from formulations import formulation, solve
 from formulations.engines.cp_sat.search import Effort
 from formulations.engines.list_scheduling.search import Side
-from formulations.engines.list_scheduling.timed import in_epochs, moves_of
+from formulations.engines.list_scheduling.timed import in_epochs, transfers_of
 from formulations.engines.sccl.asking import Decided, Solver, on_time
 from formulations.engines.sccl.instance import Instance, capacities
 from formulations.engines.sccl.search import named
@@ -283,7 +283,7 @@ def enumerated(problem: Problem) -> int:
 def test_least_steps_are_those_of_enumeration(seed, solver):
     """Neither bounds nor list scheduling are asked: the program alone says yes and no."""
     problem = drawn(seed)
-    side = Side(moves_of(problem.topology), problem.collective)
+    side = Side(transfers_of(problem.topology), problem.collective)
     puzzle = Instance(side.task(), capacities(problem.topology))
     least = enumerated(problem)
 
@@ -291,5 +291,5 @@ def test_least_steps_are_those_of_enumeration(seed, solver):
     few = [solver.decide(puzzle, each, each, effort=Effort(seconds=20)) for each in range(1, least)]
 
     assert enough.decided is Decided.FOUND
-    verify(problem, in_epochs(problem, side.moves, on_time(puzzle.task, enough.plan)))
+    verify(problem, in_epochs(problem, side.transfers, on_time(puzzle.task, enough.plan)))
     assert all(each.decided is Decided.IMPOSSIBLE for each in few)

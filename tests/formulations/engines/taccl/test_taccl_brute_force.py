@@ -8,7 +8,7 @@ import pytest
 from ccl.collective import broadcast
 from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.taccl import program
 from formulations.engines.taccl.pairs import pairs_of, parts_of
 from formulations.engines.taccl.program import demands_of
@@ -64,8 +64,8 @@ def test_step_1_is_the_best_of_all_trees(seed, monkeypatch):
         for both in itertools.combinations_with_replacement(every, 2)
     )
     devices = tuple(device("gpu", name) for name in names)
-    moves = moves_of(Topology("random", devices, tuple(links)))
-    (part,) = parts_of(moves, broadcast(4, 2 * MB, chunks=2), Sketch())
+    transfers = transfers_of(Topology("random", devices, tuple(links)))
+    (part,) = parts_of(transfers, broadcast(4, 2 * MB, chunks=2), Sketch())
     pairs = pairs_of(part)
     paths = program.Paths(pairs, demands_of(pairs, Sketch()), "all", holds=False, most=2000.0)
 
@@ -100,11 +100,11 @@ def test_step_3_is_the_best_of_all_runs(seed, alpha):
         in_runs(cuts, sizes, alpha)
         for cuts in itertools.product(itertools.product([True, False], repeat=2), repeat=2)
     )
-    moves = moves_of(open_cluster(f"line:gpus=3,alpha={alpha}"))
-    onwards = [moves.routes.index(pair) for pair in (("g0", "g1"), ("g1", "g2"))]
+    transfers = transfers_of(open_cluster(f"line:gpus=3,alpha={alpha}"))
+    onwards = [transfers.routes.index(pair) for pair in (("g0", "g1"), ("g1", "g2"))]
     sends = Sends(
-        moves,
-        move=np.repeat(onwards, 3),
+        transfers,
+        transfer=np.repeat(onwards, 3),
         chunk=np.tile([0, 1, 2], 2),
         nbytes=np.tile(sizes, 2),
         after=tuple((n - 3,) if n > 2 else () for n in range(6)),
@@ -113,7 +113,7 @@ def test_step_3_is_the_best_of_all_runs(seed, alpha):
         alike=np.arange(6),
     )
     most = end(sends, times(sends, list(range(6)), holds=True))
-    program = Contiguity(sends, list(range(6)), np.ones(len(moves), dtype=bool), most)
+    program = Contiguity(sends, list(range(6)), np.ones(len(transfers), dtype=bool), most)
 
     outcome = Backend().solve(program.model, gap=0.0)
 

@@ -10,7 +10,7 @@ from ccl.problem import Problem
 from ccl.serialization.sketches import Sketch
 from ccl.topology import Link, Topology, device
 from formulations import solve
-from formulations.engines.list_scheduling.timed import moves_of
+from formulations.engines.list_scheduling.timed import transfers_of
 from formulations.engines.taccl.pairs import pairs_of, parts_of
 from formulations.engines.taccl.program import Paths, demands_of
 from formulations.engines.taccl.search import route
@@ -78,11 +78,11 @@ def test_orderings_differ_where_one_chunk_goes_on(ordering, link_order, makespan
 
 def two_chunks(hops: int, alpha: float) -> tuple[Sends, list[int]]:
     """Two chunks of 1 MB over links of 50 GB/s in a row, each sent on as soon as it is there."""
-    moves = moves_of(open_cluster(f"line:gpus={hops + 1},alpha={alpha}"))
-    onwards = [moves.routes.index((f"g{i}", f"g{i + 1}")) for i in range(hops)]
+    transfers = transfers_of(open_cluster(f"line:gpus={hops + 1},alpha={alpha}"))
+    onwards = [transfers.routes.index((f"g{i}", f"g{i + 1}")) for i in range(hops)]
     sends = Sends(
-        moves,
-        move=np.repeat(onwards, 2),
+        transfers,
+        transfer=np.repeat(onwards, 2),
         chunk=np.tile([0, 1], hops),
         nbytes=np.full(2 * hops, MB),
         after=tuple((n - 2,) if n > 1 else () for n in range(2 * hops)),
@@ -96,7 +96,7 @@ def two_chunks(hops: int, alpha: float) -> tuple[Sends, list[int]]:
 def contiguous(sends: Sends, order: list[int]) -> tuple[float, int]:
     """µs of step 3 in the paper's model, and how many sends go with the one before."""
     most = end(sends, times(sends, order, holds=True))
-    program = Contiguity(sends, order, np.ones(len(sends.moves), dtype=bool), most)
+    program = Contiguity(sends, order, np.ones(len(sends.transfers), dtype=bool), most)
     outcome = Backend().solve(program.model)
     return outcome.objective * most, program.found()[1]
 
@@ -140,11 +140,11 @@ def test_in_the_replay_going_together_gains_nothing():
 
 def test_chunks_to_one_device_with_another_between_may_not_go_together():
     """Over a switch g0 sends to g1, g2, g1, g1: only the last two are neighbours of one way."""
-    moves = moves_of(open_cluster("star:gpus=3"))
-    first, second = (moves.routes.index(("g0", "switch", f"g{i}")) for i in (1, 2))
+    transfers = transfers_of(open_cluster("star:gpus=3"))
+    first, second = (transfers.routes.index(("g0", "switch", f"g{i}")) for i in (1, 2))
     sends = Sends(
-        moves,
-        move=np.array([first, second, first, first]),
+        transfers,
+        transfer=np.array([first, second, first, first]),
         chunk=np.arange(4),
         nbytes=np.full(4, MB),
         after=((), (), (), ()),
@@ -153,7 +153,7 @@ def test_chunks_to_one_device_with_another_between_may_not_go_together():
         alike=np.arange(4),
     )
 
-    program = Contiguity(sends, [0, 1, 2, 3], np.ones(len(moves), dtype=bool), 1e3)
+    program = Contiguity(sends, [0, 1, 2, 3], np.ones(len(transfers), dtype=bool), 1e3)
 
     assert set(program.pairs) == {(2, 3)}
 
@@ -164,8 +164,8 @@ def test_relaxed_bandwidth_adds_up_what_a_link_carries(holds, makespan):
 
     Where latency holds no link it is 3 beta s, which no chunk's own 30 µs exceeds.
     """
-    moves = moves_of(open_cluster("line:gpus=2,alpha=10"))
-    (part,) = parts_of(moves, broadcast(2, 3 * MB, chunks=3), Sketch())
+    transfers = transfers_of(open_cluster("line:gpus=2,alpha=10"))
+    (part,) = parts_of(transfers, broadcast(2, 3 * MB, chunks=3), Sketch())
     pairs = pairs_of(part)
     paths = Paths(pairs, demands_of(pairs, Sketch()), "all", holds=holds, most=1e3)
 
@@ -177,7 +177,7 @@ def test_relaxed_bandwidth_adds_up_what_a_link_carries(holds, makespan):
 def test_both_the_quick_ways_and_the_program_bring_every_chunk_once():
     """On a DGX-1, where the program begins with the quick ways and takes others."""
     topology = open_cluster("dgx-1v")
-    (part,) = parts_of(moves_of(topology), all_gather(8, 8 * MB), Sketch())
+    (part,) = parts_of(transfers_of(topology), all_gather(8, 8 * MB), Sketch())
     pairs = pairs_of(part)
     demands = demands_of(pairs, Sketch())
     quick = route(pairs, demands, direct=True)
@@ -231,7 +231,7 @@ def test_without_hosts_the_way_round_is_taken():
 def test_a_chunk_goes_only_over_gpus_on_a_shortest_way():
     """On a ring of 6 a chunk from g0 to g2 goes over g1, by hops and by costs: two pairs."""
     topology = open_cluster("ring:gpus=6")
-    (part,) = parts_of(moves_of(topology), custom(6, [Chunk(MB, (0,), (2,))]), Sketch())
+    (part,) = parts_of(transfers_of(topology), custom(6, [Chunk(MB, (0,), (2,))]), Sketch())
 
     pairs = pairs_of(part)
 
