@@ -12,7 +12,7 @@ PY := $(BIN)/python
 INSTALL := $(PY) tools/packages.py install
 LOCK := requirements.lock
 BUNDLE := widgets/static/canvas.js
-BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/*.mjs widgets/js/package*.json)
+BUNDLE_SOURCES := $(wildcard widgets/js/src/* widgets/js/src/inspect/* widgets/js/*.mjs widgets/js/package*.json)
 # Copied beside JupyterLab by the installation, an editable one too.
 LAB := $(wildcard widgets/lab/*.json widgets/lab/static/*)
 TESTS ?= tests

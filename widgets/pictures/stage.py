@@ -3,7 +3,7 @@
 Sizes and bends are the canvas's (`widgets/js/src/{model,elements,stage}.js`); a link with its
 opposite is one line.
 
-Large drawings are folded as on the canvas (`widgets/js/src/{folded,compactor}.js`).
+Large drawings are folded as on the canvas (`widgets/js/src/folding.js`).
 
 A folded host is one box, switches that serve the same hosts are one too, and the room that this
 frees is closed: each axis is mapped by its own rising function, so what is left of or above

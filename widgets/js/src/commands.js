@@ -176,7 +176,7 @@ export const COMMANDS = {
   step: (canvas, { by = 1 }) => canvas.transport.step(by),
   seek: (canvas, { time }) => canvas.transport.seek(time),
   speed: (canvas, { value }) => canvas.transport.setSpeed(value),
-  newest: (canvas) => canvas.takes.showNewest(),
+  newest: (canvas) => canvas.incumbents.showNewest(),
   heat: (canvas, { on = !canvas.heat }) => canvas.setHeat(on),
   log: (canvas, { on }) => canvas.panels.showLog(on),
   inspect: (canvas, { on = !canvas.inspector.open }) => canvas.inspector.show(on),

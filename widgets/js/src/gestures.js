@@ -7,7 +7,7 @@
  */
 
 import { run } from "./commands.js";
-import { touchDevice } from "./inspect/touch.js";
+import { touchDevice } from "./inspect/navigation.js";
 import { KINDS, move } from "./model.js";
 
 export const DRAG_TYPE = "application/x-topology";

@@ -1,6 +1,7 @@
 /**
- * Edits of a drawing as pure functions: no DOM, no graph library. Each returns a new drawing that
- * shares what did not change, or the very same one when nothing did.
+ * Drawings as immutable snapshots: edits as pure functions, each of which returns a new drawing that
+ * shares what did not change or the very same one when nothing did, and their history. No DOM, no
+ * graph library.
  *
  * @typedef {import("./types.js").Drawing} Drawing
  * @typedef {import("./types.js").Topology} Topology
@@ -358,4 +359,48 @@ export function linesOf(topology) {
   const list = [...lines.values()];
   lineCache.set(topology.links, list);
   return list;
+}
+
+/**
+ * Undo and redo as a list of snapshots. They share structure, so a step costs what it changed, and it
+ * covers edits by mouse, keyboard, inspector and Python alike.
+ *
+ * @template T
+ */
+export class History {
+  /** @param {T} now @param {number} [limit] snapshots kept */
+  constructor(now, limit = 200) {
+    this.now = now;
+    this.limit = limit;
+    /** @type {T[]} */
+    this.past = [];
+    /** @type {T[]} */
+    this.future = [];
+  }
+
+  /** @param {T} next @returns {boolean} whether anything changed */
+  push(next) {
+    if (next === this.now) return false;
+    this.past.push(this.now);
+    if (this.past.length > this.limit) this.past.shift();
+    this.now = next;
+    this.future = [];
+    return true;
+  }
+
+  undo() {
+    return this.#step(this.past, this.future);
+  }
+
+  redo() {
+    return this.#step(this.future, this.past);
+  }
+
+  /** @param {T[]} from @param {T[]} to */
+  #step(from, to) {
+    if (!from.length) return false;
+    to.push(this.now);
+    this.now = /** @type {T} */ (from.pop());
+    return true;
+  }
 }

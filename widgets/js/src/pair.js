@@ -10,12 +10,11 @@
 
 import { Canvas } from "./canvas.js";
 import { h } from "./dom.js";
-import { Hand, Lead } from "./in_step.js";
-import { PairTime } from "./pair_time.js";
-import { THEMES, pageTheme } from "./palette.js";
-import { PlainModel } from "./plain_model.js";
+import { PlainModel } from "./host.js";
 import css from "./pair.css";
+import { Hand, Lead, PairTime } from "./pair_time.js";
 import base from "./style.css";
+import { THEMES, pageTheme } from "./style.js";
 
 /** Whether a host wants two films. @param {any} model */
 export const wantsPair = (model) => Boolean(model.get("films"));

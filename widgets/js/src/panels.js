@@ -2,8 +2,8 @@
 
 import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
+import { counts } from "./folding.js";
 import { SHEET } from "./keyboard.js";
-import { counts } from "./folded.js";
 import { bandwidth, bytes, duration, short } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
@@ -48,7 +48,7 @@ export class Panels {
 
   /** Whether an event belongs to a panel rather than to the drawing. @param {EventTarget} target */
   has(target) {
-    return [this.tools, this.log, this.sheet, this.canvas.takes.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
+    return [this.tools, this.log, this.sheet, this.canvas.incumbents.element, this.canvas.folding.element].some((panel) => panel.contains(/** @type {Node} */ (target)));
   }
 
   #makeTools() {

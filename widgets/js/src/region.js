@@ -1,6 +1,6 @@
 /**
- * The outline around a set of devices that leaves the others out: a raster is filled around the
- * members, carved around the others, and its border is walked and smoothed.
+ * Region of a cut: the outline around a set of devices that leaves the others out. A raster is filled
+ * around the members, carved around the others, and its border is walked and smoothed.
  *
  * @typedef {import("./types.js").Rect} Rect
  * @typedef {import("./types.js").Point} Point
@@ -14,6 +14,48 @@ const MARGIN = 24;
 const CLOSE_MARGIN = 11;
 const CORRIDOR = 14;
 const CARVE = 8;
+
+/** Room for the name of a host inside the region. */
+const HOST_NAME = 14;
+
+/**
+ * The outlines of a cut on the screen. The side with fewer devices is outlined: a cut is the same from
+ * both. A whole host counts as its box with the name above it.
+ * @param {Iterable<string>} named devices on one side of it
+ * @param {object} scene
+ * @param {import("./types.js").Topology} scene.topology
+ * @param {import("./types.js").Shown} scene.shown
+ * @param {(end: string) => Rect | null | undefined} scene.rect of a device, or of a group by its key
+ * @param {(host: string) => Rect | null | undefined} scene.hostRect
+ */
+export function regionOf(named, { topology, shown, rect, hostRect }) {
+  const inside = smallerSide(new Set(named), topology);
+  const split = new Set(topology.devices.filter((d) => !inside.has(d.name)).map((d) => d.host));
+  const rects = { in: [], out: [] };
+  const hosts = new Set();
+  for (const d of shown.devices) {
+    if (!inside.has(d.name)) rects.out.push(rect(d.name));
+    else if (d.host === null || split.has(d.host)) rects.in.push(rect(d.name));
+    else hosts.add(d.host);
+  }
+  for (const { key, members } of shown.groups) {
+    const within = members.filter((d) => inside.has(d.name)).length;
+    // A group that is cut in two has a frame of its own.
+    if (within === members.length) rects.in.push(rect(key));
+    else if (!within) rects.out.push(rect(key));
+  }
+  for (const host of hosts) {
+    const box = hostRect(host);
+    if (box) rects.in.push({ ...box, y1: box.y1 - HOST_NAME });
+  }
+  return outline(rects.in.filter(Boolean), rects.out.filter(Boolean));
+}
+
+/** @param {Set<string>} named @param {import("./types.js").Topology} topology */
+function smallerSide(named, { devices }) {
+  const others = devices.map((d) => d.name).filter((name) => !named.has(name));
+  return others.length && others.length < devices.length - others.length ? new Set(others) : named;
+}
 
 /**
  * @param {Rect[]} inside rectangles to enclose

@@ -9,21 +9,18 @@
  */
 
 import cytoscape from "cytoscape";
-import { GROUP } from "./compactor.js";
-import { deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId } from "./elements.js";
-import { endsOf, hostKey, shownOf } from "./folded.js";
 import {
-  bendAround, borderPoint, centre, curveBetween, grown, hullRect, overlap, pointOn, rectAt, within,
+  MANY_LINKS, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
+} from "./elements.js";
+import { endsOf, hostKey, shownOf } from "./folding.js";
+import {
+  borderPoint, centre, coveredParts, curveBetween, grown, hullRect, pointOn, rectOf, within,
 } from "./geometry.js";
 import { EMPTY, endsKey } from "./model.js";
 import { HOST_PADDING, styleSheet } from "./style.js";
 
-/** Links above which they are drawn thinner and fainter. */
-const MANY_LINKS = 800;
 /** Links above which a still picture is panned. */
 const STILL_WHILE_PANNING = 1000;
-/** Links above which they are not led around devices: nobody can follow that many anyway. */
-const MOST_BENT = 900;
 /** Elements above which chunks are shown even where their line is beneath a device. */
 const MOST_COVERED = 1200;
 
@@ -122,7 +119,7 @@ export class Stage {
     for (const { name, host } of devices) {
       if (host !== null) this.rooms.set(host, [...(this.rooms.get(host) ?? []), name]);
     }
-    const bends = this.#bendsOf(this.shown);
+    const bends = this.#bends();
     const thin = lines.length > MANY_LINKS;
     const at = (name) => positions[name];
     return [
@@ -145,20 +142,13 @@ export class Stage {
     ];
   }
 
-  /** How much each line bends to go around the devices in its way. */
-  #bendsOf({ devices, groups, lines, positions }) {
-    if (this.bends.lines === lines && this.bends.positions === positions) return this.bends;
-    const rects = new Map([
-      ...devices.map((d) => [d.name, rectAt(positions[d.name], d.kind)]),
-      ...groups.map(({ key }) => [key, rectAt(positions[key], GROUP)]),
-    ]);
-    const bends = new Map();
-    for (const line of lines) {
-      const others = lines.length > MOST_BENT ? [] : withoutEnds(rects, line);
-      bends.set(line.id, bendAround(centre(rects.get(line.a)), centre(rects.get(line.b)), others));
+  /** How much each line bends; found anew when lines or places changed. */
+  #bends() {
+    const { lines, positions } = this.shown;
+    if (this.bends.lines !== lines || this.bends.positions !== positions) {
+      this.bends = Object.assign(bendsOf(this.shown), { lines, positions });
     }
-    this.bends = Object.assign(bends, { lines, positions });
-    return bends;
+    return this.bends;
   }
 
   /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
@@ -192,7 +182,7 @@ export class Stage {
       ...devices.map((d) => this.rect(d.name)),
       ...groups.map(({ key }) => this.rect(key)),
       ...hosts.map((r) => ({ ...r, y1: r.y1 - HOST_NAME })),
-      ...bent.map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })),
+      ...bent.map(rectOf),
     ]);
   }
 
@@ -215,18 +205,12 @@ export class Stage {
   /** Which parts of a line are beneath devices that it crosses; null where none is. */
   #covered(line, curve) {
     if (this.painted.size > MOST_COVERED) return null;
-    const box = hullRect([curve.a, curve.b, curve.c ?? curve.a].map(({ x, y }) => ({ x1: x, y1: y, x2: x, y2: y })));
-    const crossed = this.cy
+    const others = this.cy
       .nodes(".device, .group")
       .map((n) => n.data("name"))
       .filter((name) => name !== line.a && name !== line.b)
-      .map((name) => this.rect(name))
-      .filter((rect) => overlap(rect, grown(box, 1)));
-    if (!crossed.length) return null;
-    const parts = Array.from({ length: 48 }, (_, i) =>
-      crossed.some((rect) => within(rect, pointOn(curve, (i + 0.5) / 48))),
-    );
-    return parts.some(Boolean) ? parts : null;
+      .map((name) => this.rect(name));
+    return coveredParts(curve, others);
   }
 
   /** @param {Point} p on the screen @returns {Point} in the drawing */
@@ -382,9 +366,6 @@ export class Stage {
     this.cy.destroy();
   }
 }
-
-const withoutEnds = (rects, { a, b }) =>
-  [...rects].filter(([name]) => name !== a && name !== b).map(([, rect]) => rect);
 
 /** Change an element on the screen into what it should be. */
 function update(have, element) {

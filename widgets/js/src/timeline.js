@@ -1,11 +1,10 @@
 /**
- * The strip below the stage: transport, one bar per epoch as high as the links are busy with an
- * orange foot as wide as the bottleneck cut is used, and where the player is.
+ * Timeline below the stage: transport, one bar per epoch as high as the links are busy with an orange
+ * foot as wide as the bottleneck cut is used, and where the player is.
  */
 
-import { drawBars, wiped } from "./bars.js";
-import { h, iconButton, icons } from "./dom.js";
 import { run } from "./commands.js";
+import { h, iconButton, icons, wiped } from "./dom.js";
 import { FONT } from "./style.js";
 import { duration, moment } from "./units.js";
 
@@ -146,4 +145,56 @@ export class Timeline {
     strip.setAttribute("aria-valuenow", String(Math.round(clock.time * 1000) / 1000));
     strip.setAttribute("aria-valuetext", `${epoch}, ${duration(clock.time)}`);
   }
+}
+
+// ---- bars -----------------------------------------------------------------------------------------
+
+/** Pixels that a bar needs at least; below it epochs share one. */
+const LEAST_BAR = 3;
+/** Pixels of the foot that shows how far a cut is used. */
+const FOOT = 5;
+
+/**
+ * Draw a bar per epoch, as high as the links are busy; the part to come is fainter.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {{playback: import("./player.js").Playback, time: number, colors: Record<string, string>,
+ *   fill: string, crossing?: Float64Array | null}} film what, when in µs, and in which colours
+ * @param {{left: number, width: number, top: number, base: number}} frame where, in pixels
+ */
+export function drawBars(ctx, { playback, time, colors, fill, crossing = null }, { left, width, top, base }) {
+  const merge = Math.max(1, Math.ceil((playback.epochs * LEAST_BAR) / width));
+  const bars = Math.ceil(playback.epochs / merge);
+  const each = (width / playback.epochs) * merge;
+  const gap = each > 8 ? 2 : each > 4 ? 1 : 0;
+  const peak = Math.max(1e-9, ...playback.busy);
+  const now = time / playback.step / merge;
+  const radius = Math.min(3, each / 4);
+  const box = (x, y, w, h) => {
+    ctx.beginPath();
+    ctx.roundRect(left + x, y, Math.max(1, w), h, radius);
+    ctx.fill();
+  };
+  for (let i = 0; i < bars; i++) {
+    const [from, to] = [i * merge, Math.min(playback.epochs, (i + 1) * merge)];
+    const wide = Math.min(each, width - i * each) - gap;
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = colors.empty;
+    box(i * each, top, wide, base - top);
+    ctx.globalAlpha = i <= now ? 1 : 0.42;
+    const tall = Math.max(2, (mean(playback.busy, from, to) / peak) * (base - top));
+    ctx.fillStyle = fill;
+    box(i * each, base - tall, wide, tall);
+    const used = crossing ? mean(crossing, from, to) : 0;
+    if (used > 0.005) {
+      ctx.fillStyle = colors.cut;
+      box(i * each, base - FOOT, wide * used, FOOT);
+    }
+  }
+  ctx.globalAlpha = 1;
+}
+
+function mean(values, from, to) {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += values[i];
+  return sum / Math.max(1, to - from);
 }

@@ -1,11 +1,8 @@
-import { readFile } from "node:fs/promises";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bendAround, borderPoint, curveBetween, pointOn, rectAt, within } from "../src/geometry.js";
-import { OKABE_ITO, between, originColor } from "../src/palette.js";
-import { PlainModel } from "../src/plain_model.js";
 import { outline } from "../src/region.js";
-import * as units from "../src/units.js";
+import { OKABE_ITO, between, originColor } from "../src/style.js";
 
 const box = (x, y) => rectAt([x, y], "gpu");
 
@@ -65,23 +62,4 @@ test("origins have colours of their own, none of them the bottleneck's", () => {
   }
   assert.equal(originColor(3, 8), OKABE_ITO[3]);
   assert.equal(between("#000000", "#ffffff", 0.5), "rgb(128,128,128)");
-});
-
-test("numbers are written as Python writes them", async () => {
-  const golden = JSON.parse(await readFile(new URL("./text.json", import.meta.url), "utf8"));
-  for (const [name, cases] of Object.entries(golden))
-    for (const [given, words] of cases) assert.equal(units[name](...[given].flat()), words);
-});
-
-test("a plain model tells its listeners, and its host only what the view changed", () => {
-  const saved = [];
-  const heard = [];
-  const model = new PlainModel({ a: 1, b: 2 }, (changed) => saved.push(changed));
-  model.on("change:a", (_, value) => heard.push(value));
-  model.receive("a", 5);
-  model.set("a", 6);
-  model.set("a", 6);
-  model.save_changes();
-  model.save_changes();
-  assert.deepEqual([heard, saved, model.get("a")], [[5, 6], [{ a: 6 }], 6]);
 });

@@ -19,8 +19,7 @@
  * @property {Sent | null} picked where the keyboard is
  */
 
-import { inkOn } from "../palette.js";
-import { FONT } from "../style.js";
+import { FONT, inkOn } from "../style.js";
 import { laneBox } from "./rows.js";
 
 /** Opacity of bars that step back, and of last bytes on their way. */

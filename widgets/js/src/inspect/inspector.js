@@ -1,22 +1,19 @@
 /**
- * Looking into a schedule: a drawer with charts and a list, and the way of a chunk on the cluster.
+ * Looking into a schedule: a drawer with charts and a list, and the path of a chunk on the cluster.
  * What is looked at is `focus`, which the host may set and read; it is not the selection, and it
  * moves neither the view nor the time.
  *
- * @typedef {import("./focus.js").Focus} Focus
+ * @typedef {import("./plan.js").Focus} Focus
  * @typedef {import("./plan.js").Sent} Sent
  */
 
 import { Chart } from "./chart.js";
 import { Drawer } from "./drawer.js";
-import { PARTS, fitting, matcher, missing, named, whole } from "./focus.js";
-import { List } from "./list.js";
-import { Plan } from "./plan.js";
+import { Navigator, listen } from "./navigation.js";
+import { PathView } from "./path.js";
+import { PARTS, Plan, fitting, matcher, missing, named, whole } from "./plan.js";
+import { ReportList, sentence } from "./report.js";
 import { rowsOf } from "./rows.js";
-import { sentence } from "./told.js";
-import { listen } from "./touch.js";
-import { Walk } from "./walk.js";
-import { WayView } from "./way.js";
 
 let drawers = 0;
 
@@ -39,10 +36,10 @@ export class Inspector {
     /** Sends that belong to it; null where all do. @type {((send: Sent) => boolean) | null} */
     this.match = null;
     this.chart = new Chart(this);
-    this.list = new List(this);
-    this.walk = new Walk(this);
+    this.list = new ReportList(this);
+    this.navigator = new Navigator(this);
     this.drawer = new Drawer(this);
-    this.way = new WayView(this);
+    this.path = new PathView(this);
   }
 
   get element() {
@@ -113,7 +110,7 @@ export class Inspector {
   repainted() {
     this.chart.invalidate();
     if (this.open) this.list.refresh();
-    this.way.refresh();
+    this.path.refresh();
   }
 
   // ---- what the user does -------------------------------------------------------------------------
@@ -198,7 +195,7 @@ export class Inspector {
     // Said in full, also where the host left parts out.
     if (JSON.stringify(canvas.model.get("focus") ?? null) !== JSON.stringify(focus)) canvas.tell({ focus });
     if (this.open) this.#refresh();
-    this.way.refresh();
+    this.path.refresh();
     canvas.redrawAll();
   }
 
@@ -208,7 +205,7 @@ export class Inspector {
     if (this.shownRows !== mark) {
       this.shownRows = mark;
       chart.show(rowsOf(plan, { by: this.by, only: matcher(narrowed, plan) }));
-      this.walk.reset();
+      this.navigator.reset();
     }
     this.#reveal();
     this.drawer.refresh();

@@ -7,7 +7,7 @@
  *
  * @typedef {object} Row
  * @property {string} title
- * @property {Partial<import("./focus.js").Focus>} subject what a click on the title looks at
+ * @property {Partial<import("./plan.js").Focus>} subject what a click on the title looks at
  * @property {Sent[]} sends in order of time
  * @property {Int32Array} lane of each send
  * @property {number} lanes
