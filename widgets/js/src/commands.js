@@ -117,7 +117,7 @@ function editLinks(canvas, { links = chosenLinks(canvas), values, both = true })
 }
 
 /** @type {Record<string, (canvas: Canvas, args: any) => unknown>} */
-export const COMMANDS = {
+const COMMANDS = {
   select: (canvas, args) => {
     if (args.devices || args.links || args.hosts) canvas.select(args);
     else canvas.setMode("select");

@@ -20,6 +20,8 @@ export const lineId = (id) => `l:${id}`;
 export const MANY_LINKS = 800;
 /** Links above which they are not led around devices: nobody can follow that many anyway. */
 const MOST_BENT = 900;
+/** Elements above which chunks are shown even where their line is beneath a device. */
+export const MOST_COVERED = 1200;
 
 /** Boxes of the devices and groups that are shown, by name and key. @param {Shown} shown @returns {Map<string, Rect>} */
 export const boxesOf = ({ devices, groups, positions }) =>

@@ -69,7 +69,7 @@ export const borderPoint = (r, to) => {
  * The control point of a curve that deviates by `bend` to the side, as cytoscape places it.
  * @param {Point} p @param {Point} q @param {number} bend @returns {Point | null}
  */
-export const controlPoint = (p, q, bend) => {
+const controlPoint = (p, q, bend) => {
   if (!bend) return null;
   const length = Math.hypot(q.x - p.x, q.y - p.y) || 1;
   return {
@@ -128,6 +128,8 @@ export function coveredParts(curve, rects) {
 
 const BENDS = [0, 60, -60, 95, -95, 140, -140, 200, -200, 280, -280];
 const CLEARANCE = 5;
+/** Points of a link that are looked at. */
+const MOST_SAMPLES = 400;
 
 /**
  * How far a link has to bend so that it crosses no other device: the least of a few bends, or the
@@ -152,7 +154,7 @@ export function bendAround(p, q, obstacles) {
 /** @param {Point} p @param {Point} q @param {{bend: number, near: Rect[]}} how */
 function crossings(p, q, { bend, near }) {
   const curve = { a: p, b: q, c: controlPoint(p, q, bend), length: 1 };
-  const samples = Math.max(8, Math.ceil(Math.hypot(q.x - p.x, q.y - p.y) / 12));
+  const samples = Math.min(MOST_SAMPLES, Math.max(8, Math.ceil(Math.hypot(q.x - p.x, q.y - p.y) / 12)));
   const hit = new Set();
   for (let i = 1; i < samples; i++) {
     const at = pointOn(curve, i / samples);

@@ -10,7 +10,7 @@ import { run } from "./commands.js";
 import { touchDevice } from "./inspect/navigation.js";
 import { KINDS, move } from "./model.js";
 
-export const DRAG_TYPE = "application/x-topology";
+const DRAG_TYPE = "application/x-topology";
 /** Pixels around a port within which it is grabbed. */
 const PORT_REACH = 11;
 /** Pixels that the pointer may move in a click. */

@@ -6,9 +6,11 @@
  * @typedef {import("./types.js").Point} Point
  */
 
-import { centre, grown, hullRect, overlap } from "./geometry.js";
+import { centre, grown, hullRect, overlap, rectOf } from "./geometry.js";
 
+/** Side of a cell; larger drawings have larger ones. */
 const CELL = 10;
+const MOST_CELLS = 1_000_000;
 /** Room between the members and the border; a single one is ringed closely. */
 const MARGIN = 24;
 const CLOSE_MARGIN = 11;
@@ -116,17 +118,18 @@ const distance = (p, q) => Math.hypot(p.x - q.x, p.y - q.y);
 class Raster {
   /** @param {Rect} box what it covers */
   constructor(box) {
-    this.x = box.x1 - 2 * CELL;
-    this.y = box.y1 - 2 * CELL;
-    this.width = Math.ceil((box.x2 - this.x) / CELL) + 2;
-    this.height = Math.ceil((box.y2 - this.y) / CELL) + 2;
+    this.cell = Math.max(CELL, Math.sqrt(((box.x2 - box.x1) * (box.y2 - box.y1)) / MOST_CELLS));
+    this.x = box.x1 - 2 * this.cell;
+    this.y = box.y1 - 2 * this.cell;
+    this.width = Math.ceil((box.x2 - this.x) / this.cell) + 2;
+    this.height = Math.ceil((box.y2 - this.y) / this.cell) + 2;
     this.cells = new Uint8Array(this.width * this.height);
   }
 
   /** Set the cells whose middle lies in a rectangle. @param {Rect} r @param {0 | 1} value */
   fill(r, value) {
-    const from = (v, origin) => Math.max(1, Math.ceil((v - origin) / CELL - 0.5));
-    const to = (v, origin, size) => Math.min(size - 2, Math.floor((v - origin) / CELL - 0.5));
+    const from = (v, origin) => Math.max(1, Math.ceil((v - origin) / this.cell - 0.5));
+    const to = (v, origin, size) => Math.min(size - 2, Math.floor((v - origin) / this.cell - 0.5));
     const [left, right] = [from(r.x1, this.x), to(r.x2, this.x, this.width)];
     for (let j = from(r.y1, this.y); j <= to(r.y2, this.y, this.height); j++) {
       if (right >= left) this.cells.fill(value, j * this.width + left, j * this.width + right + 1);
@@ -135,11 +138,11 @@ class Raster {
 
   /** @param {Point} p @param {Point} q @param {number} reach to either side */
   line(p, q, reach) {
-    const steps = Math.max(1, Math.ceil(distance(p, q) / CELL));
+    const steps = Math.max(1, Math.ceil(distance(p, q) / this.cell));
     for (let i = 0; i <= steps; i++) {
       const x = p.x + ((q.x - p.x) * i) / steps;
       const y = p.y + ((q.y - p.y) * i) / steps;
-      this.fill(grown({ x1: x, y1: y, x2: x, y2: y }, reach), 1);
+      this.fill(grown(rectOf({ x, y }), Math.max(reach, this.cell)), 1);
     }
   }
 
@@ -175,7 +178,7 @@ class Raster {
     let key = start;
     do {
       const [i, j] = next.get(key).pop();
-      points.push({ x: this.x + i * CELL, y: this.y + j * CELL });
+      points.push({ x: this.x + i * this.cell, y: this.y + j * this.cell });
       key = i + j * (this.width + 1);
     } while (key !== start);
     return points.filter((p, n) => n % 2 === 0);

@@ -10,7 +10,7 @@
 
 import cytoscape from "cytoscape";
 import {
-  MANY_LINKS, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
+  MANY_LINKS, MOST_COVERED, bendsOf, deviceElement, endId, groupElement, hostElement, hostId, lineElement, lineId,
 } from "./elements.js";
 import { endsOf, hostKey, shownOf } from "./folding.js";
 import {
@@ -21,8 +21,6 @@ import { HOST_PADDING, styleSheet } from "./style.js";
 
 /** Links above which a still picture is panned. */
 const STILL_WHILE_PANNING = 1000;
-/** Elements above which chunks are shown even where their line is beneath a device. */
-const MOST_COVERED = 1200;
 
 /** Room that the floating tools and the legend need, in pixels. */
 export const FRAME = { top: 68, side: 34, bottom: 50 };

@@ -18,7 +18,7 @@ const FAINT = 0.15;
 const cellsOf = new WeakMap();
 
 /** The cells of a row: what is planned in each column. @param {Row} row */
-export function cellsIn(row) {
+function cellsIn(row) {
   const known = cellsOf.get(row);
   if (known) return known;
   const cells = new Map();
