@@ -9,7 +9,7 @@ import { h, iconButton, icons, wiped } from "./dom.js";
 import { LONGEST } from "./player.js";
 import { FONT } from "./style.js";
 import { SPEEDS, drawBars } from "./timeline.js";
-import { short } from "./units.js";
+import { duration, moment, tick } from "./units.js";
 
 /** Share of a makespan within which two times are the same. */
 const SAME = 1e-9;
@@ -239,7 +239,7 @@ export class PairTime {
   #label(ctx, { playback }, { wide, top, base }) {
     if (!playback) return;
     const { lead, colors } = this.pair;
-    const label = timeIn(playback.makespan, lead.end);
+    const label = duration(playback.makespan);
     const width = (playback.makespan / lead.end) * wide;
     ctx.font = `10px ${FONT}`;
     ctx.textAlign = "left";
@@ -255,39 +255,27 @@ export class PairTime {
 
   #feet(ctx, wide) {
     const { lead, colors } = this.pair;
-    const { unit, name } = unitOf(lead.end);
     const step = roundStep(lead.end / Math.max(1, Math.floor(wide / 90)));
     ctx.fillStyle = colors.dim;
     ctx.font = `10px ${FONT}`;
     for (let time = 0; time <= lead.end; time += step) {
       const x = (time / lead.end) * wide;
       ctx.textAlign = time === 0 ? "left" : wide - x < 20 ? "right" : "center";
-      ctx.fillText(`${short(time / unit)} ${name}`, LETTERS + x, this.strip.clientHeight - 3);
+      ctx.fillText(tick(time, lead.end), LETTERS + x, this.strip.clientHeight - 3);
     }
   }
 
   #read() {
     const { lead } = this.pair;
-    const [first, second] = [timeIn(lead.time, lead.end), `of ${timeIn(lead.end, lead.end)}`];
-    if (this.shownText === first + second) return;
-    this.shownText = first + second;
+    const text = moment(lead.time, lead.end);
+    if (this.shownText === text) return;
+    this.shownText = text;
+    const [first, second] = text.split(/ (?=of )/);
     this.readout.replaceChildren(h("b", {}, first), h("span", {}, second));
     this.strip.setAttribute("aria-valuemax", String(lead.end));
     this.strip.setAttribute("aria-valuenow", String(Math.round(lead.time * 1000) / 1000));
-    this.strip.setAttribute("aria-valuetext", `${first} ${second}`);
+    this.strip.setAttribute("aria-valuetext", text);
   }
-}
-
-/** The unit for times up to an end. @param {number} end µs */
-function unitOf(end) {
-  if (end >= 1e6) return { unit: 1e6, name: "s" };
-  return end >= 1e3 ? { unit: 1e3, name: "ms" } : { unit: 1, name: "µs" };
-}
-
-/** A time in the unit of an end and with as many places, so that it stands still. */
-function timeIn(time, end) {
-  const { unit, name } = unitOf(end);
-  return `${(time / unit).toFixed(end / unit >= 100 ? 1 : 2)} ${name}`;
 }
 
 /** The next larger of 1, 2 and 5 times a power of ten. @param {number} least */

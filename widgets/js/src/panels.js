@@ -4,7 +4,7 @@ import { run } from "./commands.js";
 import { h, iconButton } from "./dom.js";
 import { counts } from "./folding.js";
 import { SHEET } from "./keyboard.js";
-import { bandwidth, bytes, duration, short } from "./units.js";
+import { bandwidth, bytes, digits, duration } from "./units.js";
 
 /** Rows that the text panel shows of an epoch. */
 const MOST_ROWS = 60;
@@ -226,8 +226,8 @@ export class Panels {
     const { forth, back } = line;
     const alike = back && ["bandwidth", "alpha", "count", "medium"].every((key) => forth[key] === back[key]);
     const rows = (link) => [
-      ["bandwidth", bandwidth(link.bandwidth)], ["alpha", `${short(link.alpha)} µs`],
-      ...(link.count > 1 ? [["count", `${link.count} × ${short(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
+      ["bandwidth", bandwidth(link.bandwidth)], ["alpha", duration(link.alpha)],
+      ...(link.count > 1 ? [["count", `${link.count} × ${digits(link.bandwidth / link.count)} GB/s`]] : [["count", "1"]]),
       ...(link.medium ? [["medium", link.medium]] : []),
     ];
     if (!back) return tipRows(`${a} → ${b}`, rows(forth));

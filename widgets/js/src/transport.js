@@ -6,7 +6,7 @@
  */
 
 import { h } from "./dom.js";
-import { duration, short } from "./units.js";
+import { duration, share } from "./units.js";
 
 /** Plays, pauses, steps and seeks, and tells the host the time. */
 export class Transport {
@@ -137,7 +137,7 @@ export function transition({ playing, time, end }, ranThrough) {
 /** The text of an offer. @param {Scene} now @param {Scene} next */
 export function offer(now, next) {
   const faster = 1 - next.makespan / now.makespan;
-  const gain = faster > 0.0005 ? `, ${short(faster * 100, 3)} % faster` : "";
+  const gain = faster > 0.0005 ? `, ${share(faster)} faster` : "";
   return `Schedule ${next.take.number} is here: ${duration(next.makespan)}${gain}`;
 }
 

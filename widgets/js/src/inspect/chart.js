@@ -7,6 +7,7 @@
 
 import { h, wiped } from "../dom.js";
 import { FONT } from "../style.js";
+import { short } from "../units.js";
 import { Span, barAt, barOf, drawGantt } from "./gantt.js";
 import { cellAt, columnsIn, drawGrid, widthFor } from "./grid.js";
 import { heightOf, rowAt, seen, ticks } from "./rows.js";
@@ -203,7 +204,7 @@ export class Chart {
     for (const time of this.#ticks()) {
       const x = this.span.place(time);
       ctx.textAlign = x < gantt.x + 8 ? "left" : x > gantt.x + gantt.width - 10 ? "right" : "center";
-      ctx.fillText(String(Number(time.toPrecision(6))), x, AXIS - 8);
+      ctx.fillText(short(time), x, AXIS - 8);
     }
     const every = Math.ceil(20 / columns.each);
     ctx.textAlign = "center";

@@ -151,7 +151,7 @@ export class PathView {
     if (!rect) return;
     const longest = Math.max(...waits);
     const most = waits.some((each) => each < longest * 0.999) ? "≤ " : "";
-    const text = `waits ${most}${duration(Number(longest.toPrecision(3)))}`;
+    const text = `waits ${most}${duration(longest)}`;
     this.#pill(ctx, { x: centre(rect).x, y: rect.y2 + 7, text, fill: canvas.colors.memory, ink: inkOn(canvas.colors.memory), size: 10 });
   }
 

@@ -10,7 +10,7 @@
  */
 
 import { h } from "../dom.js";
-import { bytes, digits, duration, short } from "../units.js";
+import { bytes, digits, duration, share, short } from "../units.js";
 import { byTime } from "./plan.js";
 
 /** Shares of a chunk within this of 1 are all of it, and times within this share of the makespan one. */
@@ -18,9 +18,6 @@ const SAME = 1e-7;
 
 /** A template with what stands for its `{holes}`. @param {string} template @param {Record<string, string | number>} holes */
 const filled = (template, holes) => template.replace(/\{(\w+)\}/g, (all, name) => String(holes[name] ?? all));
-
-/** @param {number} us without the unit, as the axis says it */
-const moment = (us) => short(us, 6);
 
 /** When a send begins and when all of it has arrived. @param {Sent} send */
 const times = ({ start, end }) => `${short(start)} – ${short(end)} µs`;
@@ -37,14 +34,14 @@ export function sentence(plan, send) {
   const text = filled(phrases[reasons[reason]], {
     src: send.src, dst: send.dst,
     chunk: whole ? label : filled(phrases.part, { share: short(100 * send.fraction, 3), chunk: label }),
-    start: moment(send.start), end: moment(send.end), ready: moment(ready),
-    wait: moment(send.wait),
+    start: short(send.start), end: short(send.end), ready: short(ready),
+    wait: short(send.wait),
     before: before ? scene.chunks[before.chunk].label : "",
     from: before ? before.src : "", over: before ? `${before.src} → ${before.dst}` : "",
   });
   const planned = epoch * scene.epoch_duration;
   if (epoch < 0 || planned <= send.start + SAME * plan.makespan) return text;
-  return text + filled(phrases.earlier, { epoch, planned: moment(planned) });
+  return text + filled(phrases.earlier, { epoch, planned: short(planned) });
 }
 
 /** Why there are no reasons. @param {Plan} plan */
@@ -155,8 +152,7 @@ function criticalPath(plan) {
 function carried(plan, [src, dst]) {
   const sends = plan.sends.filter((send) => send.src === src && send.dst === dst).sort(byTime);
   const busy = sends.reduce((sum, send) => sum + send.sent - send.start, 0);
-  const share = plan.makespan > 0 ? busy / plan.makespan : 0;
-  return { title: `${src} → ${dst}`, facts: `${counted(sends.length, "send")}, busy ${short(100 * share, 3)} % of the time`, sends };
+  return { title: `${src} → ${dst}`, facts: `${counted(sends.length, "send")}, busy ${share(busy / (plan.makespan || 1))} of the time`, sends };
 }
 
 function arrivals(plan, name) {
