@@ -44,6 +44,15 @@ export class Canvas {
     this.playback = null;
     /** @type {string | null} */
     this.sceneSignature = null;
+    /** @type {import("./buffers.js").Buffers | null} */
+    this.buffers = null;
+    /** Names of the ranks of the scene, and the colours of its origins and its chunks. @type {string[]} */
+    this.sceneRanks = [];
+    /** @type {string[]} */
+    this.originColors = [];
+    /** @type {string[]} */
+    this.chunkColors = [];
+    /** @type {Clock | import("./pair_time.js").Hand} */
     this.clock = new Clock(0, 1);
     this.clipboard = { what: null, pasted: 0 };
     this.sceneNumber = 0;

@@ -100,6 +100,7 @@ function selectAll(canvas) {
 
 /** @param {Canvas} canvas */
 function nudge(canvas, { dx = 0, dy = 0 }) {
+  /** @type {Record<string, [number, number]>} */
   const to = {};
   for (const name of chosenDevices(canvas)) {
     const [x, y] = canvas.drawing.positions[name];

@@ -270,6 +270,7 @@ class Compactor {
 
   /** Where everything that is shown stands, groups by their keys. */
   positions() {
+    /** @type {Record<string, [number, number]>} */
     const to = {};
     for (const d of this.devices) to[d.name] = this.#image(this.places[d.name]);
     for (const { key, host } of this.groups) {
@@ -422,6 +423,7 @@ export class Folding {
   dragged(now) {
     const { shown, drawing } = this.canvas;
     if (!shown.groups.length) return now;
+    /** @type {Record<string, [number, number]>} */
     const to = {};
     const shift = (at, [dx, dy], names) => {
       const [from, end] = [{ x: at[0], y: at[1] }, { x: at[0] + dx, y: at[1] + dy }].map(shown.toDrawing);
@@ -437,7 +439,7 @@ export class Folding {
       const group = shown.byKey.get(end);
       if (group) shift(at, by, group.members.map((d) => d.name));
       else if (drawing.topology.devices[this.canvas.deviceIndex.get(end)].host === null) shift(at, by, [end]);
-      else to[end] = drawing.positions[end].map((value, i) => value + by[i]);
+      else to[end] = [drawing.positions[end][0] + by[0], drawing.positions[end][1] + by[1]];
     }
     return to;
   }

@@ -23,7 +23,7 @@ export class Gestures {
     const { stage, root } = canvas.dom;
     stage.addEventListener("pointermove", (event) => this.#onMove(event));
     stage.addEventListener("pointerdown", (event) => this.#onDown(event), true);
-    stage.addEventListener("pointerup", (event) => this.#onUp(event), true);
+    stage.addEventListener("pointerup", () => this.#onUp(), true);
     stage.addEventListener("pointerleave", () => this.#leave());
     stage.addEventListener("pointercancel", () => this.#drop(), true);
     for (const type of ["mousedown", "touchstart"]) {

@@ -33,7 +33,7 @@ const wholeDevice = (device) => {
   return { host: null, stores, copies, reduces, buffer_bytes: null, ...dropNulls(device) };
 };
 
-/** Null flags mean "as usual for the kind", like absent ones. @param {any} device */
+/** Null flags mean "as usual for the kind", like absent ones. @param {any} device @returns {any} */
 const dropNulls = (device) =>
   Object.fromEntries(Object.entries(device).filter(([, value]) => value !== null));
 

@@ -21,6 +21,11 @@ export const wantsPair = (model) => Boolean(model.get("films"));
 
 /** A canvas on which a device that is moved moves in both. */
 class Screen extends Canvas {
+  /** @type {((drawing: Drawing) => void) | null} */
+  onMoved = null;
+  /** @type {((theme: "light" | "dark") => void) | null} */
+  onTheme = null;
+
   commit(next) {
     const changed = super.commit(next);
     if (changed) this.onMoved?.(next);

@@ -92,6 +92,11 @@ export class Hand {
     this.stepSize = playback?.step ?? 1;
   }
 
+  /** Steps a second. */
+  get pace() {
+    return this.lead.pace / this.stepSize;
+  }
+
   get time() {
     return Math.min(this.lead.time, this.end);
   }

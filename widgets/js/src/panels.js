@@ -9,6 +9,7 @@ import { bandwidth, bytes, digits, duration } from "./units.js";
 /** Rows that the text panel shows of an epoch. */
 const MOST_ROWS = 60;
 
+/** Icon, title, the command if it is not called as the icon, its arguments; null parts groups. @type {any[]} */
 const TOOLS = [
   ["select", "Select (V)"], ["link", "Draw links (L)"], null,
   ["gpu", "Add a GPU (G)", "add", { kind: "gpu" }],

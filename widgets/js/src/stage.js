@@ -50,7 +50,8 @@ export class Stage {
     /** Object on the screen by id: snapshots share structure, so the same one is unchanged. */
     this.painted = new Map();
     this.curves = new Map();
-    this.bends = new Map();
+    /** How much each line of `lines` bends while its ends stand at `positions`. */
+    this.bent = { lines: null, positions: null, bends: /** @type {Map<string, number>} */ (new Map()) };
     this.shown = shownOf(EMPTY, new Set());
     this.frame = FRAME;
     /** Whether a selection or a position that changes now is our own doing. */
@@ -143,10 +144,10 @@ export class Stage {
   /** How much each line bends; found anew when lines or places changed. */
   #bends() {
     const { lines, positions } = this.shown;
-    if (this.bends.lines !== lines || this.bends.positions !== positions) {
-      this.bends = Object.assign(bendsOf(this.shown), { lines, positions });
+    if (this.bent.lines !== lines || this.bent.positions !== positions) {
+      this.bent = { lines, positions, bends: bendsOf(this.shown) };
     }
-    return this.bends;
+    return this.bent.bends;
   }
 
   /** Rectangle of a device or group as it is on the screen now, mid-drag included. @returns {Rect | null} */
@@ -174,7 +175,7 @@ export class Stage {
     const { devices, groups, lines } = this.shown;
     const hosts = [...this.rooms.keys()].map((name) => this.hostRect(name));
     const bent = lines
-      .filter((line) => this.bends.get(line.id))
+      .filter((line) => this.bent.bends.get(line.id))
       .map((line) => pointOn(this.curve(line), 0.5));
     return hullRect([
       ...devices.map((d) => this.rect(d.name)),
@@ -193,7 +194,7 @@ export class Stage {
     if (known) return known;
     const [from, to] = [this.rect(line.a), this.rect(line.b)];
     if (!from || !to) return null;
-    const curve = curveBetween(from, to, this.bends.get(line.id) ?? 0);
+    const curve = curveBetween(from, to, this.bent.bends.get(line.id) ?? 0);
     const width = this.cy.getElementById(lineId(line.id)).data("width") ?? 2;
     const made = { ...curve, lane: width / 2 + 3.2, width, covered: this.#covered(line, curve) };
     this.curves.set(line.id, made);
@@ -333,8 +334,8 @@ export class Stage {
     const { lanes } = this.shown;
     const cut = new Set([...ends].map((key) => lanes.get(key)).filter(Boolean).map(({ line }) => lineId(line.id)));
     this.cy.batch(() => {
-      this.cy.edges().forEach((e) => e.toggleClass("cut", cut.has(e.id())));
-      this.cy.nodes(".group").forEach((n) => n.toggleClass("split", split.has(n.data("name"))));
+      this.cy.edges().forEach((e) => void e.toggleClass("cut", cut.has(e.id())));
+      this.cy.nodes(".group").forEach((n) => void n.toggleClass("split", split.has(n.data("name"))));
     });
   }
 
@@ -342,7 +343,7 @@ export class Stage {
   fade(which) {
     if (!which && !this.fading) return;
     this.fading = Boolean(which);
-    this.cy.batch(() => this.cy.edges().forEach((e) => e.toggleClass("faded", Boolean(which?.(e.id())))));
+    this.cy.batch(() => this.cy.edges().forEach((e) => void e.toggleClass("faded", Boolean(which?.(e.id())))));
   }
 
   /** The line that was painted between two ends. @param {string} a @param {string} b */

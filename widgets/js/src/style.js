@@ -60,6 +60,7 @@ export const vivid = (color, theme) => {
   return light < 150 ? mixed(parts, [255, 255, 255], (150 - light) / 190) : color;
 };
 
+/** @param {number[]} channels red, green, blue */
 const lightness = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b;
 
 /** Ink that can be read on a colour. @param {string} color hex or rgb() */

@@ -32,7 +32,10 @@ const LEAST = 1.5;
 export class Span {
   /** @param {number} from µs @param {number} to µs @param {{x: number, width: number}} frame pixels */
   constructor(from, to, { x, width }) {
-    Object.assign(this, { from, to, x, width });
+    this.from = from;
+    this.to = to;
+    this.x = x;
+    this.width = width;
     this.scale = width / Math.max(1e-12, to - from);
   }
 

@@ -48,6 +48,7 @@ export function columnsIn({ x, width }, { columns, current }) {
 /** @param {Picture} picture @param {Columns} columns */
 export function drawGrid(picture, columns) {
   const { ctx, rows, range, shift, colors, critical, chosen } = picture;
+  /** @type {Map<string, {color: string, alpha: number, rects: [number, number, number, number][]}>} */
   const buckets = new Map();
   const outlines = [];
   let mark = null;

@@ -33,7 +33,7 @@ export class Inspector {
     this.hadScene = false;
     /** @type {Focus | null} */
     this.focus = null;
-    /** Sends that belong to it; null where all do. @type {((send: Sent) => boolean) | null} */
+    /** Sends that belong to it; null where all do. @type {ReturnType<typeof matcher>} */
     this.match = null;
     this.chart = new Chart(this);
     this.list = new ReportList(this);

@@ -32,7 +32,7 @@ export function touchDevice(inspector, name, p) {
   if (listens(inspector)) inspector.look(tokenTouched(inspector.canvas, p) ?? onDevice(inspector, name, p));
 }
 
-/** What of the plan is at a place of the drawing; null of nothing. */
+/** What of the plan is at a place of the drawing; null of nothing. @returns {Partial<import("./plan.js").Focus> | null} */
 function touched(inspector, { target, position }) {
   const { canvas, plan } = inspector;
   const token = tokenTouched(canvas, position);
@@ -57,7 +57,7 @@ function onDevice({ canvas, plan }, name, p) {
   return plan.rankOf.has(name) ? { rank: plan.rankOf.get(name) } : null;
 }
 
-/** The link whose lane is on the side of a line that was touched. */
+/** The link whose lane is on the side of a line that was touched. @returns {{link: [string, string]} | null} */
 function linkAt(canvas, plan, { target, position }) {
   const line = canvas.stage.lineOf(target.data("a"), target.data("b"));
   if (!line || line.parts) return null;

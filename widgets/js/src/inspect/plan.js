@@ -113,6 +113,7 @@ export function whole(given) {
 
 /** What a plan does not have of a focus, in words for each part. @param {Plan} plan @returns {Record<string, string>} */
 export function missing(focus, plan) {
+  /** @type {Record<string, string>} */
   const wrong = {};
   if (!focus) return wrong;
   const among = (value, count) => Number.isInteger(value) && value >= 0 && value < count;
@@ -137,7 +138,7 @@ export function fitting(focus, plan) {
 
 /**
  * Which sends belong to what is looked at; null where all do. A transfer alone is no filter.
- * @param {Focus | null} focus @param {Plan} plan @returns {((send: Sent) => boolean) | null}
+ * @param {Focus | null} focus @param {Plan} plan @returns {((send: Pick<Sent, "chunk" | "src" | "dst">) => boolean) | null}
  */
 export function matcher(focus, plan) {
   if (!focus) return null;
@@ -148,7 +149,7 @@ export function matcher(focus, plan) {
     link !== null && ((send) => send.src === link[0] && send.dst === link[1]),
     at !== null && ((send) => send.src === at || send.dst === at),
     host !== null && ((send) => plan.hostOf.get(send.src) === host || plan.hostOf.get(send.dst) === host),
-  ].filter((test) => test !== false);
+  ].filter(Boolean);
   return tests.length ? (send) => tests.every((test) => test(send)) : null;
 }
 
@@ -188,5 +189,5 @@ export function named(focus, plan) {
     link !== null && { part: "link", text: link.join(" → ") },
     rank !== null && { part: "rank", text: plan.ranks[rank] },
     host !== null && { part: "host", text: host },
-  ].filter((each) => each !== false);
+  ].filter(Boolean);
 }
