@@ -48,14 +48,14 @@ def alike(found, wanted):
 def test_a_drawing_stands_where_the_canvas_has_it(given):
     topology, places = drawing(given)
     stage, wanted = Stage.of(topology, places), given["geometry"]
+    groups, shown, boxes = stage.groups, stage.devices, stage.boxes
     folded = given.get("folded")
     if folded:  # by hand, which is nothing that print knows
-        groups = [each for each in groups_of(topology) if each.host in folded]
+        groups = tuple(each for each in groups_of(topology) if each.host in folded)
         inside = {each.name for group in groups for each in group.members}
-        shown = [each for each in topology.devices if each.name not in inside]
-        boxes = compacted(stage.boxes, groups, shown)
+        shown = tuple(each for each in topology.devices if each.name not in inside)
+        boxes = compacted(boxes, groups, shown)
     else:
-        groups, shown, boxes = stage.groups, stage.devices, stage.boxes
         hosts = [[name, *box] for name, box in stage.hosts.items()]
         names = [[topology.devices[i].name for i in cut] for cut in given["cuts"]]
         regions = [Region(stage, {"inside": cut, "links": []}).loops for cut in names]
