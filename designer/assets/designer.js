@@ -34,8 +34,7 @@
   };
 
   /** A share as per cent with three digits. */
-  const percent = (share) =>
-    window.topoloomQuantity.written(Number((share * 100).toPrecision(3)), "percent");
+  const percent = (share) => `${Number((share * 100).toPrecision(3))} %`;
 
   const command = (name, args) => ({ name, args, n: Date.now() * 1000 });
 

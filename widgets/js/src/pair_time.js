@@ -5,10 +5,10 @@
  * @typedef {import("./player.js").Playback} Playback
  */
 
-import { h, iconButton, icons, wiped } from "./dom.js";
+import { h, wiped } from "./dom.js";
 import { LONGEST } from "./player.js";
 import { FONT } from "./style.js";
-import { SPEEDS, drawBars } from "./timeline.js";
+import { TransportBar, drawBars, timeStrip } from "./timeline.js";
 import { duration, moment, tick } from "./units.js";
 
 /** Share of a makespan within which two times are the same. */
@@ -154,64 +154,30 @@ export class PairTime {
   constructor(pair) {
     this.pair = pair;
     const { lead } = pair;
-    const button = (icon, title, act) => iconButton(icon, title, act);
-    this.strip = h("canvas", {
-      class: "tl-strip", tabindex: 0, role: "slider", "aria-label": "Time of both", "aria-valuemin": 0,
+    this.strip = timeStrip("Time of both", (event, box) => {
+      lead.playing = false;
+      lead.seek(((event.clientX - box.left - LETTERS) / (box.width - LETTERS)) * lead.end);
     });
-    this.readout = h("div", { class: "tl-read" });
-    this.playButton = iconButton("play", "Play both (Space)", () => lead.toggle(), { class: "tl-play" });
-    this.speed = h(
-      "select",
-      { "aria-label": "Speed", title: "Speed", onchange: (event) => (lead.speed = +event.target.value) },
-      ...SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)),
-    );
-    this.element = h(
-      "div", { class: "tl-time tlp-time" },
-      h(
-        "div", { class: "tl-transport" },
-        button("first", "To the start (Home)", () => lead.seek(0)),
-        button("back", "Step back (←)", () => lead.step(-1)),
-        this.playButton,
-        button("next", "Step forward (→)", () => lead.step(1)),
-        this.speed,
-      ),
-      this.strip, this.readout,
-    );
-    this.#listen();
-  }
-
-  #listen() {
-    const { strip, pair } = this;
-    const seek = (event) => {
-      const box = strip.getBoundingClientRect();
-      pair.lead.playing = false;
-      pair.lead.seek(((event.clientX - box.left - LETTERS) / (box.width - LETTERS)) * pair.lead.end);
-    };
-    strip.addEventListener("pointerdown", (event) => {
-      strip.setPointerCapture(event.pointerId);
-      seek(event);
-      strip.onpointermove = seek;
-    });
-    strip.addEventListener("pointerup", () => {
-      strip.onpointermove = null;
-    });
-    strip.addEventListener("keydown", (event) => {
+    this.strip.addEventListener("keydown", (event) => {
       if (!KEYS[event.key]) return;
       event.preventDefault();
       event.stopPropagation();
-      KEYS[event.key](pair.lead);
+      KEYS[event.key](lead);
     });
+    this.readout = h("div", { class: "tl-read" });
+    this.bar = new TransportBar({
+      seek: (time) => lead.seek(time),
+      step: (by) => lead.step(by),
+      toggle: () => lead.toggle(),
+      speed: (value) => (lead.speed = value),
+    }, "Play both (Space)");
+    this.element = h("div", { class: "tl-time tlp-time" }, this.bar.element, this.strip, this.readout);
   }
 
   draw() {
     const { pair, strip } = this;
     const { lead, colors } = pair;
-    const icon = lead.playing ? "pause" : "play";
-    if (this.shownIcon !== icon) {
-      this.playButton.innerHTML = icons[icon];
-      this.shownIcon = icon;
-    }
-    this.speed.value = String(lead.speed);
+    this.bar.show(lead);
     if (!strip.clientWidth || !lead.end) return;
     const ctx = wiped(strip);
     const wide = strip.clientWidth - LETTERS;
