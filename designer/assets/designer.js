@@ -280,7 +280,7 @@
     );
   };
 
-  /** Charts are drawn in Python, so they are told when the page turns dark or light. */
+  /** Charts are drawn in Python, so the server hears when the page turns dark or light. */
   const root = document.documentElement;
   let scheme = null;
   const tellScheme = () => {

@@ -58,7 +58,7 @@
         return asked && file ? { ...file, act: asked["import-do"] } : no();
       },
 
-      /** What is asked or told anew takes the focus, since the button that had it is gone. */
+      /** A new question or message takes the focus, since the button that had it is gone. */
       shown() {
         setTimeout(() => document.querySelector("#import-body [data-autofocus]")?.focus(), 80);
       },

@@ -186,13 +186,13 @@ export function remove(drawing, { devices = [], links = [], hosts = [] }) {
   const inHosts = topology.devices.filter((d) => d.host !== null && hosts.includes(d.host));
   const gone = new Set([...devices, ...inHosts.map((d) => d.name)]);
   const cut = new Set(links.map(([src, dst]) => endsKey(src, dst)));
-  const kept = topology.links.filter(
+  const remaining = topology.links.filter(
     (l) => !gone.has(l.src) && !gone.has(l.dst) && !cut.has(endsKey(l.src, l.dst)),
   );
   const left = topology.devices.filter((d) => !gone.has(d.name));
-  if (left.length === topology.devices.length && kept.length === topology.links.length) return drawing;
+  if (left.length === topology.devices.length && remaining.length === topology.links.length) return drawing;
   return {
-    topology: { ...topology, devices: left, links: kept, limits: limitsOn(topology.limits, kept) },
+    topology: { ...topology, devices: left, links: remaining, limits: limitsOn(topology.limits, remaining) },
     positions: Object.fromEntries(Object.entries(positions).filter(([name]) => !gone.has(name))),
   };
 }
@@ -204,8 +204,8 @@ export const endsKey = (src, dst) => `${src}\u0001${dst}`;
 function limitsOn(limits, links) {
   const there = new Set(links.map((l) => endsKey(l.src, l.dst)));
   const next = mapped(limits, (limit) => {
-    const kept = limit.links.filter(([src, dst]) => there.has(endsKey(src, dst)));
-    return kept.length === limit.links.length ? limit : { ...limit, links: kept };
+    const left = limit.links.filter(([src, dst]) => there.has(endsKey(src, dst)));
+    return left.length === limit.links.length ? limit : { ...limit, links: left };
   });
   return next.every((limit) => limit.links.length) ? next : next.filter((limit) => limit.links.length);
 }

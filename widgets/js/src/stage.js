@@ -374,7 +374,7 @@ function update(have, element) {
   }
   const now = have.cy().getElementById(id);
   now.data(data);
-  const kept = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
-  now.classes([element.classes, ...kept].join(" "));
+  const classes = ["cut", "filled", "far1", "far2", "faded", "off", "partly"].filter((name) => now.hasClass(name));
+  now.classes([element.classes, ...classes].join(" "));
   if (element.position) now.position(element.position);
 }

@@ -82,17 +82,17 @@ function layRow(row, { picture: { match, chunkColors }, span, layers, words, top
   row.sends.forEach((send, k) => {
     if (send.end < span.from || send.start > span.to) return;
     const c = place(send.end);
-    const kept = !match || match(send);
-    const last = done[kept];
+    const matches = !match || match(send);
+    const last = done[matches];
     if (c < last[row.lane[k]]) return;
     last[row.lane[k]] = Math.floor(c) + 1;
     const [a, b] = [place(send.start), place(send.sent)];
     const box = laneBox(row, row.lane[k]);
     const y = top + box.y;
     const color = chunkColors[send.chunk];
-    if (c > b) put(kept ? layers.tails : layers.faintTails, color, [b, y, c - b, box.height]);
-    put(kept ? layers.bars : layers.faint, color, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
-    if (kept && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
+    if (c > b) put(matches ? layers.tails : layers.faintTails, color, [b, y, c - b, box.height]);
+    put(matches ? layers.bars : layers.faint, color, [a, y, Math.max(LEAST, b - a - (b - a > 6 ? 1 : 0)), box.height]);
+    if (matches && box.height >= 11 && b - a > 15) words.push({ text: String(send.chunk), x: (a + b) / 2, y: y + box.height / 2, room: b - a, color });
   });
 }
 

@@ -80,13 +80,13 @@ export function drawGrid(picture, columns) {
 
 /** What a cell shows: a send of each chunk, of those that do not step back if there are any. */
 function shownIn(sends, match) {
-  const kept = match ? sends.filter(match) : sends;
+  const matching = match ? sends.filter(match) : sends;
   const first = new Map();
-  for (const send of kept.length ? kept : sends) {
+  for (const send of matching.length ? matching : sends) {
     if (!first.has(send.chunk)) first.set(send.chunk, send);
     if (first.size === MOST_STRIPES) break;
   }
-  return { list: [...first.values()], faint: !kept.length };
+  return { list: [...first.values()], faint: !matching.length };
 }
 
 function stripes(buckets, sends, { box, picture }) {

@@ -78,11 +78,11 @@ export class Inspector {
   /** Another scene, or none. Transfers of the last one mean nothing in it. */
   loaded() {
     const given = whole(this.canvas.model.get("focus"));
-    const kept = this.hadScene ? whole({ ...given, transfer: null }) : given;
+    const focus = this.hadScene ? whole({ ...given, transfer: null }) : given;
     this.shownRows = null;
     this.chart.window = null;
-    // Without a scene it is kept by the host, and looked at when one comes.
-    if (this.canvas.playback) this.#set(kept && fitting(kept, this.plan));
+    // Without a scene the host has it, and it is looked at when one comes.
+    if (this.canvas.playback) this.#set(focus && fitting(focus, this.plan));
     else Object.assign(this, { focus: null, match: null, narrowed: null });
     this.hadScene ||= this.canvas.playback !== null;
     this.refreshOpen();
